@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -60,7 +61,7 @@ struct CheckRequest {
   std::vector<std::string> well{};     // names or globs: these are not sick any more (ServerFacts::sick)
   bool deep = false;                   // import torch, and compare the libraries that it has loaded
   bool bandwidth = false;              // measure how fast they send to each other
-  int burn_s = 0;                      // how many seconds all devices are to compute; 0: not at all
+  std::chrono::seconds burn{0};        // how long all devices are to compute; 0: not at all
   // What it is at: "asking the servers", and how many of them (or of other things) are done. One call at a
   // time.
   std::function<void(const std::string& step, std::size_t done, std::size_t all)> on_progress{};
@@ -68,7 +69,7 @@ struct CheckRequest {
 
 struct CheckReport {
   std::vector<ServerCheck> servers;  // in the order of the file
-  std::optional<Burn> burn{};        // what CheckRequest::burn_s found
+  std::optional<Burn> burn{};        // what CheckRequest::burn found
   std::optional<Network> network{};  // how they reach each other; absent where there are no two
 
   bool ok() const;  // every server is

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -156,7 +157,17 @@ struct KeyMade {
 
 // ---- Preparing ----
 
+enum class PrepareStep {
+  setup,
+  sync,
+  packages,
+  shared,  // another server does the steps
+};
 enum class StepResult { not_asked, skipped, done };
+
+// What a project asks to be installed, by the first of these files that it has here. A pyproject.toml that
+// only configures tools asks for nothing.
+enum class PackageSource { none, pipenv, requirements, pyproject };
 
 // What a transfer did.
 struct SyncReport {
@@ -172,8 +183,8 @@ struct PrepareReport {
   StepResult setup = StepResult::not_asked;
   StepResult sync = StepResult::not_asked;
   StepResult packages = StepResult::not_asked;
-  std::string package_source;  // "requirements", "pipenv", "pyproject", "none"; "" when not asked for
-  std::string sent_by;         // the server that files came from first; empty: this machine alone
+  std::optional<PackageSource> package_source;  // nullopt: not asked for
+  std::string sent_by;  // the server that files came from first; empty: this machine alone
   // The server that has the same folder (a common home, or one machine under two names), by way of which it
   // was prepared; empty: none. Then the rest tells only what was done for this server besides.
   std::string shared_with;
@@ -188,14 +199,14 @@ struct TransferProgress {
   std::uint64_t bytes = 0;
   int percent = 0;  // 0: not known
   double bytes_per_second = 0;
-  std::string left;  // "0:00:03"; what has passed, once all is there
+  std::chrono::seconds left{0};  // until the end; what has passed, once all is there
 };
 
 // `server` of these four is the index in the list of servers that the call is about.
 struct StepBegun {
   std::size_t server = 0;
-  std::string name;        // "setup", "rsync", "packages"; "shared": another server does them for this one
-  std::string other = {};  // "shared": that server
+  PrepareStep step = PrepareStep::setup;
+  std::string other = {};  // of PrepareStep::shared: that server
 };
 struct StepDetail {
   std::size_t server = 0;

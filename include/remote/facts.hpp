@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -64,7 +65,7 @@ struct ImportFacts {
   std::string error;    // why it cannot be imported; else empty
   std::string trouble;  // what it says when it is asked for its devices; else empty
   std::string torch;
-  double seconds = 0;                   // that the import took
+  std::chrono::duration<double> took{0};
   int devices = 0;                      // GPUs that it can use
   std::string cuda;                     // that it was built for; "-": none
   std::string nccl;                     // only where there are devices
@@ -97,9 +98,9 @@ struct ServerFacts {
   std::vector<DiskFacts> disks;
   LimitFacts limits;  // "nofile", "nproc" (numbers), "memlock", "core" (bytes)
 
-  // Seconds that the server's clock is ahead of this machine's, behind where negative; 0 where they may
-  // agree, as the answer took its time.
-  double clock_ahead = 0;
+  // That the server's clock is ahead of this machine's, behind where negative; 0 where they may agree, as the
+  // answer took its time.
+  std::chrono::duration<double> clock_ahead{0};
 
   // Where the environment's python3 is, else that of PATH; empty: none.
   std::string python_program;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -46,7 +47,7 @@ struct GpuProcess {
   bool own = false;                       // the login's own user
   std::string
       job{};  // the id of the job that it belongs to: by its own REMOTE_JOB_ID or that of a parent; or ""
-  std::optional<std::int64_t> age_s{};  // seconds since it began
+  std::optional<std::chrono::seconds> age{};  // since it began
 };
 
 struct Gpu {

@@ -86,8 +86,10 @@ struct LaunchDiff {
   std::vector<LaunchDifference> differences;
   CodeKept code_from = CodeKept::no_git;
   CodeKept code_to = CodeKept::no_git;
-  std::vector<std::string> files;  // that git has, and that differ; none where either code is not kept
-  std::string code;                // the same as a unified diff; foreign text
+  // Those that differ: of what git has; where either code is not kept, of what was sent, by size and time.
+  std::vector<std::string> files;
+  bool compared = false;  // `files` is known
+  std::string code;       // a unified diff of what git has, where both are kept; foreign text
 };
 
 // A launch that is to start again.
@@ -123,8 +125,8 @@ struct HistoryRequest {
   std::string sort{};
 };
 
-// The launches of a project, as they are remembered on this machine. Asks no server: the calls of Project
-// that do (jobs, status, follow, wait …) complete the records of launches that have ended. A launch is named
+// The launches of a project, as they are remembered on this machine. It asks no server, so the state of one
+// that goes on is the last that was heard; Project::history() asks. A launch is named
 // by the key of any of its jobs, "45-48", the start of its id (4 digits or more), its name (of several the
 // newest), or "last"; Error (usage) where there is none. Any thread.
 class History {
@@ -146,8 +148,10 @@ class History {
   std::vector<std::string> columns() const;
 
  private:
+  friend class Project;
   std::filesystem::path project_;
   std::filesystem::path store_;
+  std::vector<Job> unknown_;  // jobs whose servers have just not answered
 };
 
 }  // namespace remote

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -149,7 +150,7 @@ struct DebuggerWait {
 // Project::why() can show what they kept of that moment.
 struct Hung {
   std::int64_t at = 0;                     // when that was found out
-  int seconds = 0;                         // for how long it had stood still by then
+  std::chrono::seconds stood{0};           // for how long it had stood still by then
   std::optional<std::int64_t> moved_at{};  // when it went on; nullopt: not as far as is known
 
   friend bool operator==(const Hung&, const Hung&) = default;

@@ -25,14 +25,24 @@ using Env = std::vector<std::pair<std::string, std::string>>;
 // rank for Project::attach(). An Error (usage) with Slurm.
 inline constexpr const char* pdb_on_error_variable = "REMOTE_PDB_ON_ERROR";
 
+enum class ContainerEngine { docker, podman, apptainer };
+// Its program: "docker".
+std::string_view to_string(ContainerEngine engine);
+std::optional<ContainerEngine> parse_container_engine(std::string_view name);
+
+// When an image is fetched before a start.
+enum class ImagePull { missing, always, never };
+// The word of configs.yaml: "missing".
+std::string_view to_string(ImagePull pull);
+std::optional<ImagePull> parse_image_pull(std::string_view name);
+
 // The container that a process runs in.
 struct Container {
-  std::string
-      engine{};  // docker, podman or apptainer; empty: the first that has the image, or else that works
-  std::string image{};              // as the engine names it; for apptainer also a file on the server
+  std::optional<ContainerEngine> engine{};  // nullopt: the first that has the image, or else that works
+  std::string image{};                      // as the engine names it; for apptainer also a file on the server
   std::vector<std::string> args{};  // options of the engine's `run` (`exec` of apptainer), each a word
   std::string workdir{};            // where the command runs; relative: in the project's folder; empty: there
-  std::string pull = "missing";     // when the image is fetched before a start: missing, always or never
+  ImagePull pull = ImagePull::missing;
 };
 
 // How many ranks a server gets: a number, or one for each of its GPUs or cores. `gpu` is "auto": without
@@ -104,6 +114,12 @@ enum class OnHang { leave, kill, restart };
 std::string_view to_string(OnHang action);
 std::optional<OnHang> parse_on_hang(std::string_view name);
 
+// What starts the ranks: launchers() describes them. `sweep` is in records of sweeps alone.
+enum class Launcher { ranks, torchrun, mpi, sweep };
+// The word of --launcher: "ranks".
+std::string_view to_string(Launcher launcher);
+std::optional<Launcher> parse_launcher(std::string_view name);
+
 struct LaunchRequest {
   std::string command;                 // what every rank runs: a line for the server's shell
   std::vector<std::string> servers{};  // names or globs; none: all of the project
@@ -119,8 +135,8 @@ struct LaunchRequest {
   // container.
   std::optional<std::string> image{};
   std::vector<std::string> tags{};  // default: the words of the command and more
-  std::string launcher = "ranks";   // one of launchers()
-  TorchrunOptions torchrun{};       // an error with another launcher
+  Launcher launcher = Launcher::ranks;
+  TorchrunOptions torchrun{};  // an error with another launcher
   // The launcher mpi: its mpirun reaches the other servers by the ssh that the servers have, and not by the
   // lifeline. An error with another launcher.
   bool mpi_over_ssh = false;
@@ -179,7 +195,7 @@ struct LaunchDefaults {
   std::optional<RanksPerServer> nproc{};
   Env env{};
   std::vector<std::string> servers{};
-  std::optional<std::string> launcher{};
+  std::optional<Launcher> launcher{};
   TorchrunOptions torchrun{};
   std::optional<InitMethod> init_method{};
   std::optional<std::string> init_dir{};
@@ -203,7 +219,7 @@ struct LaunchDefaults {
 
 // What LaunchRequest::launcher takes.
 struct LauncherInfo {
-  std::string name;
+  Launcher launcher;
   std::string description;  // "a process a rank"
 };
 std::vector<LauncherInfo> launchers();
@@ -226,7 +242,7 @@ struct PlannedProcess {
 };
 
 struct Plan {
-  std::string launcher;
+  Launcher launcher = Launcher::ranks;
   std::string run_id;  // RUN_UUID, and Job::launch of its jobs
   std::string master_addr;
   int master_port = 0;
@@ -249,9 +265,9 @@ struct LaunchResult {
 struct Verdict {
   // The job that failed by itself, before all others; the others' ends followed from it. nullopt: none did.
   std::optional<Job> first;
-  // How long before the next end that was no success, in milliseconds; nullopt when nothing ended after it.
-  std::optional<std::int64_t> ahead_ms;
-  bool exact = false;                   // whether ahead_ms is exact; else it is in whole seconds
+  // How long before the next end that was no success; nullopt when nothing ended after it.
+  std::optional<std::chrono::milliseconds> ahead;
+  bool exact = false;                   // whether `ahead` is exact; else it is in whole seconds
   std::vector<std::string> last_lines;  // of what `first` wrote to its stderr; foreign text
   std::string lost_server;              // the others ended because this server was lost
   std::optional<Job> killed_first;      // somebody ended this job, and the others failed because of that

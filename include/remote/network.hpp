@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
+#include <ratio>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,8 @@
 // what a launch would make of it. Servers are named by their index in Network::servers.
 
 namespace remote {
+
+using Microseconds = std::chrono::duration<double, std::micro>;
 
 // How a try to talk with a listener on another server ended.
 enum class ReachKind {
@@ -27,7 +31,7 @@ struct Reach {
   std::string address{};
   int port = 0;
   ReachKind kind = ReachKind::failed;
-  double connect_us = 0;                     // of ok: how long connecting took, in microseconds
+  Microseconds connect{0};                   // of ok: how long connecting took
   std::string seen_as{};                     // of ok: the address that the other one saw
   std::string rejected_by{};                 // of rejected and no_route: who sent the ICMP message
   std::optional<std::size_t> answered_by{};  // of wrong_peer: the server, where it is one of these
@@ -79,11 +83,11 @@ struct NetworkServer {
 struct Flow {
   std::size_t from = 0;
   std::size_t to = 0;
-  double gbit_s = 0;      // 10^9 bits a second, of what the programs sent; 0: could not be measured
-  double latency_us = 0;  // a round trip between two programs, the median, in microseconds; 0: not known
-  std::string method{};   // "iperf3", or "own": python3, where iperf3 is missing
-  std::string error{};    // why it could not be measured
-  bool outlier = false;   // under 70 % of the median of all
+  double gbit_s = 0;        // 10^9 bits a second, of what the programs sent; 0: could not be measured
+  Microseconds latency{0};  // a round trip between two programs, the median; 0: not known
+  std::string method{};     // "iperf3", or "own": python3, where iperf3 is missing
+  std::string error{};      // why it could not be measured
+  bool outlier = false;     // under 70 % of the median of all
 };
 
 struct Bandwidth {

@@ -34,6 +34,7 @@ namespace remote {
 
 class Project;
 struct ForwardRequest;
+class History;
 struct Rerun;
 struct RerunRequest;
 struct ResumeRequest;
@@ -107,16 +108,16 @@ struct AttachRequest {
 
 struct PrepareRequest {
   std::vector<std::string> servers{};
-  bool setup = true;             // make the Python environment
-  bool sync = true;              // send the project
-  bool packages = true;          // install what requirements.txt, Pipfile or pyproject.toml ask for
-  bool force = false;            // do setup and packages although they are done
-  bool dry_run = false;          // of the sync: change nothing
-  bool remove = false;           // remove there what this machine sent and what is gone here
-  bool overwrite = false;        // also send files that are newer on the server
-  bool verify = false;           // compare all contents afterwards
-  bool through_peers = false;    // send to one server, and let the servers bring it to each other
-  int kilobytes_per_second = 0;  // to each server; 0: unlimited
+  bool setup = true;                   // make the Python environment
+  bool sync = true;                    // send the project
+  bool packages = true;                // install what requirements.txt, Pipfile or pyproject.toml ask for
+  bool force = false;                  // do setup and packages although they are done
+  bool dry_run = false;                // of the sync: change nothing
+  bool remove = false;                 // remove there what this machine sent and what is gone here
+  bool overwrite = false;              // also send files that are newer on the server
+  bool verify = false;                 // compare all contents afterwards
+  bool through_peers = false;          // send to one server, and let the servers bring it to each other
+  std::uint64_t bytes_per_second = 0;  // to each server; 0: unlimited
 };
 struct PrepareResult {
   std::string server;
@@ -215,7 +216,8 @@ struct FollowRequest {
   // what is none.
   std::string grep{};
   // Of one launch: hand over a line once that several ranks write within 150 ms of each other; with `follow`
-  // false, whenever they wrote it. The order of each rank's lines stays.
+  // false, whenever they wrote it. The order of each rank's lines stays. Lines that only single ranks have
+  // written so far (the same but for numbers) come without delay.
   bool fold = false;
   // Of a launch under Slurm, where one job runs all ranks and each has an output of its own: hand over all of
   // them.
@@ -371,7 +373,7 @@ class Project {
   std::vector<LaunchHost> resolve_hosts(const std::vector<LaunchHost>& hosts) const;
 
   // What `launch:` of configs.yaml says; with a name, what that one of `launches:` says and inherits from it.
-  // Throws Error (usage) for an unknown name, and with file, line and column for an unknown launcher.
+  // Throws Error (usage) for an unknown name.
   LaunchDefaults launch_defaults(const std::string& name = {}) const;
   // The names in `launches:`, in the order of the file.
   std::vector<std::string> launch_names() const;
@@ -434,6 +436,9 @@ class Project {
   // The jobs that fit, by key. An unfinished job about which its server does not answer within
   // JobsRequest::patience is `unknown`.
   std::vector<Job> jobs(const JobsRequest& request = {}, const std::optional<Cancel>& cancel = {});
+  // The launches on record (remote/history.hpp), completed where they have ended meanwhile. Asks as jobs()
+  // does, if it has to: a launch with a job that is unknown is unknown in what it returns.
+  History history(const std::optional<Cancel>& cancel = {});
   // Where the project stands. Asks as jobs() does.
   ProjectStatus status(const std::optional<Cancel>& cancel = {});
   // A person has seen this: what it has as ended is no news any more.

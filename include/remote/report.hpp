@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,8 +44,9 @@ struct ServerSetup {
   std::vector<std::pair<std::string, std::string>> facts;
   // Variables that all its processes got with the same value, but for those that say who a process is. What
   // looks secret is masked.
-  Env env;
-  double clock_ahead = 0;  // seconds that its clock was ahead of this machine's; 0 where they may agree
+  Env env{};
+  // That its clock was ahead of this machine's; 0 where they may agree.
+  std::chrono::duration<double> clock_ahead{0};
 };
 
 // A step of a launch, on one server or (where that is empty) on all. Milliseconds since the epoch, by this
@@ -58,7 +60,7 @@ struct LaunchStep {
 
 // What was found out when a launch began, and when. It is kept beside the record of its first job.
 struct LaunchRecord {
-  std::string launcher;              // one of launchers()
+  Launcher launcher = Launcher::ranks;
   std::vector<ServerSetup> servers;  // in the order of the launch
   std::vector<LaunchStep> steps;     // by their beginning
 };

@@ -59,7 +59,7 @@ struct RankLook {
   std::string no_stack{};  // why there is no Python stack
   int pipe_fd = -1;        // of pipe_full: its descriptor, and who has the other end (0: none of the user)
   int pipe_reader = 0;
-  std::optional<std::int64_t> silent_s{};  // since its job last wrote a line, where it is one rank
+  std::optional<std::chrono::seconds> silent{};  // since its job last wrote a line, where it is one rank
 };
 
 // Ranks that do the same at the same place.
@@ -121,15 +121,15 @@ struct WhyServer {
 
 // When the servers kept what `Why` was judged by: Job::hung.
 struct WhyKept {
-  std::int64_t at = 0;  // seconds since the epoch
-  int seconds = 0;      // for how long the launch had stood still
+  std::int64_t at = 0;            // seconds since the epoch
+  std::chrono::seconds stood{0};  // for how long the launch had stood still
 };
 
 struct Why {
   WhyKind kind = WhyKind::unknown;
-  double factor = 0;             // of slow
-  double seconds = 0;            // between the looks
-  std::vector<WhyGroup> groups;  // the odd ones first, then the smaller ones
+  double factor = 0;                         // of slow
+  std::chrono::duration<double> between{0};  // the looks
+  std::vector<WhyGroup> groups;              // the odd ones first, then the smaller ones
   std::vector<WhyLink> links;
   std::vector<WhyCollective> collectives{};  // by group
   std::vector<WhyServer> servers;            // by name

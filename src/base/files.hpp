@@ -73,6 +73,11 @@ auto uninterrupted(const Call& call) {
   }
 }
 
+// Whether the last call failed for want of data or room alone (errno).
+inline bool would_block() {
+  return errno == EAGAIN || errno == EWOULDBLOCK;
+}
+
 // Writes all bytes to a descriptor; false on an error (errno tells).
 bool write_all(int fd, std::string_view data);
 

@@ -9,6 +9,9 @@ namespace remote {
 namespace {
 
 // in the order of the enumerators
+constexpr std::array<std::string_view, 3> engines{"docker", "podman", "apptainer"};
+constexpr std::array<std::string_view, 3> image_pulls{"missing", "always", "never"};
+constexpr std::array<std::string_view, 4> launcher_names{"ranks", "torchrun", "mpi", "sweep"};
 constexpr std::array<std::string_view, 2> rendezvous_methods{"static", "c10d"};
 constexpr std::array<std::string_view, 3> init_methods{"env", "tcp", "file"};
 constexpr std::array<std::string_view, 5> causes{"exit", "signal", "oom", "lost", "hang"};
@@ -21,6 +24,30 @@ std::optional<Value> find(const auto& words, std::string_view word) {
 }
 
 }  // namespace
+
+std::string_view to_string(ContainerEngine engine) {
+  return engines.at(static_cast<std::size_t>(engine));
+}
+
+std::optional<ContainerEngine> parse_container_engine(std::string_view name) {
+  return find<ContainerEngine>(engines, name);
+}
+
+std::string_view to_string(ImagePull pull) {
+  return image_pulls.at(static_cast<std::size_t>(pull));
+}
+
+std::optional<ImagePull> parse_image_pull(std::string_view name) {
+  return find<ImagePull>(image_pulls, name);
+}
+
+std::string_view to_string(Launcher launcher) {
+  return launcher_names.at(static_cast<std::size_t>(launcher));
+}
+
+std::optional<Launcher> parse_launcher(std::string_view name) {
+  return find<Launcher>(launcher_names, name);
+}
 
 std::string to_string(const RanksPerServer& ranks) {
   const int* number = std::get_if<int>(&ranks);

@@ -86,6 +86,16 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+  std::string result;
+  std::size_t done = 0;
+  for (std::size_t at = text.find(from); at != std::string_view::npos; at = text.find(from, done)) {
+    result.append(text.substr(done, at - done)).append(to);
+    done = at + from.size();
+  }
+  return result.append(text.substr(done));
+}
+
 std::string lower_case(std::string_view text) {
   std::string result(text);
   for (char& c : result) {

@@ -18,6 +18,8 @@ std::string_view trim(std::string_view text);
 // ASCII letters alone are changed.
 std::string lower_case(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+// `from` is not empty.
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 // "1 job", "3 jobs".
 std::string counted(std::size_t count, std::string_view thing);
 

@@ -1,7 +1,10 @@
 #include "cli/context.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #ifdef __APPLE__
@@ -46,82 +49,61 @@ fs::path self_path() {
   return path;
 }
 
-// The option or command that does the remedy; empty for none. `server`: of the error, or empty.
+struct RemedyWords {
+  Remedy remedy;
+  std::string_view words;
+  std::string_view without_detail = words;
+};
+
+// The option or command that does each remedy, in their order.
+constexpr RemedyWords remedy_words[] = {
+    {Remedy::none, ""},
+    {Remedy::make_project, "run `remote init` in the project's folder, or name it with --project DIR"},
+    {Remedy::add_server, "for practice servers, run `remote sandbox up`"},
+    {Remedy::make_key, "--generate makes it"},
+    {Remedy::send_project, "send it with `remote rsync`"},
+    {Remedy::choose_port, "leave --master-port out, or use one that is free: {detail}",
+     "name one: --master-port PORT"},
+    {Remedy::pass_local_rank, "or add --use-env"},
+    {Remedy::start_job, "start one: remote job-run --cmd … --server …"},
+    {Remedy::start_launch, "start one: remote torch-launch --cmd …"},
+    {Remedy::name_job, "name it with --job {detail}"},
+    {Remedy::list_jobs, "see: remote job-list"},
+    {Remedy::authorize_key, "`remote authorize` puts a public key on the servers"},
+    {Remedy::log_in, "`remote login{server}` logs in with OpenSSH, once for all commands"},
+    {Remedy::trust_settings, "if you want that, allow it with `remote trust`"},
+    {Remedy::trust_folder, "or allow it as it is with `remote trust --folder`"},
+    {Remedy::use_mpi_ssh, "or let mpirun use the servers' own ssh: --mpi-agent ssh"},
+    {Remedy::share_folder,
+     "name a folder that all of them share: --init-dir DIR; or let the ranks find each other without a file: "
+     "--init-method tcp, or env"},
+    {Remedy::use_env_method, "--init-method env does that for one launch"},
+    {Remedy::no_image, "--image none does without the container once"},
+    {Remedy::skip_check, "--no-check starts it all the same"},
+    {Remedy::prepare_servers, "`remote prepare` makes it"},
+    {Remedy::start_sandbox, "`remote sandbox up` starts the practice servers"},
+    {Remedy::name_servers, "--server NAME names those that are to take part"},
+    {Remedy::check_server, "`remote check{server}` shows what is wrong there"},
+    {Remedy::read_manual, "`remote help {detail}` describes it"},
+    {Remedy::tell_more, "the same command with -vv tells what the server said"},
+    {Remedy::report_bug, "this is a bug of remote: please report it, with what -vv tells"},
+    {Remedy::choose_code, "--code git takes it from git, --code now what is here"},
+    {Remedy::wait_for_turn, "--wait starts it when they are free"},
+    {Remedy::resume_sweep, "go on with what is missing of it: remote sweep --resume {detail}"},
+    {Remedy::rerun_failed, "to run the failed points again, add --again failed"},
+    {Remedy::rerun_unknown, "if it is sure that nothing runs there any more: --again unknown"},
+    {Remedy::follow_job, "follow it with: remote job-tail --job {detail}",
+     "name one: remote job-tail --job KEY"},
+};
+static_assert(std::ranges::is_sorted(remedy_words, std::ranges::less_equal{}, &RemedyWords::remedy) &&
+              std::size(remedy_words) == static_cast<std::size_t>(Remedy::follow_job) + 1);
+
+// `server`: of the error, or empty.
 std::string words_of(Remedy remedy, const std::string& detail, const std::string& server) {
-  switch (remedy) {
-    case Remedy::none:
-      return "";
-    case Remedy::make_project:
-      return "run `remote init` in the project's folder, or name it with --project DIR";
-    case Remedy::add_server:
-      return "for practice servers, run `remote sandbox up`";
-    case Remedy::make_key:
-      return "--generate makes it";
-    case Remedy::choose_code:
-      return "--code git takes it from git, --code now what is here";
-    case Remedy::send_project:
-      return "send it with `remote rsync`";
-    case Remedy::choose_port:
-      return detail.empty() ? "name one: --master-port PORT"
-                            : "leave --master-port out, or use one that is free: " + detail;
-    case Remedy::pass_local_rank:
-      return "or add --use-env";
-    case Remedy::start_job:
-      return "start one: remote job-run --cmd … --server …";
-    case Remedy::start_launch:
-      return "start one: remote torch-launch --cmd …";
-    case Remedy::name_job:
-      return "name it with --job " + detail;
-    case Remedy::trust_settings:
-      return "if you want that, allow it with `remote trust`";
-    case Remedy::trust_folder:
-      return "or allow it as it is with `remote trust --folder`";
-    case Remedy::log_in:
-      return fmt::format("`remote login{}` logs in with OpenSSH, once for all commands",
-                         server.empty() ? "" : " --server " + shell_join({{server}}));
-    case Remedy::authorize_key:
-      return "`remote authorize` puts a public key on the servers";
-    case Remedy::list_jobs:
-      return "see: remote job-list";
-    case Remedy::use_mpi_ssh:
-      return "or let mpirun use the servers' own ssh: --mpi-agent ssh";
-    case Remedy::share_folder:
-      return "name a folder that all of them share: --init-dir DIR; or let the ranks find each other without "
-             "a file: --init-method tcp, or env";
-    case Remedy::use_env_method:
-      return "--init-method env does that for one launch";
-    case Remedy::no_image:
-      return "--image none does without the container once";
-    case Remedy::skip_check:
-      return "--no-check starts it all the same";
-    case Remedy::prepare_servers:
-      return "`remote prepare` makes it";
-    case Remedy::start_sandbox:
-      return "`remote sandbox up` starts the practice servers";
-    case Remedy::name_servers:
-      return "--server NAME names those that are to take part";
-    case Remedy::check_server:
-      return fmt::format("`remote check{}` shows what is wrong there",
-                         server.empty() ? "" : " --server " + shell_join({{server}}));
-    case Remedy::read_manual:
-      return fmt::format("`remote help {}` describes it", detail);
-    case Remedy::tell_more:
-      return "the same command with -vv tells what the server said";
-    case Remedy::report_bug:
-      return "this is a bug of remote: please report it, with what -vv tells";
-    case Remedy::wait_for_turn:
-      return "--wait starts it when they are free";
-    case Remedy::resume_sweep:
-      return "go on with what is missing of it: remote sweep --resume " + detail;
-    case Remedy::rerun_failed:
-      return "--again failed runs those that failed once more";
-    case Remedy::rerun_unknown:
-      return "if it is sure that nothing runs there any more: --again unknown";
-    case Remedy::follow_job:
-      return detail.empty() ? "name one: remote job-tail --job KEY"
-                            : "follow it with: remote job-tail --job " + detail;
-  }
-  return "";
+  const RemedyWords& row = remedy_words[static_cast<std::size_t>(remedy)];
+  return fmt::format(fmt::runtime(detail.empty() ? row.without_detail : row.words),
+                     fmt::arg("detail", detail),
+                     fmt::arg("server", server.empty() ? "" : " --server " + shell_join({{server}})));
 }
 
 // The same went wrong, wherever it was.

@@ -42,7 +42,7 @@ struct Environment {
 
 // Names that may stand as the value of an option, for completion.
 // `defined`: the names in `launches:` of configs.yaml.
-enum class NameKind { servers, jobs, launches, tags, signals, defined };
+enum class NameKind { servers, jobs, launches, past, tags, signals, defined };
 
 // Whether a question was answered with yes; nullopt is none.
 bool is_yes(const std::optional<std::string>& answer);
@@ -104,6 +104,11 @@ inline nlohmann::json or_null(const std::optional<Error>& error) {
 }
 inline nlohmann::json or_null(const std::string& text) {
   return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
+}
+
+// So many units of a time.
+nlohmann::json count_or_null(const auto& time) {
+  return time ? nlohmann::json(time->count()) : nlohmann::json(nullptr);
 }
 
 // The folder that the program was started in. Throws Error where it is gone.

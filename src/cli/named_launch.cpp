@@ -10,7 +10,7 @@
 #include "base/command.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
-#include "cli/show/jobs.hpp"
+#include "cli/show/plan.hpp"
 #include "config/config.hpp"
 #include "ui/table.hpp"
 

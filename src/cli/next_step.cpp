@@ -12,7 +12,6 @@
 #include "base/strings.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
-#include "sandbox/config.hpp"
 #include "sandbox/sandbox.hpp"
 
 namespace remote::cli {
@@ -141,7 +140,7 @@ std::vector<NextStep> next_steps(Context& context, const ProjectStatus& status,
   const bool fresh = idle && !status.sent && !status.any_job;
   const bool down = sandbox_is_down(project);
   if (down) {
-    steps.push_back({"practice servers are down; to start them", "remote sandbox up"});
+    steps.push_back({"some practice servers are down; to start them", "remote sandbox up"});
   } else if (const auto mend = fresh ? settings_to_mend(project) : std::nullopt) {
     steps.push_back(*mend);
   }

@@ -43,6 +43,10 @@ void EnvOptions::add(CLI::App& command) {
 }
 
 Env EnvOptions::collect() const {
+  if (const auto dashes = std::ranges::find(words, "--", &Env::value_type::second); dashes != words.end()) {
+    throw Error::usage("--env " + dashes->first, "it has no value: '--' ends the options",
+                       "write --env NAME VALUE; -e NAME copies the value from here");
+  }
   Env all = words;
   for (const std::string& assignment : assignments) {
     const std::size_t equals = assignment.find('=');
@@ -159,7 +163,7 @@ void add_new_tag_option(CLI::App& command, std::vector<std::string>& tags, const
 CLI::Option* add_launch_word(CLI::App& command, Context& context, std::string& launch,
                              const std::string& help) {
   CLI::Option* option = command.add_option("launch", launch, help)->type_name("KEY");
-  context.completers[option] = NameKind::launches;
+  context.completers[option] = NameKind::past;
   return option;
 }
 

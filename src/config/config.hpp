@@ -89,12 +89,6 @@ struct Python {
   bool no_index = false;
 };
 
-// `launch:`. Which launchers there are is known elsewhere, so that name is not checked yet.
-struct LaunchSettings {
-  LaunchDefaults defaults;
-  Mark launcher_mark;
-};
-
 // `notify:`: who is told, by the servers, when a launch has ended. Either a URL, which is a secret, or a
 // command.
 struct Notify {
@@ -124,7 +118,7 @@ struct Config {
   std::string remote_jobs_folder_name = ".jobs";
   std::optional<std::string> remote_path;  // for all servers; a server's own wins
   Python python;
-  LaunchSettings launch;
+  LaunchDefaults launch;
   NodePtr launch_node;  // `launch:`, which each of `launches:` inherits; null: it is not there
   std::vector<YamlNode::Entry> launches;  // in the order of the file, checked
   std::optional<Container> container;  // for all servers; it may lack an image, which a server's own then has
@@ -163,7 +157,7 @@ Config parse(const std::string& text, const std::filesystem::path& project, bool
 
 // What `launch:` says (config.launch), or the one of `launches:` with this name, with what it inherits.
 // Throws Error (usage) for a name that is not there.
-LaunchSettings launch_settings(const Config& config, const std::string& name);
+LaunchDefaults launch_settings(const Config& config, const std::string& name);
 std::vector<std::string> launch_names(const Config& config);
 // The same, of a file of which nothing else is read; none where it cannot be read.
 std::vector<std::string> launch_names(const std::filesystem::path& project);

@@ -11,7 +11,7 @@ namespace remote::config {
 namespace {
 
 std::optional<std::string> engine_problem(const std::string& text) {
-  if (text == "docker" || text == "podman" || text == "apptainer") {
+  if (parse_container_engine(text)) {
     return std::nullopt;
   }
   return text == "singularity" ? "write apptainer, which is its name today"
@@ -19,8 +19,7 @@ std::optional<std::string> engine_problem(const std::string& text) {
 }
 
 std::optional<std::string> pull_problem(const std::string& text) {
-  const bool known = text == "missing" || text == "always" || text == "never";
-  return known ? std::nullopt : std::optional<std::string>("it is missing, always or never");
+  return parse_image_pull(text) ? std::nullopt : std::optional<std::string>("it is missing, always or never");
 }
 
 bool has_control_sign(const std::string& text) {
@@ -57,10 +56,14 @@ std::optional<Container> read_container(const Section& parent, const std::option
   }
   const Section section(*node, Level::container, "'container'", file, warnings);
   Container container = base.value_or(Container());
-  container.engine = section.checked("engine", engine_problem).value_or(container.engine);
+  if (const auto engine = section.checked("engine", engine_problem)) {
+    container.engine = parse_container_engine(*engine);
+  }
   container.image = section.checked("image", image_problem).value_or(container.image);
   container.workdir = section.checked("workdir", workdir_problem).value_or(container.workdir);
-  container.pull = section.checked("pull", pull_problem).value_or(container.pull);
+  if (const auto pull = section.checked("pull", pull_problem)) {
+    container.pull = *parse_image_pull(*pull);
+  }
   if (section.node("args") != nullptr) {
     container.args.clear();
     for (const auto& found : section.texts("args")) {

@@ -75,7 +75,7 @@ void read_ends_of_launches(const Section& top, Config& config, const std::string
     path.erase(path.find_last_not_of('/') + 1);
     config.outputs.push_back(path);
   }
-  if (config.launch.defaults.pull.value_or(false) && config.outputs.empty()) {
+  if (config.launch.pull.value_or(false) && config.outputs.empty()) {
     throw top.error(top.node("launch")->mark, "'pull' of 'launch' needs 'outputs'",
                     "add a line such as outputs: [checkpoints/, metrics.csv]");
   }

@@ -140,6 +140,10 @@ std::string new_config_text(const NewProject& project) {
   return text;
 }
 
+bool write_gitignore(const fs::path& project) {
+  return create_file(project / ".remote/.gitignore", gitignore_text, 0644);
+}
+
 InitResult init_project(const NewProject& project) {
   const std::string config_text = new_config_text(project);
   const fs::path folder = project.folder / ".remote";

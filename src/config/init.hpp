@@ -50,6 +50,9 @@ struct InitResult {
 // (usage) before anything is written when the values would not load.
 InitResult init_project(const NewProject& project);
 
+// Writes .remote/.gitignore where it is missing; false where it is there.
+bool write_gitignore(const std::filesystem::path& project);
+
 // A text as a YAML scalar that every reader reads as a text.
 std::string yaml_text(const std::string& text);
 

@@ -106,24 +106,19 @@ void note_settings(const YamlNode& node, const std::string& section,
 
 }  // namespace
 
-LaunchSettings read_launch(const YamlNode& node, const std::string& what, const std::vector<Server>& servers,
+LaunchDefaults read_launch(const YamlNode& node, const std::string& what, const std::vector<Server>& servers,
                            const std::string& file, Warnings& warnings) {
   const Section section(node, Level::launch, what, file, warnings);
-  LaunchSettings settings;
-  LaunchDefaults& usual = settings.defaults;
+  LaunchDefaults usual;
   const auto take = [&](const char* key, std::optional<std::string>& target) {
-    auto found = section.text(key);
-    if (found) {
+    if (const auto found = section.text(key)) {
       target = found->value;
     }
-    return found;
   };
   take("cmd", usual.command);
   usual.nproc =
       read_parsed(section, "nproc_per_node", parse_ranks_per_server, "a whole number from 1 up, or auto");
-  if (const auto found = take("launcher", usual.launcher)) {
-    settings.launcher_mark = found->mark;
-  }
+  usual.launcher = read_parsed(section, "launcher", parse_launcher, "ranks, torchrun or mpi");
   usual.torchrun.rendezvous = read_parsed(section, "rdzv", parse_rendezvous, "static or c10d");
   usual.torchrun.nodes =
       read_parsed(section, "nnodes", parse_node_range, "MIN:MAX, such as 1:4, or a number");
@@ -175,7 +170,7 @@ LaunchSettings read_launch(const YamlNode& node, const std::string& what, const 
     }
   }
   note_settings(node, "launch", usual.settings);
-  return settings;
+  return usual;
 }
 
 std::vector<YamlNode::Entry> read_launches(const YamlNode& node, const std::vector<Server>& servers,
@@ -201,7 +196,7 @@ std::vector<std::string> launch_names(const Config& config) {
   return names;
 }
 
-LaunchSettings launch_settings(const Config& config, const std::string& name) {
+LaunchDefaults launch_settings(const Config& config, const std::string& name) {
   if (name.empty()) {
     return config.launch;
   }
@@ -222,11 +217,11 @@ LaunchSettings launch_settings(const Config& config, const std::string& name) {
   }
   const std::string file = config.file.string();
   Warnings told(file);  // of `launch:`, when that was read
-  LaunchSettings settings = read_launch(all, "launch '" + name + "'", config.servers, file, told);
-  settings.defaults.settings.clear();
-  note_settings(own, "launches." + name, settings.defaults.settings);
-  note_settings(base, "launch", settings.defaults.settings);
-  return settings;
+  LaunchDefaults usual = read_launch(all, "launch '" + name + "'", config.servers, file, told);
+  usual.settings.clear();
+  note_settings(own, "launches." + name, usual.settings);
+  note_settings(base, "launch", usual.settings);
+  return usual;
 }
 
 }  // namespace remote::config

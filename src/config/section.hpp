@@ -98,7 +98,7 @@ Python read_python(const YamlNode& node, const std::string& file, Warnings& warn
 std::optional<Container> read_container(const Section& section, const std::optional<Container>& base,
                                         const std::string& file, Warnings& warnings);
 // `what`: "'launch'", for messages.
-LaunchSettings read_launch(const YamlNode& node, const std::string& what, const std::vector<Server>& servers,
+LaunchDefaults read_launch(const YamlNode& node, const std::string& what, const std::vector<Server>& servers,
                            const std::string& file, Warnings& warnings);
 // Checks `launches`, where an unknown key is an Error.
 std::vector<YamlNode::Entry> read_launches(const YamlNode& node, const std::vector<Server>& servers,

@@ -116,7 +116,7 @@ class LineWriter {
   void put(RestartCause value) { line_ += to_string(value); }
   void put(const std::string& value) { append_escaped(line_, value); }
   void put(const Hung& value) {
-    line_ += fmt::format("{} {} {}", value.at, value.seconds, value.moved_at.value_or(0));
+    line_ += fmt::format("{} {} {}", value.at, value.stood.count(), value.moved_at.value_or(0));
   }
   void put(const std::vector<std::string>& values) {
     put(values.size());
@@ -235,7 +235,9 @@ class LineReader {
       return;
     }
     take(words[0], value.at);
-    take(words[1], value.seconds);
+    int seconds = 0;
+    take(words[1], seconds);
+    value.stood = std::chrono::seconds(seconds);
     if (take(words[2], value.moved_at); value.moved_at == 0) {
       value.moved_at.reset();
     }

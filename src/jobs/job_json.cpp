@@ -42,10 +42,14 @@ Json json_of(const JobReason::Kind& kind) {
 template <typename Value>
 Json json_of(const std::optional<Value>& value);
 Json json_of(const Hung& hung) {
-  return Json{{"at", json_of(hung.at)}, {"seconds", hung.seconds}, {"moved_at", json_of(hung.moved_at)}};
+  return Json{
+      {"at", json_of(hung.at)}, {"seconds", hung.stood.count()}, {"moved_at", json_of(hung.moved_at)}};
 }
 Json json_of(const RestartCause& cause) {
   return to_string(cause);
+}
+Json json_of(const Launcher& launcher) {
+  return to_string(launcher);
 }
 Json json_of(const std::vector<NamedNumber>& numbers) {
   Json all = Json::object();
@@ -296,6 +300,9 @@ class Reader {
   static void take(const Json& json, RestartCause& value, const char* name, int /*low*/) {
     set(value, parse_restart_cause(text_of(json, name)), name, "is not the name of a cause");
   }
+  static void take(const Json& json, Launcher& value, const char* name, int /*low*/) {
+    set(value, parse_launcher(text_of(json, name)), name, "is not the name of a launcher");
+  }
   static void take(const Json& json, std::int64_t& value, const char* name, int /*low*/) {
     set(value, parse_utc(text_of(json, name)), name, "is not an instant such as 2026-11-21T07:30:00Z");
   }
@@ -306,7 +313,9 @@ class Reader {
     }
     const Reader fields(json);
     fields.field("at", hung.at);
-    fields.field("seconds", hung.seconds);
+    int seconds = 0;
+    fields.field("seconds", seconds);
+    hung.stood = std::chrono::seconds(seconds);
     fields.field("moved_at", hung.moved_at);
   }
 
@@ -415,7 +424,7 @@ Json to_json(const PastLaunch& launch) {
   }
   for (const ServerSetup& one : launch.beginning.servers) {  // facts as an array: their order counts
     record["setups"].push_back(
-        {{"server", one.server}, {"facts", one.facts}, {"clock_ahead", one.clock_ahead}});
+        {{"server", one.server}, {"facts", one.facts}, {"clock_ahead", one.clock_ahead.count()}});
   }
   for (const LaunchStep& one : launch.beginning.steps) {
     record["steps"].push_back(
@@ -441,9 +450,11 @@ PastLaunch launch_record_of(const Json& json) {
     return value.is_number_integer() ? value.get<std::int64_t>() : 0;
   };
   for (const Json& one : list_of(json, "setups")) {
-    launch.beginning.servers.push_back({one.at("server"), one.at("facts"), {}, one.at("clock_ahead")});
-    double& ahead = launch.beginning.servers.back().clock_ahead;
-    ahead = std::isfinite(ahead) ? std::clamp(ahead, -1e9, 1e9) : 0;
+    const double ahead = one.at("clock_ahead");
+    launch.beginning.servers.push_back({.server = one.at("server"),
+                                        .facts = one.at("facts"),
+                                        .clock_ahead = std::chrono::duration<double>(
+                                            std::isfinite(ahead) ? std::clamp(ahead, -1e9, 1e9) : 0)});
   }
   for (const Json& one : list_of(json, "steps")) {
     launch.beginning.steps.push_back(

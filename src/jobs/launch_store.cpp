@@ -66,7 +66,7 @@ void newest_first(std::vector<LaunchSummary>& launches) {
 }
 
 JobState state_of(const std::vector<Job>& jobs, const Verdict& verdict) {
-  for (const JobState state : {JobState::running, JobState::starting, JobState::queued}) {
+  for (const JobState state : {JobState::unknown, JobState::running, JobState::starting, JobState::queued}) {
     if (jobs.empty() || std::ranges::find(jobs, state, &Job::state) != jobs.end()) {
       return jobs.empty() ? JobState::starting : state;
     }
@@ -110,7 +110,7 @@ LaunchStore::LaunchStore(const Store& store, Store::Step step)
 void LaunchStore::write(PastLaunch record, const std::string& patch) {
   FileBatch batch(folder_, Sync::names, step_);
   if (!patch.empty()) {
-    record.patch = folder_ / record.id.text() / "changes.patch";
+    record.patch = folder(record.id) / "changes.patch";
     batch.put(record.patch, patch);
   }
   sum_up(record);
@@ -130,7 +130,7 @@ FileLock LaunchStore::lock() const {
 void LaunchStore::add(const PastLaunch& record, const std::string& patch) {
   make_folders(folder_ / "open", 0700);
   const FileLock held = lock();
-  make_folders(folder_ / record.id.text(), 0700);
+  make_folders(folder(record.id), 0700);
   step_("open");
   const UniqueFd open(::open(mark(record.id).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!open) {
@@ -170,7 +170,7 @@ std::optional<PastLaunch> LaunchStore::read(const JobId& id) const {
       PastLaunch record = launch_record_of(*json);
       if (record.id == id) {
         sum_up(record);
-        record.patch = record.patch.empty() ? fs::path() : file(id).replace_filename("changes.patch");
+        record.patch = record.patch.empty() ? fs::path() : folder(id) / "changes.patch";
         return record;
       }
     }
@@ -296,7 +296,7 @@ bool LaunchStore::may_try_again(const JobId& id) {
 void LaunchStore::remove(const JobId& id) {
   const FileLock held = lock();
   std::error_code ignored;
-  fs::remove_all(folder_ / id.text(), ignored);
+  fs::remove_all(folder(id), ignored);
   close(id);
 }
 

@@ -19,6 +19,7 @@ void sum_up(PastLaunch& record);
 //
 //   launches/<id>/launch.json     the truth about a launch, replaced by rename
 //   launches/<id>/changes.patch   what differed from the commit, where that is kept
+//   launches/<id>/sent.DIGEST     a link to the list of the files that the servers had (servers::keep_sent)
 //   launches/open/<id>            a file for each launch that is not completed; a byte for each vain try
 //   launches/index                a cache of what a list shows (jobs/index.hpp), rebuilt where it is wrong
 //   launches/lock                 flock(2) around every change
@@ -40,6 +41,7 @@ class LaunchStore {
   // Takes the jobs of a launch as they are in the store; those that were removed stay as the record has them.
   void update(PastLaunch& record) const;
   bool is_stored(const JobId& job) const;
+  std::filesystem::path folder(const JobId& id) const { return folder_ / id.text(); }
   // Those that are not completed, as far as is known here.
   std::vector<JobId> open() const;
   void close(const JobId& id);
@@ -54,7 +56,7 @@ class LaunchStore {
  private:
   FileLock lock() const;
   std::filesystem::path mark(const JobId& id) const { return folder_ / "open" / id.text(); }
-  std::filesystem::path file(const JobId& id) const { return folder_ / id.text() / "launch.json"; }
+  std::filesystem::path file(const JobId& id) const { return folder(id) / "launch.json"; }
   void write(PastLaunch record, const std::string& patch);
   // Fixes the index, if that is possible at once; what was read is right in any case. `leftovers` are
   // removed.

@@ -28,7 +28,7 @@ constexpr std::size_t most_answered(std::size_t jobs) {
 // the file alone, so neither the engine nor its command line has the job's variables.
 void enter_container(servers::Script& script, const std::string& project, const servers::ContainerRun& run) {
   const Container& container = run.container;
-  std::vector<std::string> words{container.engine, container.image, run.rootless ? "1" : ""};
+  std::vector<std::string> words{servers::engine_word(container), container.image, run.rootless ? "1" : ""};
   words.insert(words.end(), container.args.begin(), container.args.end());
   script.add("lib/container_job.sh")
       .append(
@@ -152,13 +152,13 @@ struct Texts {
   }
 };
 
+}  // namespace
+
 std::vector<std::string> texts_of(const std::vector<JobId>& ids) {
   std::vector<std::string> texts;
   std::ranges::transform(ids, std::back_inserter(texts), &JobId::text);
   return texts;
 }
-
-}  // namespace
 
 std::string percent_encode(std::string_view text) {
   std::string encoded;

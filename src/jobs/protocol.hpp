@@ -282,6 +282,7 @@ std::optional<JobReason> parse_by(std::string_view word);
 
 // The next word of a line, which must be the id of a job.
 JobId id_word(servers::AnswerLine& line);
+std::vector<std::string> texts_of(const std::vector<JobId>& ids);
 
 // What the server says of this job; nullptr when it does not name it.
 template <typename Reply>

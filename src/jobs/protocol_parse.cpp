@@ -116,7 +116,8 @@ Hung hung_of(const AnswerLine& line, std::string_view text) {
   constexpr const char* wrong = "a record of standing still is wrong";
   const auto [at, after_at] = halves(line, text, ':', wrong);
   const auto [seconds, moved] = halves(line, after_at, ':', wrong);
-  Hung hung{.at = line.number_in<std::int64_t>(at, 0, year_10000), .seconds = line.number_in(seconds, 0)};
+  Hung hung{.at = line.number_in<std::int64_t>(at, 0, year_10000),
+            .stood = std::chrono::seconds(line.number_in(seconds, 0))};
   if (!moved.empty()) {
     hung.moved_at = line.number_in<std::int64_t>(moved, 0, year_10000);
   }

@@ -43,7 +43,8 @@ std::string nearest_keys(const std::vector<Job>& jobs, int key) {
   }
   const bool of_id = name.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (!key && !of_id) {
-    throw Error::usage(what, "a job is named by its key (a number) or by the start of its id")
+    throw Error::usage(what,
+                       "a job is named by its key (a number), the start of its id or the name of its launch")
         .mended_by(Remedy::list_jobs);
   }
   if (!key && name.size() < shortest_id_start) {

@@ -39,7 +39,8 @@ StartRequest request_for(const NewJob& job) {
     request.files.emplace_back("batch.sh", job.batch);
   }
   if (job.process.container) {
-    request.files.emplace_back("container", "engine " + job.process.container->container.engine + "\n");
+    request.files.emplace_back("container",
+                               "engine " + servers::engine_word(job.process.container->container) + "\n");
   }
   if (job.requeue) {
     request.files.emplace_back("requeue", "");

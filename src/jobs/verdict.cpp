@@ -1,7 +1,6 @@
 #include "jobs/verdict.hpp"
 
 #include "base/clock.hpp"
-#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/protocol.hpp"

@@ -97,16 +97,16 @@ std::optional<std::int64_t> second_of(const Job& job) {
 // How long after `first` a job ended, into the verdict.
 void measure(Verdict& verdict, const Job& first, const Job& job) {
   const bool exact = first.failed_ms && job.failed_ms;
-  std::int64_t ahead = 0;
+  std::chrono::milliseconds ahead{0};
   if (exact) {
-    ahead = *job.failed_ms - *first.failed_ms;
+    ahead = std::chrono::milliseconds(*job.failed_ms - *first.failed_ms);
   } else if (const auto begin = second_of(first), end = second_of(job); begin && end) {
-    ahead = (*end - *begin) * 1000;
+    ahead = std::chrono::seconds(*end - *begin);
   } else {
     return;
   }
-  if (ahead >= 0 && (!verdict.ahead_ms || ahead < *verdict.ahead_ms)) {
-    verdict.ahead_ms = ahead;
+  if (ahead.count() >= 0 && (!verdict.ahead || ahead < *verdict.ahead)) {
+    verdict.ahead = ahead;
     verdict.exact = exact;
   }
 }

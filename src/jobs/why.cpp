@@ -59,10 +59,24 @@ Flight flight_of(servers::AnswerLine& line) {
   return flight;
 }
 
-struct Entry {
-  Job job;
-  WhySample sample;
-};
+// What the servers of these jobs answer to `action_of(place)`. One that fails is one of `errors`.
+std::vector<WhySample> samples_of(const Site& site, const std::vector<Job>& jobs, std::vector<Error>& errors,
+                                  const auto& action_of) {
+  struct Entry {
+    Job job;
+    WhySample sample;
+  };
+  auto entries = on_job_servers(site, jobs, errors, [&](ssh::Connection& connection, const JobsAt& place) {
+    WhySample sample{place.server, place.jobs, {}};
+    sample.answer = servers::run_action(connection, action_of(place), site.cancel);
+    sample.answer.facts.check();
+    return std::vector<Entry>{{place.jobs.front(), std::move(sample)}};
+  });
+  std::vector<WhySample> samples;
+  std::ranges::transform(entries, std::back_inserter(samples),
+                         [](Entry& entry) { return std::move(entry.sample); });
+  return samples;
+}
 
 }  // namespace
 
@@ -112,7 +126,7 @@ void WhyAnswer::take(servers::AnswerLine& line) {
   } else if (kind == "kept") {
     kept.emplace();
     kept->at = line.number<std::int64_t>(0);
-    kept->seconds = line.number<int>(0);
+    kept->stood = std::chrono::seconds(line.number<int>(0));
   } else if (kind == "hangs") {
     hangs = true;
   } else {
@@ -127,13 +141,12 @@ servers::Action<WhyAnswer> why_action(const RemoteFolder& folder, const std::vec
   action.what = "why " + counted(ids.size(), "job");
   action.script = job_script(folder, "actions/why.sh");
   servers::add_facts(action.script, {.parts = {}, .project = folder.project, .activate = activate});
+  const std::vector<std::string> words = texts_of(ids);
   const auto with = [&](const char* round) {
-    std::vector<std::string> words{round};
-    std::ranges::transform(ids, std::back_inserter(words), &JobId::text);
-    return words;
+    std::vector<std::string> all{round};
+    all.insert(all.end(), words.begin(), words.end());
+    return all;
   };
-  std::vector<std::string> words;
-  std::ranges::transform(ids, std::back_inserter(words), &JobId::text);
   action.script.call("look_for_room")
       .call("why_server")
       .call("why_flight", words)
@@ -153,9 +166,7 @@ servers::Action<WhyAnswer> kept_action(const RemoteFolder& folder, const std::ve
   servers::Action<WhyAnswer> action;
   action.what = "what was kept of " + counted(ids.size(), "job");
   action.script = job_script(folder, "actions/why_kept.sh");
-  std::vector<std::string> words;
-  std::ranges::transform(ids, std::back_inserter(words), &JobId::text);
-  action.script.call("why_kept", words).call("say", {"end"});
+  action.script.call("why_kept", texts_of(ids)).call("say", {"end"});
   action.timeout = std::chrono::minutes(1);
   return action;
 }
@@ -172,17 +183,10 @@ Why look_why(const Site& site, const std::vector<Job>& jobs, const WhyRequest& r
     (skip ? others : asked).push_back(job);
   }
   std::vector<Error> errors;
-  auto entries = on_job_servers(site, asked, errors, [&](ssh::Connection& connection, const JobsAt& place) {
+  const std::vector<WhySample> samples = samples_of(site, asked, errors, [&](const JobsAt& place) {
     const std::string activate = servers::activation(site.config, server_of(site.config, place.jobs.front()));
-    WhySample sample{place.server, place.jobs, {}};
-    sample.answer = servers::run_action(connection, why_action(place.folder, place.ids(), activate, request),
-                                        site.cancel);
-    sample.answer.facts.check();
-    return std::vector<Entry>{{place.jobs.front(), std::move(sample)}};
+    return why_action(place.folder, place.ids(), activate, request);
   });
-  std::vector<WhySample> samples;
-  std::ranges::transform(entries, std::back_inserter(samples),
-                         [](Entry& entry) { return std::move(entry.sample); });
   for (Job& job : asked) {
     if (std::ranges::find(errors, job.server, &Error::server) != errors.end()) {
       job.state = JobState::unknown;
@@ -196,28 +200,23 @@ Why look_why(const Site& site, const std::vector<Job>& jobs, const WhyRequest& r
 
 Why look_kept(const Site& site, const std::vector<Job>& jobs) {
   std::vector<Error> errors;
-  auto entries = on_job_servers(site, jobs, errors, [&](ssh::Connection& connection, const JobsAt& place) {
-    WhySample sample{place.server, place.jobs, {}};
-    sample.answer = servers::run_action(connection, kept_action(place.folder, place.ids()), site.cancel);
-    sample.answer.facts.check();
-    return std::vector<Entry>{{place.jobs.front(), std::move(sample)}};
-  });
+  std::vector<WhySample> samples = samples_of(
+      site, jobs, errors, [](const JobsAt& place) { return kept_action(place.folder, place.ids()); });
   std::optional<WhyKept> kept;
-  std::vector<WhySample> samples;
   std::vector<Job> others;
-  for (Entry& entry : entries) {
-    if (!entry.sample.answer.kept) {
-      std::ranges::copy(entry.sample.jobs, std::back_inserter(others));
+  for (WhySample& sample : samples) {
+    if (!sample.answer.kept) {
+      std::ranges::copy(sample.jobs, std::back_inserter(others));
       continue;
     }
-    kept = entry.sample.answer.kept;
-    for (Job& job : entry.sample.jobs) {
+    kept = sample.answer.kept;
+    for (Job& job : sample.jobs) {
       // by this machine's clock; no line was written since then, or for longer
       kept->at = job.hung ? job.hung->at : kept->at;
-      job.failed_ms = (kept->at - kept->seconds) * 1000;
+      job.failed_ms = (kept->at - kept->stood.count()) * 1000;
     }
-    samples.push_back(std::move(entry.sample));
   }
+  std::erase_if(samples, [](const WhySample& sample) { return !sample.answer.kept; });
   if (!kept) {
     throw errors.empty() ? Error::usage("job-why", "nothing was kept of this launch",
                                         "a launch keeps it when it is watched for standing still")

@@ -148,7 +148,7 @@ RankDoing doing_of(const RankLook& rank, const ProcessState& first, const Proces
 
 void add_silence(RankLook& rank, std::int64_t now_ms) {
   if (rank.job.failed_ms && ranks_of(rank.job) == 1) {
-    rank.silent_s = std::max<std::int64_t>(0, (now_ms - *rank.job.failed_ms) / 1000);
+    rank.silent = std::chrono::seconds(std::max<std::int64_t>(0, (now_ms - *rank.job.failed_ms) / 1000));
   }
 }
 
@@ -376,7 +376,8 @@ Why judge(const std::vector<WhySample>& samples, const std::vector<Job>& others,
   for (const WhySample& sample : samples) {
     std::ranges::move(ranks_in(sample, now_ms), std::back_inserter(ranks));
     why.servers.push_back(server_in(sample));
-    why.seconds = std::max(why.seconds, sample.answer.looks[1].at - sample.answer.looks[0].at);
+    why.between = std::max(
+        why.between, std::chrono::duration<double>(sample.answer.looks[1].at - sample.answer.looks[0].at));
   }
   for (const Job& job : others) {
     RankLook& rank = ranks.emplace_back();

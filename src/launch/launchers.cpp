@@ -7,20 +7,20 @@
 namespace remote::launch {
 
 // Every launcher is defined in the file of its name, and stands in these two lines.
-extern const Launcher ranks, torchrun, mpi;
-static std::vector<const Launcher*> all() {
+extern const Planner ranks, torchrun, mpi;
+static std::vector<const Planner*> all() {
   return {&ranks, &torchrun, &mpi};
 }
 
-const Launcher& find_launcher(const std::string& name) {
+const Planner& planner_of(Launcher launcher) {
   std::vector<std::string> names;
-  for (const Launcher* launcher : all()) {
-    if (launcher->info.name == name) {
-      return *launcher;
+  for (const Planner* planner : all()) {
+    if (planner->info.launcher == launcher) {
+      return *planner;
     }
-    names.push_back(launcher->info.name);
+    names.emplace_back(to_string(planner->info.launcher));
   }
-  throw Error::usage(fmt::format("no launcher '{}'", name), "there are: " + join(names, ", "));
+  throw Error::usage(fmt::format("no launcher '{}'", to_string(launcher)), "there are: " + join(names, ", "));
 }
 
 }  // namespace remote::launch
@@ -29,8 +29,8 @@ namespace remote {
 
 std::vector<LauncherInfo> launchers() {
   std::vector<LauncherInfo> list;
-  for (const launch::Launcher* launcher : launch::all()) {
-    list.push_back(launcher->info);
+  for (const launch::Planner* planner : launch::all()) {
+    list.push_back(planner->info);
   }
   return list;
 }

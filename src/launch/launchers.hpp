@@ -6,8 +6,8 @@
 
 namespace remote::launch {
 
-// A way to start the ranks: which processes, on which servers, with which variables.
-struct Launcher {
+// How a launcher starts the ranks: which processes, on which servers, with which variables.
+struct Planner {
   LauncherInfo info;
   // Whether it needs a free port on the first server (MASTER_PORT); without, LaunchSpec::master_port is 0.
   bool needs_port;
@@ -21,11 +21,11 @@ struct Launcher {
   bool needs_mpi = false;
 };
 
-// Throws Error (usage) for a name that no launcher has.
-const Launcher& find_launcher(const std::string& name);
+// Throws Error (usage) for what is no launcher of a launch.
+const Planner& planner_of(Launcher launcher);
 
-// make_plan() (plan.hpp) with this launcher, whatever the spec names.
-Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Launcher& launcher);
+// make_plan() (plan.hpp) with this planner, whatever the spec names.
+Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Planner& planner);
 
 // Variables in order, of which each name stands once.
 class EnvBuilder {

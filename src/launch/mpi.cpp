@@ -207,9 +207,10 @@ std::vector<PlannedProcess> plan_mpirun(const LaunchSpec& spec, const std::vecto
 
 }  // namespace
 
-extern const Launcher mpi{.info = {"mpi", "mpirun on the first server, without ssh between the servers"},
-                          .needs_port = true,
-                          .plan = plan_mpirun,
-                          .needs_mpi = true};
+extern const Planner mpi{
+    .info = {Launcher::mpi, "mpirun on the first server, without ssh between the servers"},
+    .needs_port = true,
+    .plan = plan_mpirun,
+    .needs_mpi = true};
 
 }  // namespace remote::launch

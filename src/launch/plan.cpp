@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
-#include "base/command.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "launch/launchers.hpp"
@@ -33,7 +32,7 @@ void check_env(const Env& env, bool of_one_server) {
         (of_one_server && std::ranges::find(same_everywhere, name) != same_everywhere.end())) {
       std::string hint = "leave it out of the environment";
       if (name == "MASTER_PORT") {
-        hint = "set master_port instead";
+        hint = "choose the port with --master-port";
       } else if (name == "MASTER_ADDR") {
         hint = "set internal_address of the first server in configs.yaml";
       } else if (name == "WORLD_SIZE" || name == "LOCAL_WORLD_SIZE") {
@@ -144,10 +143,10 @@ int number_of_ranks(const RanksPerServer& ranks, int gpus, int cpus, const Env& 
 }
 
 Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes) {
-  return make_plan(spec, nodes, find_launcher(spec.launcher));
+  return make_plan(spec, nodes, planner_of(spec.launcher));
 }
 
-Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Launcher& launcher) {
+Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Planner& planner) {
   if (nodes.empty()) {
     throw Error::usage("nothing to launch on", "no server is chosen").mended_by(Remedy::name_servers);
   }
@@ -161,12 +160,13 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Lau
     throw Error::usage("cannot launch", "the address of the first server is not known",
                        "set its internal_address in configs.yaml");
   }
-  if (launcher.needs_port && (spec.master_port < 1 || spec.master_port > 65535)) {
+  if (planner.needs_port && (spec.master_port < 1 || spec.master_port > 65535)) {
     throw Error::usage(fmt::format("wrong master_port {}", spec.master_port),
                        "a port is a number from 1 to 65535");
   }
-  if (spec.init_method == InitMethod::tcp && !launcher.needs_port) {
-    throw Error::usage("cannot launch", fmt::format("the launcher {} has no port for tcp://", spec.launcher),
+  if (spec.init_method == InitMethod::tcp && !planner.needs_port) {
+    throw Error::usage("cannot launch",
+                       fmt::format("the launcher {} has no port for tcp://", to_string(spec.launcher)),
                        "let the ranks find each other by a file, or by the environment");
   }
   check_env(spec.env, false);
@@ -185,14 +185,14 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Lau
     plan.world_size += node.nproc;
   }
   const TorchrunOptions& torchrun = spec.torchrun;
-  if (launcher.needed != nullptr) {
-    plan.needed = launcher.needed(spec, nodes);
+  if (planner.needed != nullptr) {
+    plan.needed = planner.needed(spec, nodes);
   } else if (torchrun.rendezvous || torchrun.nodes || torchrun.max_restarts) {
-    throw Error::usage("cannot launch with " + launcher.info.name,
+    throw Error::usage(fmt::format("cannot launch with {}", to_string(planner.info.launcher)),
                        "only the launcher torchrun has a rendezvous, a number of nodes, and restarts",
                        "choose that launcher, or leave these out");
   }
-  plan.processes = launcher.plan(spec, nodes, plan.world_size);
+  plan.processes = planner.plan(spec, nodes, plan.world_size);
   for (PlannedProcess& process : plan.processes) {
     const auto node = std::ranges::find(nodes, process.server, &Node::server);
     if (node != nodes.end()) {
@@ -202,12 +202,12 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Lau
   return plan;
 }
 
-bool needs_port(const std::string& launcher) {
-  return find_launcher(launcher).needs_port;
+bool needs_port(Launcher launcher) {
+  return planner_of(launcher).needs_port;
 }
 
-bool needs_mpi(const std::string& launcher) {
-  return find_launcher(launcher).needs_mpi;
+bool needs_mpi(Launcher launcher) {
+  return planner_of(launcher).needs_mpi;
 }
 
 }  // namespace remote::launch

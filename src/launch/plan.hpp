@@ -16,8 +16,8 @@
 namespace remote::launch {
 
 struct LaunchSpec {
-  std::string command;             // as the user gave it: a line for the server's shell
-  std::string launcher = "ranks";  // see launchers()
+  std::string command;  // as the user gave it: a line for the server's shell
+  Launcher launcher = Launcher::ranks;
   std::string master_addr;
   int master_port = 0;
   std::string run_id;            // RUN_UUID; also the launch's id in job-list
@@ -55,16 +55,14 @@ struct Node {
   std::optional<MpiRuntime> mpi{};          // for a launcher that needs_mpi(); nullopt: there is none
 };
 
-// Throws Error (usage) for what cannot be: no server, no command, a launcher that does not exist, a variable
+// Throws Error (usage) for what cannot be: no server, no command, what is no launcher of a launch, a variable
 // that is set by the launch itself or has no valid name.
 Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes);
 
-// Whether LaunchSpec::master_port must be a free port on the first server. Throws Error (usage) for a
-// launcher that does not exist.
-bool needs_port(const std::string& launcher);
-
-// Whether Node::mpi must be known. Throws Error (usage) for a launcher that does not exist.
-bool needs_mpi(const std::string& launcher);
+// Whether LaunchSpec::master_port must be a free port on the first server, and whether Node::mpi must be
+// known. Both throw Error (usage) for what is no launcher of a launch.
+bool needs_port(Launcher launcher);
+bool needs_mpi(Launcher launcher);
 
 // How many ranks a server with so much gets. Where `env` has CUDA_VISIBLE_DEVICES, only the GPUs in it count.
 int number_of_ranks(const RanksPerServer& ranks, int gpus, int cpus, const Env& env = {});

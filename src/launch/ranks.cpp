@@ -50,6 +50,6 @@ std::vector<PlannedProcess> plan_ranks(const LaunchSpec& spec, const std::vector
 
 }  // namespace
 
-extern const Launcher ranks{{"ranks", "a process a rank"}, true, plan_ranks};
+extern const Planner ranks{{Launcher::ranks, "a process a rank"}, true, plan_ranks};
 
 }  // namespace remote::launch

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
-#include "base/command.hpp"
-#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "launch/launchers.hpp"
 
@@ -68,16 +66,16 @@ int slurm_nproc(const RanksPerServer& ranks, int gpus_per_node, const std::strin
 }
 
 Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& server_env) {
-  const bool agents = spec.launcher == "torchrun";
-  if (spec.launcher != "ranks" && !agents) {
+  const bool agents = spec.launcher == Launcher::torchrun;
+  if (spec.launcher != Launcher::ranks && !agents) {
     throw Error::usage(
-        fmt::format("cannot launch with {} under Slurm", spec.launcher),
+        fmt::format("cannot launch with {} under Slurm", to_string(spec.launcher)),
         fmt::format("server '{}' is a login node, and there only ranks and torchrun go", slurm.login),
         "choose one of these, or servers without a scheduler");
   }
   // Slurm decides which nodes they are, so all that differs between them is a variable of slurm_job.sh.
   LaunchSpec ranks = spec;
-  ranks.launcher = "ranks";
+  ranks.launcher = Launcher::ranks;
   ranks.master_addr = "set-by-the-job";
   ranks.master_port = slurm.master_port == 0 ? 1 : slurm.master_port;
   ranks.local_rank_arg = false;

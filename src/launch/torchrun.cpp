@@ -1,5 +1,6 @@
 // The launcher "torchrun": one agent of torch.distributed.run a server. Its rendezvous is static, or c10d on
-// the first server; neither needs names that resolve between the servers (src/server/python/torch_agent.py).
+// the first server; neither needs names that resolve between the servers
+// (src/server/python/torch_rendezvous.py).
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -134,8 +135,8 @@ std::string meeting(const LaunchSpec& spec, const Rendezvous& rendezvous, std::s
   }
   // The first one hosts the store: torch's own guess, by host names, is often wrong. The second number is how
   // long, in seconds, nodes beyond MIN are waited for.
-  // The back end is c10d with signed messages, of torch_agent.py: where that is missing, torch refuses to
-  // start.
+  // The back end is c10d with signed messages, of torch_rendezvous.py: where that is missing, torch refuses
+  // to start.
   return fmt::format("--rdzv_backend=remote_c10d --rdzv_endpoint={} --rdzv_conf=is_host={}{}",
                      shell_quote(spec.master_addr + ":") + port, node == 0 ? 1 : 0,
                      rendezvous.elastic() ? ",last_call_timeout=5" : "");
@@ -206,7 +207,7 @@ std::string torchrun_command(const LaunchSpec& spec, int nodes, int nproc) {
       "--node_rank=\"$NODE_RANK\" --master_addr=\"$MASTER_ADDR\" --master_port=\"$MASTER_PORT\"");
 }
 
-extern const Launcher torchrun{
-    {"torchrun", "an agent of torch.distributed.run a server"}, true, plan_agents, needed};
+extern const Planner torchrun{
+    {Launcher::torchrun, "an agent of torch.distributed.run a server"}, true, plan_agents, needed};
 
 }  // namespace remote::launch

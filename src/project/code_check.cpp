@@ -6,9 +6,7 @@
 namespace remote::project {
 
 CodeCheck::CodeCheck(const Core& core)
-    : here_(std::async(std::launch::async, [&core] {
-        return servers::ProjectState::look(core.config, links_not_sent(core), core.cancel());
-      })) {}
+    : here_(std::async(std::launch::async, [&core] { return files_here(core.config, core.cancel()); })) {}
 
 std::vector<CodeChanged> CodeCheck::tell(Core& core, const std::vector<config::Server>& servers,
                                          const std::vector<ssh::LoginFacts>& logins) {

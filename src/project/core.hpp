@@ -26,6 +26,10 @@
 #include "project/callbacks.hpp"
 #include "ssh/connector.hpp"
 
+namespace remote::servers {
+class ProjectState;
+}
+
 namespace remote::project {
 
 // How long servers that are only asked for news may take to connect, and then be silent.
@@ -283,6 +287,8 @@ std::filesystem::path store_folder(const config::Config& config);
 void adopt_labml_jobs(const Core& core);
 std::vector<Job> stored_jobs(Core& core, const jobs::Store::Filter& filter = {});
 std::vector<Job> refresh(Core& core, std::vector<Job> jobs, std::chrono::milliseconds patience = ask_limit);
+// Whether servers miss each other. Of the first server's rank: else it may still begin, and misses nobody.
+bool lacks_lifeline(const Job& job);
 // Tells which of these jobs run without a lifeline; whether there was one.
 bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs);
 
@@ -300,8 +306,8 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs);
 // The links that are not to be followed when the project is sent, by their names in it; asks and tells.
 std::vector<std::string> links_to_leave(Core& core);
 
-// Those that would not be followed now, without a question.
-std::vector<std::string> links_not_sent(const Core& core);
+// What would be sent now, without a question.
+servers::ProjectState files_here(const config::Config& config, const Cancel& cancel);
 
 // "ada@laptop": who does this.
 std::string user_at_host();

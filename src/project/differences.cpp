@@ -12,7 +12,9 @@
 #include "base/json.hpp"
 #include "base/strings.hpp"
 #include "jobs/launch_request_json.hpp"
+#include "project/core.hpp"
 #include "project/past_code.hpp"
+#include "servers/sent_state.hpp"
 
 namespace remote {
 namespace {
@@ -78,7 +80,7 @@ void take_result(const PastLaunch& launch, Values& values) {
 }
 
 void take_options(const PastLaunch& launch, Values& values) {
-  values["launcher"] = launch.beginning.launcher;
+  values["launcher"] = to_string(launch.beginning.launcher);
   values["ranks"] = std::to_string(launch.ranks);
   values["servers"] = join(launch.servers, ", ");
   values["remote"] = launch.version;
@@ -162,8 +164,17 @@ LaunchDiff History::diff(const std::string& from, const std::string& to, const C
   }
   diff.code_from = first.kept;
   diff.code_to = second.kept;
-  diff.files = code.changed(first, second);
-  diff.code = code.diff(first, second);
+  diff.compared = first.kept == CodeKept::kept && second.kept == CodeKept::kept;
+  if (diff.compared) {
+    diff.files = code.changed(first, second);
+    diff.code = code.diff(first, second);
+  } else {
+    const config::Config config = config::load(project_);
+    const auto had = project::files_sent(config, diff.from);
+    const auto has = diff.to ? project::files_sent(config, *diff.to) : project::files_here(config, cancel);
+    diff.compared = had && has;
+    diff.files = diff.compared ? has->differing_from(*had) : std::vector<std::string>();
+  }
   cancel.check();
   return diff;
 }

@@ -19,6 +19,7 @@
 #include "project/follow_output.hpp"
 #include "project/history.hpp"
 #include "project/report/moments.hpp"
+#include "project/sweep.hpp"
 #include "servers/fanout.hpp"
 
 namespace remote::project {
@@ -102,20 +103,20 @@ class OtherRanksStopper {
 // program must go on following. And again and again, which ranks wait in a debugger.
 void tell_lifelines_and_waits(Core& core, const std::vector<Job>& ranks, const Cancel& over) {
   // lifeline.py tells of a hub that it cannot reach after two seconds, of members that do not come after
-  // three.
+  // three. By the late look no first server still begins.
+  constexpr std::chrono::seconds early{3};
+  constexpr std::chrono::seconds late{12};
   const auto begin = Clock::now();
   bool missing = false;
   std::set<std::string> told;
-  for (std::chrono::seconds time(3);; time += std::chrono::seconds(time.count() < 12 ? 9 : 30)) {
+  for (auto time = early;; time = time == early ? late : time + std::chrono::seconds(30)) {
     if (!sleep_until(begin + time, over, core.cancel())) {
       return;
     }
     try {
       const jobs::News news = jobs::refresh(core.site(), ranks, ask_limit);
-      // A first server that still begins misses nobody.
-      const bool first_misses = news.jobs.front().reason.kind == JobReason::Kind::no_lifeline;
-      const bool news_of_it = time.count() == 12 || (time.count() < 12 && first_misses);
-      missing = missing || (news_of_it && tell_missing_lifelines(core, news.jobs));
+      const bool counts = time == late || (time == early && lacks_lifeline(news.jobs.front()));
+      missing = missing || (counts && tell_missing_lifelines(core, news.jobs));
       for (const Job& job : news.jobs) {
         for (const DebuggerWait& wait : job.waits) {
           if (told.insert(job.id.text() + wait.id).second) {
@@ -131,7 +132,7 @@ void tell_lifelines_and_waits(Core& core, const std::vector<Job>& ranks, const C
 
 bool are_one_launch(const std::vector<Job>& jobs) {
   return !jobs.empty() && std::ranges::all_of(jobs, [&](const Job& job) {
-    return job.launch && job.launch == jobs.front().launch;
+    return job.launch && job.launch == jobs.front().launch && !job.point;  // no point of a sweep ends another
   });
 }
 
@@ -193,12 +194,23 @@ void check_rank(const Core& core, const std::vector<Job>& jobs, int rank) {
   }
 }
 
+// The same jobs, and of points of a sweep that waited when they were last asked about, where they are now.
+std::vector<Job> found_points(Core& core, std::vector<Job> jobs) {
+  if (std::ranges::any_of(jobs, waits_for_turn)) {
+    for (const Job& now : refresh(core, jobs)) {
+      *std::ranges::find(jobs, now.id, &Job::id) = now;
+    }
+  }
+  return jobs;
+}
+
 }  // namespace
 
-FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowRequest& asked,
+FollowResult follow(Core& core, const std::vector<Job>& asked_for, const FollowRequest& asked,
                     const std::vector<Job>& ended) {
+  const std::vector<Job> jobs = found_points(core, asked_for);
   for (const Job& job : jobs) {
-    if (job.point && job.point->waiting && !is_final(job.state)) {
+    if (waits_for_turn(job)) {
       throw Error::usage(fmt::format("cannot show the output of job {}", job.key),
                          "it is a point of a sweep and waits for its turn")
           .mended_by(Remedy::list_jobs);
@@ -305,7 +317,7 @@ FollowResult wait_for_points(Core& core, const std::vector<Job>& jobs,
 
 FollowResult wait(Core& core, const std::vector<Job>& jobs,
                   std::function<void(std::size_t, const Job&)> on_ended) {
-  if (std::ranges::any_of(jobs, [](const Job& job) { return job.point && job.point->waiting; })) {
+  if (std::ranges::any_of(jobs, waits_for_turn)) {
     return wait_for_points(core, jobs, on_ended);
   }
   std::vector<Job> running;

@@ -58,7 +58,6 @@ class Output {
   using Source = std::tuple<std::size_t, OutputStream, std::optional<int>>;  // part, stream, rank
 
   RankLines::Give giver(std::size_t part, OutputStream stream);
-  // Whether the output of this rank was asked for.
   // Whose lines of this part are folded.
   std::vector<int> folded_ranks(const Part& part) const;
   void give_lines(const Source& from, std::string_view lines);

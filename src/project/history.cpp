@@ -17,14 +17,15 @@
 #include "config/history.hpp"
 #include "config/trust.hpp"
 #include "config/validate.hpp"
-#include "jobs/job_json.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/launch_store.hpp"
 #include "jobs/verdict.hpp"
+#include "project/past_code.hpp"
 #include "project/rank_lines.hpp"
 #include "project/report/numbers.hpp"
 #include "project/server_setup.hpp"
 #include "servers/fanout.hpp"
+#include "servers/sent_state.hpp"
 
 namespace remote::project {
 namespace {
@@ -153,14 +154,26 @@ bool fits(const LaunchSummary& launch, const std::string& name) {
   return launch.name == name || name == "last";
 }
 
-// All of which a job is known; those that go on as their jobs are known here.
-std::vector<LaunchSummary> launches(const jobs::LaunchStore& records, std::vector<std::string>* problems) {
+// One that goes on, as its jobs are known here. `unknown`: what servers have just not told of; that is in no
+// record.
+void bring_up_to_date(const jobs::LaunchStore& records, const std::vector<Job>& unknown, PastLaunch& record) {
+  records.update(record);
+  for (Job& job : record.jobs) {
+    const auto now = std::ranges::find(unknown, job.id, &Job::id);
+    job = now == unknown.end() || is_final(job.state) ? job : *now;
+  }
+  jobs::sum_up(record);
+}
+
+// All of which a job is known.
+std::vector<LaunchSummary> launches(const jobs::LaunchStore& records, const std::vector<Job>& unknown,
+                                    std::vector<std::string>* problems) {
   std::vector<LaunchSummary> all = records.list(problems);
   const std::vector<JobId> open = records.open();
   for (LaunchSummary& one : all) {
     if (!one.ended_at && std::ranges::find(open, one.id) != open.end()) {
       if (auto record = records.read(one.id)) {
-        records.update(*record);
+        bring_up_to_date(records, unknown, *record);
         one = std::move(*record);
       }
     }
@@ -170,7 +183,7 @@ std::vector<LaunchSummary> launches(const jobs::LaunchStore& records, std::vecto
 }
 
 JobId find_launch(const jobs::LaunchStore& records, const std::string& name) {
-  const std::vector<LaunchSummary> all = launches(records, nullptr);
+  const std::vector<LaunchSummary> all = launches(records, {}, nullptr);
   auto found = std::ranges::find_if(all, [&](const LaunchSummary& one) { return fits(one, name); });
   if (found == all.end() && name.size() >= 4) {
     const auto begins = [&](const LaunchSummary& one) { return one.id.text().starts_with(name); };
@@ -181,9 +194,11 @@ JobId find_launch(const jobs::LaunchStore& records, const std::string& name) {
     }
   }
   if (found == all.end()) {
-    throw Error::usage(fmt::format("there is no launch '{}' on record", visible_line(name)),
-                       all.empty() ? "there is none at all" : "",
-                       all.empty() ? "" : fmt::format("the last one is {}", all.front().first_key));
+    throw Error::usage(
+        fmt::format("there is no launch '{}' on record", visible_line(name)),
+        all.empty() ? "there is none at all" : "",
+        all.empty() ? ""
+                    : fmt::format("the last one is {}; `remote history` lists all", all.front().first_key));
   }
   return found->id;
 }
@@ -209,8 +224,11 @@ LaunchMemory::LaunchMemory(Core& core, const LaunchRequest& request, const Plan&
       record.secrets.push_back(name);
     }
   }
-  written_ =
-      change([&, &record = record, &patch = patch] { jobs::LaunchStore(core_.store).add(record, patch); });
+  written_ = change([&, &record = record, &patch = patch] {
+    jobs::LaunchStore records(core_.store);
+    records.add(record, patch);
+    servers::keep_sent(core_.config, sent_digest(record), records.folder(id_));
+  });
 }
 
 LaunchMemory::~LaunchMemory() {
@@ -318,7 +336,7 @@ History::History(const std::filesystem::path& folder) : project_(folder) {
 std::vector<LaunchSummary> History::list(const HistoryRequest& request,
                                          std::vector<std::string>* problems) const {
   const Store store(store_);
-  std::vector<LaunchSummary> all = project::launches(LaunchStore(store), problems);
+  std::vector<LaunchSummary> all = project::launches(LaunchStore(store), unknown_, problems);
   std::erase_if(all, [&](const LaunchSummary& one) {
     const bool failed = one.state == JobState::failed || one.state == JobState::lost;
     return (request.failed && !failed) || (request.since && one.began_at < *request.since) ||
@@ -349,7 +367,7 @@ PastLaunch History::launch(const std::string& launch) const {
     throw Error::usage("there is no launch '" + visible_line(launch) + "' any more", "", "list them again");
   }
   if (!record->ended_at) {
-    records.update(*record);
+    project::bring_up_to_date(records, unknown_, *record);
   }
   return std::move(*record);
 }
@@ -363,6 +381,17 @@ void History::set_note(const std::string& launch, const std::string& note) const
 
 std::vector<std::string> History::columns() const {
   return config::history_columns(project_);
+}
+
+History Project::history(const std::optional<Cancel>& cancel) {
+  return project::call_here(*state_, cancel, [](project::Core& core) {
+    History history(core.config.project);
+    if (history.has_open()) {
+      history.unknown_ = project::list(core, {.unfinished_only = true});
+      std::erase_if(history.unknown_, [](const Job& job) { return job.state != JobState::unknown; });
+    }
+    return history;
+  });
 }
 
 }  // namespace remote

@@ -95,6 +95,10 @@ std::vector<Job> list(Core& core, const JobsRequest& request) {
   return chosen;
 }
 
+bool lacks_lifeline(const Job& job) {
+  return job.reason.kind == JobReason::Kind::no_lifeline;
+}
+
 bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs) {
   using Kind = JobReason::Kind;
   using Cause = NoLifeline::Cause;

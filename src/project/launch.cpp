@@ -26,7 +26,8 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
     throw Error::usage("launch", "the command is empty", "give the command that every rank runs");
   }
   if (request.mpi_over_ssh && !launch::needs_mpi(request.launcher)) {
-    throw Error::usage("launch", "the launcher " + request.launcher + " has no agent of mpirun",
+    throw Error::usage("launch",
+                       fmt::format("the launcher {} has no agent of mpirun", to_string(request.launcher)),
                        "use the launcher mpi");
   }
   if (!request.end_others && launch::needs_mpi(request.launcher)) {
@@ -299,7 +300,7 @@ std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
         job.lease.emplace_back("together");
       }
       // A launcher has its port in its command.
-      if (request_.lease.wait && request_.launcher == "ranks" && !request_.master_port) {
+      if (request_.lease.wait && request_.launcher == Launcher::ranks && !request_.master_port) {
         job.lease.emplace_back("port");
       }
       job.lease_activate = servers::activation(core_.config, *server);

@@ -130,14 +130,13 @@ void LaunchAttempt::await_lifelines(const jobs::Lifeline& lifeline, const std::v
     }
     return news;
   };
-  const auto is_missing = [](const Job& job) { return job.reason.kind == JobReason::Kind::no_lifeline; };
   // The first server is the one that the others are to reach.
   std::vector<Job> news = news_of({lifeline.servers.begin() + 1, lifeline.servers.end()});
-  if (std::ranges::any_of(news, is_missing)) {
-    // It may have slow storage and still begin: then it misses nobody, and the others will reach it.
+  if (std::ranges::any_of(news, lacks_lifeline)) {
+    // With slow storage it may still begin, and then the others will reach it.
     const std::vector<Job> first = news_of({lifeline.servers.front()});
-    if (!first.empty() && std::ranges::none_of(first, is_missing)) {
-      std::erase_if(news, is_missing);
+    if (!first.empty() && std::ranges::none_of(first, lacks_lifeline)) {
+      std::erase_if(news, lacks_lifeline);
     }
   }
   tell_missing_lifelines(core_, news);

@@ -1,6 +1,8 @@
 #include "project/line_fold.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <utility>
 
 namespace remote::project {
@@ -10,6 +12,23 @@ namespace {
 constexpr std::size_t most_waiting = std::size_t{16} << 20U;
 // How far ahead a line's like is looked for in another rank's lines.
 constexpr std::size_t look_ahead = 32;
+// Of others nothing is known, so their lines wait.
+constexpr std::size_t most_kinds = 10000;
+
+std::size_t hash_of(std::string_view text) {
+  return std::hash<std::string_view>()(text);
+}
+
+std::size_t kind_of(OutputStream stream, std::string_view text) {
+  std::string kind(1, stream == OutputStream::out ? 'o' : 'e');
+  for (const char c : text) {
+    const bool of_number = (c >= '0' && c <= '9') || c == '.' || c == '-';
+    if (!of_number) {
+      kind += c;
+    }
+  }
+  return hash_of(kind);
+}
 
 }  // namespace
 
@@ -17,15 +36,16 @@ void LineFold::close(int rank) {
   if (--open_[rank] <= 0) {
     open_.erase(rank);
   }
-  give_common();
+  give_ready();
 }
 
 void LineFold::take(int rank, OutputStream stream, std::string line, Clock::time_point now) {
   std::deque<Waiting>& queue = queues_[rank];
   bytes_ += line.size() + sizeof(Waiting);
-  queue.push_back({{stream, std::move(line)}, now});
+  const std::size_t kind = kind_of(stream, line);
+  queue.push_back({{stream, std::move(line)}, now, kind});
   if (queue.size() == 1) {
-    give_common();
+    give_ready();
   }
   while (bytes_ > most_waiting) {
     const auto longest =
@@ -45,15 +65,30 @@ void LineFold::give_due(Clock::time_point now) {
   }
 }
 
-// Gives the lines that all ranks have come to.
-void LineFold::give_common() {
-  while (!queues_.empty() &&
-         std::ranges::all_of(open_, [&](const auto& one) { return queues_.contains(one.first); })) {
-    const Line line = queues_.begin()->second.front().line;
-    if (!std::ranges::all_of(queues_, [&](const auto& one) { return one.second.front().line == line; })) {
-      return;
-    }
-    give_next(line);
+bool LineFold::may_have_its_like(const Waiting& waiting) const {
+  const auto known = kinds_.find(waiting.kind);
+  return known == kinds_.end() || known->second.shared;
+}
+
+// The next line that need not wait any more: all ranks have come to it, or no other one will.
+std::optional<LineFold::Line> LineFold::next_ready() const {
+  const auto lonely =
+      std::ranges::find_if(queues_, [&](const auto& one) { return !may_have_its_like(one.second.front()); });
+  if (lonely != queues_.end()) {
+    return lonely->second.front().line;
+  }
+  const auto has_come = [&](const auto& one) { return queues_.contains(one.first); };
+  if (queues_.empty() || !std::ranges::all_of(open_, has_come)) {
+    return std::nullopt;
+  }
+  const Line& line = queues_.begin()->second.front().line;
+  const auto is_next = [&](const auto& one) { return one.second.front().line == line; };
+  return std::ranges::all_of(queues_, is_next) ? std::optional(line) : std::nullopt;
+}
+
+void LineFold::give_ready() {
+  while (const auto line = next_ready()) {
+    give_next(*line);
   }
 }
 
@@ -71,7 +106,7 @@ void LineFold::give_oldest(int rank) {
     bring_forward(line, other);
   }
   give_next(line);
-  give_common();
+  give_ready();
 }
 
 // Gives what stands before this line in a rank's lines.
@@ -85,9 +120,24 @@ void LineFold::bring_forward(const Line& line, int rank) {
   }
 }
 
+void LineFold::learn(std::size_t kind, std::size_t text, std::span<const int> ranks) {
+  auto known = kinds_.find(kind);
+  if (known == kinds_.end()) {
+    if (kinds_.size() == most_kinds) {
+      return;
+    }
+    known = kinds_.try_emplace(kind).first;
+  }
+  Kind& now = known->second;
+  now.shared = now.shared || ranks.size() > 1 || (now.text == text && now.rank != ranks.front());
+  now.text = text;
+  now.rank = ranks.front();
+}
+
 // Gives a line for all ranks whose next line it is.
 void LineFold::give_next(const Line& line) {
   std::vector<int> ranks;
+  std::size_t kind = 0;
   for (auto at = queues_.begin(); at != queues_.end();) {
     std::deque<Waiting>& queue = at->second;
     if (queue.front().line != line) {
@@ -95,10 +145,12 @@ void LineFold::give_next(const Line& line) {
       continue;
     }
     ranks.push_back(at->first);
+    kind = queue.front().kind;
     bytes_ -= queue.front().line.text.size() + sizeof(Waiting);
     queue.pop_front();
     at = queue.empty() ? queues_.erase(at) : std::next(at);
   }
+  learn(kind, hash_of(line.text), ranks);
   give_(ranks, line.stream, line.text);
 }
 

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,8 +17,8 @@ namespace remote::project {
 
 // Ranks that do the same write the same lines, each a little earlier or later than its neighbours. This gives
 // such a line once. A line waits for its like from the others; it is given when all ranks that still write
-// have come to it, or when it has waited for `longest_wait`. The order of each rank's lines stays. One
-// thread.
+// have come to it, or when it has waited for `longest_wait`. It does not wait where only single ranks have
+// written such lines so far (the same but for numbers). The order of each rank's lines stays. One thread.
 class LineFold {
  public:
   using Clock = std::chrono::steady_clock;
@@ -48,17 +49,28 @@ class LineFold {
   struct Waiting {
     Line line;
     Clock::time_point since;
+    std::size_t kind;  // a hash of the line without its numbers
+  };
+  // Lines of one kind, of which some were given.
+  struct Kind {
+    std::size_t text = 0;  // a hash of the last one
+    int rank = -1;         // that wrote it
+    bool shared = false;   // several ranks have written the same
   };
 
-  void give_common();
+  bool may_have_its_like(const Waiting& waiting) const;
+  std::optional<Line> next_ready() const;
+  void give_ready();
   void give_oldest(int rank);
   void give_next(const Line& line);
   void bring_forward(const Line& line, int rank);
+  void learn(std::size_t kind, std::size_t text, std::span<const int> ranks);
 
   Give give_;
   std::map<int, int> open_;                    // how many outputs of a rank are open
   std::map<int, std::deque<Waiting>> queues_;  // of each rank that has waiting lines
   std::size_t bytes_ = 0;                      // that wait
+  std::map<std::size_t, Kind> kinds_;
 };
 
 }  // namespace remote::project

@@ -1,6 +1,8 @@
 #include "project/past_code.hpp"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include <fcntl.h>
 #include <remote/error.hpp>
@@ -34,6 +36,16 @@ bool was_not_sent(const PastLaunch& record) {
   });
 }
 
+// What all servers have as this fact, where that is a digest.
+std::string digest_of(const PastLaunch& record, std::string_view name) {
+  std::set<std::string> digests;
+  for (const ServerSetup& server : record.beginning.servers) {
+    const auto fact = std::ranges::find(server.facts, name, &std::pair<std::string, std::string>::first);
+    digests.insert(fact == server.facts.end() ? "" : fact->second);
+  }
+  return digests.size() == 1 && servers::is_digest(*digests.begin()) ? *digests.begin() : "";
+}
+
 // What a tree of somebody else's says is in the folder.
 bool is_within(const fs::path& folder, const fs::path& file) {
   return config::lies_in(resolved(file.parent_path()), resolved(folder));
@@ -47,6 +59,21 @@ void set_time(const fs::path& file, const std::string& blob) {
 }
 
 }  // namespace
+
+std::string tree_digest(const PastLaunch& record) {
+  return digest_of(record, "tree");
+}
+
+std::string sent_digest(const PastLaunch& record) {
+  // A frozen launch need not have run what its servers had in the project's folder.
+  const std::string tree = tree_digest(record);
+  return tree.empty() ? digest_of(record, "code") : tree;
+}
+
+std::optional<servers::ProjectState> files_sent(const config::Config& config, const PastLaunch& record) {
+  const std::string text = servers::sent_text(config, sent_digest(record));
+  return text.empty() ? std::nullopt : servers::ProjectState::parse(text);
+}
 
 PastCode::PastCode(const fs::path& project, Cancel cancel)
     : project_(project), cancel_(cancel), git_(project, cancel, patience) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,9 +9,18 @@
 #include <remote/history.hpp>
 
 #include "base/files.hpp"
+#include "config/config.hpp"
 #include "project/git.hpp"
+#include "servers/sent_state.hpp"
 
 namespace remote::project {
+
+// The digest of what all servers had (servers::SentState); "": not known, or not the same.
+std::string sent_digest(const PastLaunch& record);
+// That of the tree of a frozen launch.
+std::string tree_digest(const PastLaunch& record);
+// The files of that; nullopt: their list was not kept.
+std::optional<servers::ProjectState> files_sent(const config::Config& config, const PastLaunch& record);
 
 // Code as git has it: of a launch on record, and of the project now. All that is made lies in a temporary
 // folder: the user's files, index and repository stay as they are. One thread.
@@ -38,8 +48,6 @@ class PastCode {
 
  private:
   Tree tree_of(const PastLaunch& record, const std::filesystem::path& patch);
-  std::vector<std::string> of_diff(const std::vector<std::string>& options, const Tree& from,
-                                   const Tree& to) const;
 
   const std::filesystem::path project_;
   const Cancel cancel_;

@@ -23,8 +23,10 @@ namespace {
 class Listener : public servers::PrepareListener {
  public:
   Listener(Core& core, std::size_t server) : core_(core), server_(server) {}
-  void step(const std::string& name) override { core_.tell(StepBegun{server_, name}); }
-  void waits_for(const std::string& server) override { core_.tell(StepBegun{server_, "shared", server}); }
+  void step(PrepareStep step) override { core_.tell(StepBegun{server_, step}); }
+  void waits_for(const std::string& server) override {
+    core_.tell(StepBegun{server_, PrepareStep::shared, server});
+  }
   void detail(const std::string& text, std::optional<double> fraction) override {
     core_.tell(StepDetail{server_, text, fraction});
   }
@@ -54,7 +56,7 @@ servers::PrepareSteps steps_of(const Core& core, const PrepareRequest& request) 
   steps.sync_options.pipe_program = core.hooks.rsync_helper;
   steps.sync_options.dry_run = request.dry_run;
   steps.sync_options.update = !request.overwrite;
-  steps.sync_options.kilobytes_per_second = request.kilobytes_per_second;
+  steps.sync_options.bytes_per_second = request.bytes_per_second;
   if (steps.setup && core.config.python.manager == config::PythonManager::conda &&
       !core.config.python.version) {
     steps.default_python = servers::local_python_version();
@@ -181,7 +183,7 @@ namespace {
 
 FirstSync first_sync(Core& core, const std::vector<std::string>& globs) {
   FirstSync pending;
-  const auto here = servers::ProjectState::look(core.config, links_not_sent(core), core.cancel());
+  const auto here = files_here(core.config, core.cancel());
   std::map<std::string, std::uint64_t> grown;  // files, by the bytes that the server with the least lacks
   for (const config::Server& server : core.servers(globs)) {
     const servers::ProjectState then = servers::last_sent(core.config, server.name);

@@ -1,7 +1,5 @@
 #include <remote/project.hpp>
 
-#include "config/trust.hpp"
-#include "launch/plan.hpp"
 #include "project/core.hpp"
 
 namespace remote {
@@ -42,17 +40,7 @@ std::vector<std::string> Project::server_names(const std::vector<std::string>& g
 }
 
 LaunchDefaults Project::launch_defaults(const std::string& name) const {
-  config::LaunchSettings settings = config::launch_settings(state_->config, name);
-  if (settings.defaults.launcher) {
-    try {
-      launch::needs_port(*settings.defaults.launcher);
-    } catch (const Error& error) {
-      throw config::config_error(
-          state_->config.file.string(), settings.launcher_mark,
-          "'launcher' cannot be '" + config::printable(*settings.defaults.launcher) + "'", error.reason());
-    }
-  }
-  return std::move(settings.defaults);
+  return config::launch_settings(state_->config, name);
 }
 
 std::vector<std::string> Project::launch_names() const {

@@ -46,54 +46,64 @@ std::string full_path(const std::string& project, const std::string& asked) {
   return path.empty() || path == "." ? project + "/" : fmt::format("{}/{}", project, path);
 }
 
-// The name under which a path comes here; empty where a folder's content comes, not the folder.
-std::string local_name(const std::string& path) {
-  const std::string name = path.substr(path.rfind('/') + 1);
-  return name == "." || name == ".." ? "" : name;
-}
+// A path that is asked for.
+struct AskedPath {
+  std::string text;    // as it was written
+  std::string full;    // on the server
+  std::string name{};  // under which it comes here; empty where a folder's content comes, not the folder
+};
 
-std::vector<std::string> full_paths(const std::string& project, const PullRequest& request) {
-  std::vector<std::string> full;
+std::vector<AskedPath> asked_paths(const std::string& project, const std::vector<std::string>& texts) {
+  std::vector<AskedPath> paths;
   std::set<std::string> names;
-  for (const std::string& path : request.paths) {
-    full.push_back(full_path(project, path));
-    const std::string name = local_name(full.back());
-    if (servers::decides_what_runs(name)) {
-      throw Error::usage(fmt::format("cannot bring '{}'", path),
-                         fmt::format("what is in '{}' decides what runs on this machine", name),
+  for (const std::string& text : texts) {
+    AskedPath path{text, full_path(project, text)};
+    path.name = path.full.substr(path.full.rfind('/') + 1);
+    if (path.name == "." || path.name == "..") {
+      path.name.clear();
+    }
+    if (servers::decides_what_runs(path.name)) {
+      throw Error::usage(fmt::format("cannot bring '{}'", text),
+                         fmt::format("what is in '{}' decides what runs on this machine", path.name),
                          "bring it under another name, or copy it by hand");
     }
-    if (!name.empty() && !names.insert(name).second) {
+    if (!path.name.empty() && !names.insert(path.name).second) {
       throw Error::usage("cannot bring files",
-                         fmt::format("two of the paths would both become '{}' here", name),
+                         fmt::format("two of the paths would both become '{}' here", path.name),
                          "bring them one after the other, each into a folder of its own");
     }
+    paths.push_back(std::move(path));
   }
-  return full;
+  return paths;
+}
+
+std::vector<PathKind> look_at(ssh::Connection& connection, const std::vector<AskedPath>& paths,
+                              const Cancel& cancel) {
+  std::vector<std::string> full;
+  std::ranges::transform(paths, std::back_inserter(full), &AskedPath::full);
+  return servers::look_at(connection, full, cancel);
 }
 
 // In place of each pattern the paths that fit it. A name that is there as it stands is no pattern.
-PullRequest without_patterns(ssh::Connection& connection, PullRequest request,
-                             const std::vector<std::string>& full, const Cancel& cancel) {
-  if (std::ranges::none_of(request.paths, servers::is_pattern)) {
-    return request;
+std::vector<AskedPath> without_patterns(ssh::Connection& connection, std::vector<AskedPath> asked,
+                                        const std::string& project, const Cancel& cancel) {
+  if (std::ranges::none_of(asked, servers::is_pattern, &AskedPath::text)) {
+    return asked;
   }
-  const std::vector<PathKind> kinds = servers::look_at(connection, full, cancel);
-  std::vector<std::string> paths;
+  const std::vector<PathKind> kinds = look_at(connection, asked, cancel);
+  std::vector<std::string> texts;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const std::string& path = request.paths[i];
+    const std::string& text = asked[i].text;
     std::vector<std::string> found;
-    if (kinds[i] == PathKind::missing && servers::is_pattern(path)) {
-      const std::string pattern = fs::path(path).lexically_normal().string();
-      found = servers::match(connection, request.job.remote_folder.project, pattern, cancel);
+    if (kinds[i] == PathKind::missing && servers::is_pattern(text)) {
+      found = servers::match(connection, project, fs::path(text).lexically_normal().string(), cancel);
     }
     if (found.empty()) {
-      found = {path};  // that it is missing is told with the others
+      found = {text};  // that it is missing is told with the others
     }
-    std::ranges::move(found, std::back_inserter(paths));
+    std::ranges::move(found, std::back_inserter(texts));
   }
-  request.paths = std::move(paths);
-  return request;
+  return asked_paths(project, texts);
 }
 
 // What one run of rsync brings.
@@ -105,23 +115,23 @@ struct PulledPart {
 
 // A link that is named is followed, to a file or to a folder; links within folders are not. Looks at the
 // paths before anything is brought; throws Error that names what is missing.
-std::vector<PulledPart> look(ssh::Connection& connection, const std::vector<std::string>& full,
-                             const PullRequest& request, const fs::path& to, const Cancel& cancel) {
-  const std::vector<PathKind> kinds = servers::look_at(connection, full, cancel);
+std::vector<PulledPart> look(ssh::Connection& connection, const std::vector<AskedPath>& asked,
+                             const std::string& project, const fs::path& to, const Cancel& cancel) {
+  const std::vector<PathKind> kinds = look_at(connection, asked, cancel);
   std::vector<std::string> missing;
   std::vector<PulledPart> parts = {{{}, to, false}, {{}, to, true}};
-  for (std::size_t i = 0; i < full.size(); ++i) {
+  for (std::size_t i = 0; i < asked.size(); ++i) {
     if (kinds[i] == PathKind::missing) {
-      missing.push_back("'" + request.paths[i] + "'");
+      missing.push_back("'" + asked[i].text + "'");
     } else if (kinds[i] == PathKind::folder_link) {
-      parts.push_back({{full[i] + "/"}, to / local_name(full[i]), false});
+      parts.push_back({{asked[i].full + "/"}, to / asked[i].name, false});
     } else {
-      parts[kinds[i] == PathKind::link ? 1 : 0].paths.push_back(full[i]);
+      parts[kinds[i] == PathKind::link ? 1 : 0].paths.push_back(asked[i].full);
     }
   }
   if (!missing.empty()) {
     throw Error("cannot bring " + join(missing, ", "), "there is no such file or folder on the server",
-                fmt::format("paths are looked for in {}", request.job.remote_folder.project));
+                fmt::format("paths are looked for in {}", project));
   }
   std::erase_if(parts, [](const PulledPart& part) { return part.paths.empty(); });
   return parts;
@@ -129,7 +139,8 @@ std::vector<PulledPart> look(ssh::Connection& connection, const std::vector<std:
 
 // The folder for what an interrupted transfer had of a file: one for each thing that is asked for, outside of
 // the folder that the files come into. Those that nobody asked for again are removed.
-fs::path partial_folder(const Core& core, const PullRequest& request, const fs::path& to) {
+fs::path partial_folder(const Core& core, const std::string& server, const std::vector<AskedPath>& paths,
+                        const fs::path& to) {
   const fs::path all = core.config.local(".remote/sent/.pulls");
   make_folders(all);
   std::error_code ignored;
@@ -141,9 +152,9 @@ fs::path partial_folder(const Core& core, const PullRequest& request, const fs::
     }
   }
   Sha256 digest;
-  digest.add_field(request.job.server).add_field(to.string());
-  for (const std::string& path : request.paths) {
-    digest.add_field(path);
+  digest.add_field(server).add_field(to.string());
+  for (const AskedPath& path : paths) {
+    digest.add_field(path.text);
   }
   return all / digest.hex().substr(0, partial_name);
 }
@@ -176,11 +187,11 @@ void remember(Core& core, const fs::path& to, const std::vector<std::string>& na
   }
 }
 
-SyncReport pull(Core& core, const PullRequest& asked) {
-  const config::Server& server = jobs::server_of(core.config, asked.job);
-  const std::string& project = asked.job.remote_folder.project;
-  std::vector<std::string> full = full_paths(project, asked);
-  const fs::path to = absolute_path(asked.to).lexically_normal();
+SyncReport pull(Core& core, const PullRequest& request) {
+  const config::Server& server = jobs::server_of(core.config, request.job);
+  const std::string& project = request.job.remote_folder.project;
+  std::vector<AskedPath> paths = asked_paths(project, request.paths);
+  const fs::path to = absolute_path(request.to).lexically_normal();
   const fs::path real = resolved(to);
   if (std::ranges::any_of(real, servers::decides_what_runs)) {
     throw Error::usage("cannot bring files into " + to.string(),
@@ -188,15 +199,14 @@ SyncReport pull(Core& core, const PullRequest& asked) {
   }
   try {
     const auto connection = core.connector().connect(server, core.cancel());
-    const PullRequest request = without_patterns(*connection, asked, full, core.cancel());
-    full = full_paths(project, request);
+    paths = without_patterns(*connection, std::move(paths), project, core.cancel());
     servers::PullOptions options;
     options.update = !request.force;
     options.pipe_program = core.hooks.rsync_helper;
     options.on_progress = core.on_caller(request.on_progress);
     SyncReport report;
-    const std::vector<PulledPart> parts = look(*connection, full, request, to, core.cancel());
-    options.partial_folder = partial_folder(core, request, to);
+    const std::vector<PulledPart> parts = look(*connection, paths, project, to, core.cancel());
+    options.partial_folder = partial_folder(core, server.name, paths, to);
     for (const PulledPart& part : parts) {
       options.copy_links = part.copy_links;
       if (part.to != to && is_link(part.to)) {

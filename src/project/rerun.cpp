@@ -64,7 +64,7 @@ void choose_command(const RerunRequest& asked, LaunchRequest& request) {
 // environment, which a record that came with the project must not send to its servers.
 void choose_variables(const Core& core, const RerunRequest& asked, Rerun& again) {
   const std::vector<std::string>& secrets = again.launch.secrets;
-  const Env& usual = core.config.launch.defaults.env;
+  const Env& usual = core.config.launch.env;
   Env env;
   for (auto& [name, value] : again.request.env) {
     if (std::ranges::find(secrets, name) == secrets.end()) {
@@ -82,22 +82,9 @@ void choose_variables(const Core& core, const RerunRequest& asked, Rerun& again)
   again.request.env = std::move(env);
 }
 
-// The digest of what all servers had (servers::SentState), by this fact: "code", or "tree" of a frozen
-// launch. "": not known, or not the same.
-std::string digest_of(const PastLaunch& record, std::string_view name) {
-  std::set<std::string> digests;
-  for (const ServerSetup& server : record.beginning.servers) {
-    const auto fact = std::ranges::find(server.facts, name, &std::pair<std::string, std::string>::first);
-    digests.insert(fact == server.facts.end() ? "" : fact->second);
-  }
-  return digests.size() == 1 && servers::is_digest(*digests.begin()) ? *digests.begin() : "";
-}
-
 void find_code_here(const Core& core, Rerun& again) {
-  // A frozen launch need not have run what its servers had in the project's folder.
-  const std::string tree = digest_of(again.launch, "tree");
-  const std::string digest = tree.empty() ? digest_of(again.launch, "code") : tree;
-  const auto here = servers::ProjectState::look(core.config, links_not_sent(core), core.cancel());
+  const std::string digest = sent_digest(again.launch);
+  const auto here = files_here(core.config, core.cancel());
   if (!digest.empty() && sha256_hex(here.text()) == digest) {
     again.code = Rerun::Code::same;
     return;
@@ -109,8 +96,8 @@ void find_code_here(const Core& core, Rerun& again) {
   again.changed = code.changed(then, now);
   if (then.kept != CodeKept::kept) {
     again.code = Rerun::Code::gone;
-    if (!servers::sent_text(core.config, digest).empty()) {
-      again.changed = servers::changed_since(core.config, {.digest = digest}, here);
+    if (const auto had = files_sent(core.config, again.launch)) {
+      again.changed = here.differing_from(*had);
     }
   } else if (now.kept == CodeKept::kept && again.changed.empty() && then.untracked + now.untracked == 0) {
     again.code = Rerun::Code::same;
@@ -120,7 +107,7 @@ void find_code_here(const Core& core, Rerun& again) {
 }
 
 void find_code(const Core& core, const RerunRequest& asked, Rerun& again) {
-  again.request.tree = asked.tree ? digest_of(again.launch, "tree") : "";
+  again.request.tree = asked.tree ? tree_digest(again.launch) : "";
   if (again.request.tree.empty()) {
     find_code_here(core, again);
   } else {
@@ -131,7 +118,7 @@ void find_code(const Core& core, const RerunRequest& asked, Rerun& again) {
 Rerun plan_rerun(const Core& core, const RerunRequest& asked) {
   Rerun again;
   again.launch = History(core.config.project).launch(asked.launch);
-  if (again.launch.beginning.launcher == "sweep") {
+  if (again.launch.beginning.launcher == Launcher::sweep) {
     throw Error::usage(
         "cannot start a sweep again in this way", "its points are a list of its own",
         fmt::format("go on with what is missing: remote sweep --resume {}", again.launch.first_key));

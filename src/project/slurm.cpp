@@ -78,16 +78,16 @@ std::optional<Container> container_on_slurm(const config::Server& login,
   if (!container) {
     return std::nullopt;
   }
-  if (!container->engine.empty() && container->engine != "apptainer") {
+  if (container->engine && container->engine != ContainerEngine::apptainer) {
     throw refusal(
         fmt::format("server '{}' is a login node of Slurm, and containers of {} are no processes of Slurm's "
                     "jobs: they would escape its limits and outlive scancel",
-                    login.name, container->engine),
+                    login.name, to_string(*container->engine)),
         "give the server `container: {engine: apptainer}` in configs.yaml, which runs images of docker too "
         "(docker://IMAGE), or `container: none`")
         .mended_by(Remedy::no_image);
   }
-  container->engine = "apptainer";
+  container->engine = ContainerEngine::apptainer;
   return container;
 }
 

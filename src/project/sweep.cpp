@@ -53,22 +53,29 @@ std::string shown_command(const SweepRequest& request) {
 }
 
 LaunchMemory remember_sweep(Core& core, const SweepRequest& request, const std::vector<Member>& members,
-                            const JobId& launch, GitState& git) {
+                            const JobId& launch, GitState& git, CodeCheck& code) {
   LaunchRequest asked;
   asked.command = request.words.empty() ? request.line : shell_join(request.words);
-  asked.launcher = "sweep";
+  asked.launcher = Launcher::sweep;
   asked.env = request.env;
   asked.lease = request.lease;
   asked.name = request.name;
   asked.note = request.note;
   Plan plan;
-  plan.launcher = "sweep";
+  plan.launcher = Launcher::sweep;
   plan.run_id = launch.text();
   plan.processes.push_back(
       {.server = members.front().server.name, .command = asked.command, .tags = request.tags});
+  std::vector<config::Server> servers;
+  std::vector<ssh::LoginFacts> logins;
+  for (const Member& member : members) {
+    servers.push_back(member.server);
+    logins.push_back(member.login);
+  }
+  const std::vector<CodeChanged> changed = code.tell(core, servers, logins);
   std::vector<ServerSetup> setups;
   for (const Member& member : members) {
-    setups.push_back(planned_setup(core.config, member.server, member.login, {}, {}));
+    setups.push_back(planned_setup(core.config, member.server, member.login, {}, changed));
   }
   return LaunchMemory(core, asked, plan, git, std::move(setups), {});
 }
@@ -116,6 +123,7 @@ SweepStarted start_sweep(Core& core, const SweepRequest& request) {
     return start_slurm_sweep(core, request, servers.front(), points);
   }
   GitState git = ask_git(core);
+  CodeCheck code(core);
   SweepStarted result{.launch = JobId::random(), .jobs = {}, .servers = {}, .errors = {}};
   const std::vector<Member> members = ready_all(core, servers, request.image, request.lease, result.errors);
   std::vector<jobs::SweepPoints> texts;
@@ -132,7 +140,7 @@ SweepStarted start_sweep(Core& core, const SweepRequest& request) {
     result.jobs.push_back(std::move(job));
   }
   core.store.add(result.jobs);
-  LaunchMemory memory = remember_sweep(core, request, members, result.launch, git);
+  LaunchMemory memory = remember_sweep(core, request, members, result.launch, git, code);
   // Also where no answer comes, they may run.
   memory.started(result.jobs, std::nullopt, "");
   try {

@@ -57,7 +57,7 @@ std::vector<JobId> waiting_ids(const std::vector<Job>& points) {
 std::vector<Group<JobId>> by_sweep(const std::vector<Job>& jobs, bool waiting_only) {
   return group_by(jobs, [&](const Job& job) {
     return job.point && job.launch && job.backend != jobs::slurm_backend &&
-                   (!waiting_only || (job.point->waiting && !is_final(job.state)))
+                   (!waiting_only || waits_for_turn(job))
                ? job.launch
                : std::optional<JobId>();
   });

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "project/code_check.hpp"
 #include "project/git_state.hpp"
 #include "project/history.hpp"
 #include "project/sweep.hpp"
@@ -46,9 +47,9 @@ Env point_env(const SweepRequest& request, const config::Server& server, const J
               std::size_t number, const SweepRow& point);
 // The command without values, as people are shown it.
 std::string shown_command(const SweepRequest& request);
-// The record of the sweep, as of a launch.
+// The record of the sweep, as of a launch. Tells where it runs other code than what is here.
 LaunchMemory remember_sweep(Core& core, const SweepRequest& request, const std::vector<Member>& members,
-                            const JobId& launch, GitState& git);
+                            const JobId& launch, GitState& git, CodeCheck& code);
 
 // Throws Error (usage) where one of the servers has Slurm, and that cannot do what is asked for.
 void check_slurm_sweep(const SweepRequest& request, const std::vector<config::Server>& servers);

@@ -43,6 +43,7 @@ SweepStarted start_slurm_sweep(Core& core, const SweepRequest& request, config::
   login.slurm = take_options(*login.slurm, rest.env);
   const std::optional<Container> wanted = container_on_slurm(login, request.image);
   GitState git = ask_git(core);
+  CodeCheck code(core);
   const auto connection = core.connector().connect(login, core.cancel());
   std::optional<servers::ContainerRun> container;
   if (wanted) {
@@ -65,8 +66,8 @@ SweepStarted start_slurm_sweep(Core& core, const SweepRequest& request, config::
   }
   all.front().batch =
       launch::slurm_job_batch(sbatch_options(*login.slurm), false, tasks, request.slots.value_or(0));
-  LaunchMemory memory =
-      remember_sweep(core, request, {{login, connection->login(), "", std::nullopt, container}}, launch, git);
+  LaunchMemory memory = remember_sweep(
+      core, request, {{login, connection->login(), "", std::nullopt, container}}, launch, git, code);
   jobs::StartResult started = jobs::start(core.site(), std::move(all));
   memory.started(started.jobs, std::nullopt, "");
   if (started.unsaved) {

@@ -7,6 +7,7 @@
 
 #include "project/core.hpp"
 #include "servers/links.hpp"
+#include "servers/sent_state.hpp"
 
 namespace remote::project {
 namespace {
@@ -66,16 +67,16 @@ std::vector<Demand> demands(Core& core) {
 
 }  // namespace
 
-std::vector<std::string> links_not_sent(const Core& core) {
-  const config::TrustStore store(core.config.project);
+servers::ProjectState files_here(const config::Config& config, const Cancel& cancel) {
+  const config::TrustStore store(config.project);
   const auto allowed = [&](const Link& link) { return store.allows(demand_of(link)); };
   std::vector<std::string> names;
-  for (const Link& link : servers::outside_links(core.config, allowed, core.cancel())) {
+  for (const Link& link : servers::outside_links(config, allowed, cancel)) {
     if (link.why != LinkLeftOut::Why::not_allowed || !allowed(link)) {
       names.push_back(link.name);
     }
   }
-  return names;
+  return servers::ProjectState::look(config, names, cancel);
 }
 
 std::vector<std::string> links_to_leave(Core& core) {

@@ -124,6 +124,7 @@ SandboxConfigResult settle_config(const Sandbox& sandbox, const std::vector<Sand
     if (!is_there(exclude_file)) {
       write_file_atomic(exclude_file, exclude);
     }
+    config::write_gitignore(sandbox.folder().parent_path().parent_path());
     return {SandboxConfigState::created, {}, {}};
   }
   if (there == read_file_if_there(written_file(sandbox))) {

@@ -108,13 +108,6 @@ std::string sftp_server() {
   return {};
 }
 
-std::string replace_all(std::string text, std::string_view from, std::string_view to) {
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
-}
-
 std::string config_text(const fs::path& sandbox, const SandboxNode& node, int port,
                         const SandboxOptions& options, const SshdProgram& sshd) {
   std::map<std::string, std::string> environment = options.environment;

@@ -1,6 +1,6 @@
 # Puts this version of the program on the server, and runs the request. A client sends this text, the archive and the request over
 # the channel whose command has answered "need" (src/ssh/program_channel.cpp). Set before: remote_digest, remote_program (where the
-# version belongs), remote_size (bytes of the archive); remote_check tells whether what is there is whole and nobody else's.
+# version belongs), remote_size (bytes of the archive); r_good tells whether what is there is whole and nobody else's.
 # In braces, so that nothing runs of a text that is cut off.
 # shellcheck shell=sh
 # shellcheck disable=SC2154
@@ -35,7 +35,7 @@
 
   # remote_keep CACHE: gives the new folder its place. Another client may do the same at this moment, and be quicker.
   remote_keep() {
-    if ! remote_check && { [ -e "$remote_program" ] || [ -L "$remote_program" ]; }; then
+    if ! r_good && { [ -e "$remote_program" ] || [ -L "$remote_program" ]; }; then
       mkdir "$remote_new.old" && mv "$remote_program" "$remote_new.old/"
       rm -rf "$remote_new.old"
     fi
@@ -73,7 +73,7 @@
   true >"$remote_new/used"
   if [ -z "$remote_temporary" ]; then
     remote_keep "$remote_cache"
-    remote_check || remote_fail "$remote_program cannot be used: look at its owner and its mode"
+    r_good || remote_fail "$remote_program cannot be used: look at its owner and its mode"
     umask "$remote_umask"
     . "$remote_program/main.sh"
   else

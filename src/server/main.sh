@@ -3,9 +3,10 @@
 # and busybox ash alike. What the client runs here (program_command() in src/server/program.cpp) sources this, with
 #   remote_program   the folder of this version of the program
 #   remote_digest    its name: the SHA-256 digest of the archive that it came in
+#   r_line           the first line of the request, if that was read already
 # The lines of a request:
 #   =NAME    sets a variable to the value that follows    -TEXT   a value
-#   <FILE    sources this file of the program             %TEXT   a value with line breaks, as \n, and \\ for a backslash
+#   <FILE    sources this file of the program             +TEXT   the next line of the value before it
 #   :NAME    calls a function with the words that follow  ~PATH   a value: a path, with ~/ for the home folder
 #   .MODE    the end; stdin is then `null` (/dev/null), `open` (as it is), `data N` (the same: N bytes follow), or `guard` (lib/guard.sh);
 #            `each`: the steps are done at once, and then once more for each line that comes
@@ -13,24 +14,24 @@
 # shellcheck disable=SC2034,SC2154
 
 remote_count=0 remote_line='' remote_mode='' remote_data=0
-# A shell that cannot start a process ends, or goes on with an empty text.
-remote_cannot() {
-  # shellcheck source=src/server/lib/room.sh
-  . "$remote_program/lib/room.sh"
-  cannot_start
-}
-trap remote_cannot EXIT
-while IFS= read -r remote_line; do
+remote_break='
+'
+while
+  remote_line=${r_line-} r_line=
+  [ -n "$remote_line" ] || IFS= read -r remote_line
+do
   case $remote_line in
     [-=:\<]*) ;;
     '~~'*) remote_line=-$HOME${remote_line#'~~'} ;;
-    %*)
-      [ -z "${remote_alone-}" ] || remote_cannot # no process can be started, as was seen already
-      remote_line=-$(printf '%b.' "${remote_line#%}")
-      case $remote_line in
-        *.) remote_line=${remote_line%.} ;;
-        *) exit ;;
-      esac
+    +*)
+      if [ -n "${remote_alone-}" ]; then
+        # No process can be started, as was seen already; what needs none has no value of several lines.
+        # shellcheck source=src/server/lib/room.sh
+        . "$remote_program/lib/room.sh"
+        cannot_start
+      fi
+      eval "remote_$remote_count=\$remote_$remote_count\$remote_break\${remote_line#+}"
+      continue
       ;;
     *)
       remote_mode=$remote_line
@@ -40,7 +41,6 @@ while IFS= read -r remote_line; do
   remote_count=$((remote_count + 1))
   eval "remote_$remote_count=\$remote_line"
 done
-trap - EXIT
 case $remote_mode in
   .null) exec </dev/null ;;
   .open) ;;

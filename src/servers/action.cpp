@@ -16,19 +16,12 @@ std::string line_of(char mark, std::string_view text) {
   return std::string(1, mark).append(text).append("\n");
 }
 
-// Line breaks are escaped.
+// A line, and one more for each line break.
 std::string value_line(std::string_view value) {
   if (value.find('\0') != std::string_view::npos) {
     throw Error::usage("cannot pass a value to a server", "it contains a NUL byte", "take the byte out");
   }
-  if (value.find('\n') == std::string_view::npos) {
-    return line_of('-', value);
-  }
-  std::string line;
-  for (const char c : value) {
-    line.append(c == '\n' ? "\\n" : c == '\\' ? "\\\\" : std::string_view(&c, 1));
-  }
-  return line_of('%', line);
+  return line_of('-', replace_all(std::string(value), "\n", "\n+"));
 }
 
 std::string path_line(std::string_view path) {
@@ -46,30 +39,21 @@ std::string path_line(std::string_view path) {
 }
 
 bool is_value(std::string_view line) {
-  return line.starts_with('-') || line.starts_with('%') || line.starts_with('~');
+  return line.starts_with('-') || line.starts_with('~');
 }
 
-// The value of a line, but for a path.
-std::string value_of(std::string_view line) {
-  const std::string_view text = line.substr(1);
-  if (line.front() == '-') {
-    return std::string(text);
-  }
-  std::string value;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\') {
-      ++i;
-      value += text[i] == 'n' ? '\n' : '\\';
-    } else {
-      value += text[i];
-    }
+// The value, but for a path, whose first line is lines[i]; i moves behind it.
+std::string take_value(const std::vector<std::string>& lines, std::size_t& i) {
+  std::string value = lines[i++].substr(1);
+  while (lines[i].starts_with('+')) {
+    value.append("\n").append(lines[i++], 1);
   }
   return value;
 }
 
-// The sh word that a line stands for.
-std::string word_of(std::string_view line) {
-  return line.front() == '~' ? remote_path_word(line.substr(1)) : shell_quote(value_of(line));
+// The same as an sh word.
+std::string take_word(const std::vector<std::string>& lines, std::size_t& i) {
+  return lines[i].front() == '~' ? remote_path_word(lines[i++].substr(1)) : shell_quote(take_value(lines, i));
 }
 
 }  // namespace
@@ -131,15 +115,15 @@ std::string shell_text(const Script& script) {
   for (std::size_t i = 0; i + 1 < lines.size();) {
     const std::string_view line = lines[i++];
     if (line == ":eval") {
-      text += value_of(lines[i++]);
+      text += take_value(lines, i);
     } else if (line.front() == '=') {
-      text.append(line.substr(1)).append("=").append(word_of(lines[i++])).append("\n");
+      text.append(line.substr(1)).append("=").append(take_word(lines, i)).append("\n");
     } else if (line.front() == '<') {
       text.append(". \"$remote_program/").append(line.substr(1)).append("\"\n");
     } else {
       text += line.substr(1);
       while (is_value(lines[i])) {
-        text.append(" ").append(word_of(lines[i++]));
+        text.append(" ").append(take_word(lines, i));
       }
       text += '\n';
     }
@@ -157,11 +141,11 @@ void append_steps(Script& script, const Script& more) {
     } else if (line.front() == '=' && lines[i].front() == '~') {
       script.set_path(name, lines[i++].substr(1));
     } else if (line.front() == '=') {
-      script.set(name, value_of(lines[i++]));
+      script.set(name, take_value(lines, i));
     } else {
       std::vector<std::string> words;
       while (is_value(lines[i])) {
-        words.push_back(value_of(lines[i++]));
+        words.push_back(take_value(lines, i));
       }
       script.call(name, words);
     }

@@ -47,6 +47,10 @@ std::string engine_prologue(const config::Config& config, const config::Server& 
 
 }  // namespace
 
+std::string engine_word(const Container& container) {
+  return container.engine ? std::string(to_string(*container.engine)) : std::string();
+}
+
 std::optional<Container> container_of(const config::Server& server, const std::optional<std::string>& image) {
   if (image == "none") {
     return std::nullopt;
@@ -79,9 +83,10 @@ void ContainerAnswer::take(AnswerLine& line) {
     reason = line.rest();
     return;
   }
-  engine = line.choice<std::string>(line.word(),
-                                    {{"docker", "docker"}, {"podman", "podman"}, {"apptainer", "apptainer"}},
-                                    "an engine is wrong");
+  engine = parse_container_engine(line.word());
+  if (!engine) {
+    line.refuse("an engine is wrong");
+  }
   rootless = line.choice<bool>(line.word(), {{"rootless", true}, {"-", false}}, "a word is wrong");
   line.end();
 }
@@ -93,7 +98,7 @@ Action<ContainerAnswer> container_action(const config::Config& config, const con
   action.script.set("prologue", engine_prologue(config, server))
       .set_path("project", config.project_path_on(server))
       .add("actions/container_check.sh")
-      .call("container_check", {container.engine, container.image,
+      .call("container_check", {engine_word(container), container.image,
                                 fetch          ? "fetch"
                                 : server.slurm ? "login"
                                                : "look"});
@@ -109,10 +114,12 @@ ContainerRun ready_container(ssh::Connection& connection, const config::Config& 
                              const config::Server& server, const Container& container, const Cancel& cancel) {
   ContainerAnswer answer = run_action(connection, container_action(config, server, container, false), cancel);
   using State = ContainerAnswer::State;
-  const bool is_file = answer.engine == "apptainer" && container.image.find("://") == std::string::npos;
+  const bool is_file =
+      answer.engine == ContainerEngine::apptainer && container.image.find("://") == std::string::npos;
   // What a login node of Slurm has not got at all, its nodes fetch.
-  const bool newer = container.pull == "always" && !server.slurm;
-  const bool fetch = !is_file && (newer || (container.pull != "never" && answer.state == State::missing));
+  const bool newer = container.pull == ImagePull::always && !server.slurm;
+  const bool fetch =
+      !is_file && (newer || (container.pull != ImagePull::never && answer.state == State::missing));
   if (fetch && answer.state != State::failed) {
     log_info(server.name, "fetching the image {}", container.image);
     Container chosen = container;
@@ -120,7 +127,8 @@ ContainerRun ready_container(ssh::Connection& connection, const config::Config& 
     answer = run_action(connection, container_action(config, server, chosen, true), cancel);
   }
   if (answer.state == State::missing) {
-    throw Error("cannot start a container", fmt::format("{} has no image {}", answer.engine, container.image),
+    throw Error("cannot start a container",
+                fmt::format("{} has no image {}", to_string(answer.engine.value()), container.image),
                 is_file
                     ? "it is a file: look at its path, and put it where the jobs see it, such as into the "
                       "project's folder"

@@ -22,6 +22,9 @@ struct ContainerRun {
   std::string prologue;   // sh text that runs on the server before the engine; may be ""
 };
 
+// As the server's scripts take it: "docker"; "": any.
+std::string engine_word(const Container& container);
+
 // The container of a server's jobs. `image`: that of a request, in place of the configured one; "none": no
 // container. Throws Error (usage) for a container without an image, and for what cannot be an image's name.
 std::optional<Container> container_of(const config::Server& server, const std::optional<std::string>& image);
@@ -35,7 +38,7 @@ ContainerRun ready_container(ssh::Connection& connection, const config::Config& 
 struct ContainerAnswer {
   enum class State { ready, missing, failed };  // missing: the image is
   State state = State::failed;
-  std::string engine;
+  std::optional<ContainerEngine> engine;
   bool rootless = false;
   std::string reason;  // for failed; foreign text
 

@@ -26,7 +26,7 @@ void DeepAnswer::take(AnswerLine& line) {
   }
   if (key == "torch") {
     facts.torch = line.name("._+-");
-    facts.seconds = line.number(0, 1 << 30) / 1000.0;
+    facts.took = std::chrono::milliseconds(line.number(0, 1 << 30));
   } else if (key == "devices") {
     facts.devices = line.number(0, 1024);
     facts.cuda = line.name("._+-");

@@ -90,14 +90,15 @@ bool logout_ends_jobs(const ServerFacts& facts, const std::string& user) {
          (facts.kill_only.empty() || names(facts.kill_only, user));
 }
 
-double clock_difference(std::int64_t server_seconds, std::int64_t asked_ms, std::int64_t answered_ms) {
+std::chrono::milliseconds clock_difference(std::int64_t server_seconds, std::int64_t asked_ms,
+                                           std::int64_t answered_ms) {
   // It was read in whole seconds: the moment lies within this one.
   const std::int64_t first = server_seconds * 1000;
   const std::int64_t last = first + 999;
   if (first > answered_ms) {
-    return static_cast<double>(first - answered_ms) / 1000;
+    return std::chrono::milliseconds(first - answered_ms);
   }
-  return last < asked_ms ? static_cast<double>(last - asked_ms) / 1000 : 0;
+  return std::chrono::milliseconds(std::min<std::int64_t>(last - asked_ms, 0));
 }
 
 std::vector<std::string> lease_words(const LeaseRequest& lease, const std::vector<int>& among) {

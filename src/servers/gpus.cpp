@@ -92,7 +92,7 @@ GpuProcess read_process(AnswerLine& line) {
   process.user = line.name();
   process.own = line.choice<bool>(line.word(), {{"0", false}, {"1", true}}, "an owner is wrong");
   if (const std::string_view age = line.word(); age != "-") {
-    process.age_s = line.number_in<std::int64_t>(age, 0, std::int64_t{1} << 40U);
+    process.age = std::chrono::seconds(line.number_in<std::int64_t>(age, 0, std::int64_t{1} << 40U));
   }
   if (const std::string_view job = line.word(); job != "-") {
     if (job.size() != 32 || job.find_first_not_of("0123456789abcdef") != std::string_view::npos) {

@@ -16,22 +16,29 @@ namespace remote::servers {
 // Whether the path has a character of a pattern: * ? [
 bool is_pattern(std::string_view path);
 
-// Whether a name, or a folder that it is in, fits the pattern. '*' and '?' stand for no '/', nor for a '.'
-// that begins a name.
-bool fits_within(const std::string& pattern, const std::string& name);
+// A path of which each part may be a pattern: '*' and '?' stand for no '/', nor for a '.' that begins a name.
+class PathPattern {
+ public:
+  explicit PathPattern(const std::string& path);
+  std::string text() const;
+  bool fits(const std::string& name) const;
+  // Whether the name, or a folder that it is in, fits.
+  bool fits_within(const std::string& name) const;
+
+ private:
+  std::vector<std::string> parts_;
+};
 
 // What pull_match.sh answers: see docs/protocol.md. A server may name anything: a name that does not fit the
 // pattern is an Error, and so are more than 1000.
 struct MatchAnswer {
-  std::string pattern;
+  PathPattern pattern;
   std::vector<std::string> names = {};
   void take(AnswerLine& line);
 };
 
-// The paths on the server that fit a pattern, sorted, as the pattern is written: relative to `folder`, or
-// from
-// "/" or "~/" on. '*' and '?' stand for no '/', nor for a '.' that begins a name. Throws
-// Error.
+// The paths on the server that fit a PathPattern, sorted, as it is written: relative to `folder`, or from "/"
+// or "~/" on. Throws Error.
 std::vector<std::string> match(ssh::Connection& connection, const std::string& folder,
                                const std::string& pattern, const Cancel& cancel);
 

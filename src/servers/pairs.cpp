@@ -85,7 +85,7 @@ void read_try(AnswerLine& line, Reach& reach, std::size_t servers) {
   const std::string_view how = line.word();
   if (how == "ok") {
     reach.kind = ReachKind::ok;
-    reach.connect_us = line.number(0, 1000000000);
+    reach.connect = Microseconds(line.number(0, 1000000000));
     reach.seen_as = address_or_none(line);
     reach.packet = line.number(0, 1 << 20);
   } else if (how == "dropped") {
@@ -126,7 +126,7 @@ Flow read_flow(AnswerLine& line, std::size_t own, std::size_t servers) {
     return flow;
   }
   flow.gbit_s = static_cast<double>(line.number_in<std::int64_t>(speed, 0)) / 1e9;
-  flow.latency_us = line.number(0, 1000000000);
+  flow.latency = Microseconds(line.number(0, 1000000000));
   flow.method =
       line.choice<const char*>(line.word(), {{"iperf3", "iperf3"}, {"own", "own"}}, "a method is wrong");
   return flow;

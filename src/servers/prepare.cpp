@@ -174,14 +174,14 @@ void Preparation::setup(bool done, bool force) {
     report_.setup = StepResult::skipped;
     return;
   }
-  listener_.step("setup");
+  listener_.step(PrepareStep::setup);
   run_step("setup", "actions/provision_setup.sh",
            setup_variables(config_, steps_.default_python, force).call("set --", config_.system_packages));
   report_.setup = StepResult::done;
 }
 
 void Preparation::sync() {
-  listener_.step("rsync");
+  listener_.step(PrepareStep::sync);
   CommandLog log(config_, "rsync", server_.name);
   SyncOptions options = steps_.sync_options;
   options.on_progress = [this](const TransferProgress& progress) { listener_.transfer(progress); };
@@ -294,14 +294,14 @@ void Preparation::remember(const SentFiles& sent, const SyncReport& files,
 
 void Preparation::packages(bool done, bool force) {
   const PackageSource source = package_source(config_);
-  report_.package_source = to_string(source);
+  report_.package_source = source;
   // Packages in an environment that was made anew just now are gone, whatever was found before.
   const bool still_done = done && report_.setup != StepResult::done;
   if ((still_done && !force) || source == PackageSource::none) {
     report_.packages = StepResult::skipped;
     return;
   }
-  listener_.step("packages");
+  listener_.step(PrepareStep::packages);
   run_step("update-packages", "actions/provision_packages.sh", packages_variables(config_));
   report_.packages = StepResult::done;
 }

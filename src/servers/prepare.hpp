@@ -38,7 +38,7 @@ struct PrepareSteps {
 class PrepareListener {
  public:
   virtual ~PrepareListener() = default;
-  virtual void step(const std::string& name) = 0;
+  virtual void step(PrepareStep step) = 0;
   // Another server does the steps in the folder that both have.
   virtual void waits_for(const std::string& /*server*/) {}
   // What the step is at; `fraction` of it, where that is known.

@@ -45,8 +45,12 @@ bool is_recordable(std::string_view name) {
       parts, [](const std::string& part) { return part.empty() || part == "." || part == ".."; });
 }
 
-// What nobody expects on a server: caches, environments, what editors and version control keep.
-bool is_missed_by_nobody(const config::Config& config, const std::string& name) {
+// What nobody expects on a server: caches, environments, what editors and version control keep, and what
+// `remote pull` has copied here (`path`: in the project).
+bool is_missed_by_nobody(const config::Config& config, const std::string& path, const std::string& name) {
+  if (path == "results" && !config.outputs.empty()) {
+    return true;
+  }
   return name.starts_with('.') || name == "__pycache__" || name == "venv" || name.ends_with('~') ||
          name.ends_with(".pyc") || name.ends_with(".egg-info") || name == config.python.environment;
 }
@@ -132,7 +136,7 @@ std::vector<SkippedPart> skipped_parts(const config::Config& config, const Cance
       if (folder_there && selected.contains(name + "/")) {
         walk(at->path(), name + "/");
       } else if ((folder_there || type == fs::file_type::regular) && !selected.contains(name) &&
-                 is_recordable(name) && !is_missed_by_nobody(config, file)) {
+                 is_recordable(name) && !is_missed_by_nobody(config, name, file)) {
         count(*at, parts.emplace_back(SkippedPart{name}));
       }
     }

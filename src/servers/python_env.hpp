@@ -44,12 +44,8 @@ Script setup_variables(const config::Config& config, const std::string& default_
 // "3.11": this machine's python3, for conda when configs.yaml names no version; empty when there is none.
 std::string local_python_version();
 
-// What a project asks to be installed, by the first of these files that it has here. A pyproject.toml that
-// only configures tools asks for nothing.
-enum class PackageSource { none, pipenv, requirements, pyproject };
-
 PackageSource package_source(const config::Config& config);
-// The name that provision_packages.sh knows, and that summaries show.
+// The name that provision_packages.sh knows.
 std::string to_string(PackageSource source);
 
 // Of all that decides what gets installed: the files (with those that requirements name by -r and -c), pip's

@@ -9,7 +9,6 @@
 
 #include "base/strings.hpp"
 #include "servers/action.hpp"
-#include "servers/match.hpp"
 #include "servers/sync.hpp"
 
 namespace remote::servers {
@@ -18,11 +17,11 @@ namespace {
 constexpr std::size_t most_files = 100000;
 
 // A server that is not to be trusted may name anything.
-bool is_within(const std::vector<std::string>& outputs, const std::string& name) {
+bool is_within(const std::vector<PathPattern>& outputs, const std::string& name) {
   const std::filesystem::path path(name);
   return !name.empty() && !name.ends_with('/') && path.is_relative() &&
          path.lexically_normal().string() == name && *path.begin() != ".." &&
-         std::ranges::any_of(outputs, [&](const std::string& output) { return fits_within(output, name); });
+         std::ranges::any_of(outputs, [&](const PathPattern& output) { return output.fits_within(name); });
 }
 
 bool is_odd(const std::string& name) {
@@ -103,7 +102,8 @@ WrittenAnswer written_by(ssh::Connection& connection, const Job& job, const std:
       .add("actions/results.sh")
       .call("results", outputs);
   action.silence = std::chrono::minutes(2);
-  WrittenAnswer answer = run_action(connection, action, cancel, WrittenAnswer{outputs});
+  WrittenAnswer answer =
+      run_action(connection, action, cancel, WrittenAnswer{{outputs.begin(), outputs.end()}});
   if (answer.gone) {
     throw Error("cannot list what the launch wrote",
                 fmt::format("job {} is gone there, so it is not known when it began", job.key),

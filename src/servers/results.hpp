@@ -9,6 +9,7 @@
 
 #include "config/config.hpp"
 #include "servers/answer.hpp"
+#include "servers/match.hpp"
 #include "ssh/connection.hpp"
 
 // What a launch wrote on a server.
@@ -24,7 +25,7 @@ struct WrittenFile {
 // What results.sh answers: see docs/protocol.md. A server may name anything: a name that is in none of the
 // outputs is an Error, and so are more than 100,000.
 struct WrittenAnswer {
-  std::vector<std::string> outputs;
+  std::vector<PathPattern> outputs;
   std::vector<WrittenFile> files = {};
   int odd = 0;        // how many were left out: with control characters, or what decides what runs here
   bool gone = false;  // the job's folder, by which it is known when the launch began

@@ -54,9 +54,13 @@ void write_if_other(const fs::path& file, const std::string& content) {
   }
 }
 
+fs::path tree_file(const config::Config& config, const std::string& digest) {
+  return config.local(sent_folder) / (std::string(tree_prefix) + digest);
+}
+
 // Empty where it is missing or damaged: then everything counts as changed.
 ProjectState read_tree(const config::Config& config, const std::string& digest) {
-  const auto text = read_file_if_there(config.local(sent_folder) / (std::string(tree_prefix) + digest));
+  const auto text = read_file_if_there(tree_file(config, digest));
   return (text ? ProjectState::parse(*text) : std::nullopt).value_or(ProjectState());
 }
 
@@ -196,6 +200,17 @@ std::vector<std::string> ProjectState::changed_since(const ProjectState& then) c
   return names;
 }
 
+std::vector<std::string> ProjectState::differing_from(const ProjectState& then) const {
+  std::vector<std::string> names = changed_since(then);
+  for (const FileStamp& file : then.files_) {
+    if (!std::ranges::binary_search(files_, file.name, {}, &FileStamp::name)) {
+      names.push_back(file.name);
+    }
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
 bool ProjectState::hides_a_change_since(const ProjectState& then) const {
   return std::ranges::any_of(files_, [&](const FileStamp& file) {
     const auto old = std::ranges::lower_bound(then.files_, file.name, {}, &FileStamp::name);
@@ -264,8 +279,16 @@ std::string sent_text(const config::Config& config, const std::string& digest) {
   if (!is_digest(digest)) {
     return "";
   }
-  const auto text = read_file_if_there(config.local(sent_folder) / (std::string(tree_prefix) + digest));
+  const auto text = read_file_if_there(tree_file(config, digest));
   return text && sha256_hex(*text) == digest ? *text : "";
+}
+
+void keep_sent(const config::Config& config, const std::string& digest, const fs::path& folder) {
+  constexpr std::uintmax_t most = 1U << 20U;  // some 20,000 files
+  std::error_code ignored;
+  if (is_digest(digest) && fs::file_size(tree_file(config, digest), ignored) <= most) {
+    fs::create_hard_link(tree_file(config, digest), folder / ("sent." + digest), ignored);
+  }
 }
 
 std::vector<std::string> changed_since(const config::Config& config, const SentState::Mark& mark,
@@ -297,8 +320,9 @@ void remove_old_trees(const config::Config& config) {
     }
   }
   for (const fs::path& tree : trees) {
-    if (!named.contains(tree.filename().string().substr(tree_prefix.size()))) {
-      std::error_code ignored;
+    std::error_code ignored;
+    const bool kept = fs::hard_link_count(tree, ignored) > 1 && !ignored;  // keep_sent()
+    if (!kept && !named.contains(tree.filename().string().substr(tree_prefix.size()))) {
       fs::remove(tree, ignored);
     }
   }

@@ -49,6 +49,8 @@ class ProjectState {
   // Files that `then` has not, or has otherwise. Those that are gone here are not named: rsync would leave
   // them on the server.
   std::vector<std::string> changed_since(const ProjectState& then) const;
+  // The same, and those that are gone here.
+  std::vector<std::string> differing_from(const ProjectState& then) const;
   // Whether one of them would look unchanged to rsync, which compares sizes and whole seconds.
   bool hides_a_change_since(const ProjectState& then) const;
   // Files that were modified after this time.
@@ -97,6 +99,9 @@ ProjectState last_sent(const config::Config& config, const std::string& server);
 std::string sent_text(const config::Config& config, const std::string& digest);
 // Whether a text could be the digest of what was sent.
 bool is_digest(const std::string& text);
+// Keeps what sent_text() gives as long as this folder is there (a launch's record), if it is under 1 MiB: a
+// second link, which takes no room. Where there can be none, it is not kept.
+void keep_sent(const config::Config& config, const std::string& digest, const std::filesystem::path& folder);
 
 // The files of `now` that are not what was sent: all of them where nothing was.
 std::vector<std::string> changed_since(const config::Config& config, const SentState::Mark& mark,
@@ -106,7 +111,7 @@ std::vector<std::string> changed_since(const config::Config& config, const SentS
 // compare contents.
 bool rsync_would_miss(const config::Config& config, const SentState::Mark& mark, const ProjectState& now);
 
-// Removes the trees that no server's state names any more. Throws Error.
+// Removes the trees that no server's state names any more and nothing keeps. Throws Error.
 void remove_old_trees(const config::Config& config);
 
 }  // namespace remote::servers

@@ -277,8 +277,9 @@ void add_rsync_line(SyncReport& report, std::string_view line) {
 std::vector<std::string> peer_arguments(const SyncOptions& options) {
   std::vector<std::string> arguments = arguments_of(options);
   arguments.emplace_back("--partial-dir=.rsync-partial");
-  if (options.kilobytes_per_second > 0) {
-    arguments.push_back("--bwlimit=" + std::to_string(options.kilobytes_per_second));
+  if (options.bytes_per_second > 0) {  // rsync takes 0 for no limit
+    arguments.push_back("--bwlimit=" +
+                        std::to_string(std::max<std::uint64_t>(options.bytes_per_second / 1024, 1)));
   }
   return arguments;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -34,7 +35,7 @@ struct SyncOptions : TransferOptions {
   // SentFiles); nothing else is. A folder that then holds other files stays.
   std::vector<std::string> remove;
   std::vector<std::string> leave;  // names that are not sent whatever the patterns say: links (see links.hpp)
-  int kilobytes_per_second = 0;    // 0: as fast as it goes
+  std::uint64_t bytes_per_second = 0;  // 0: as fast as it goes
 };
 
 // Sends config.project to its folder on the server. What is above that folder must be there. Throws Error.

@@ -53,27 +53,24 @@ bool fits(const fs::path& folder) {
   return folder.string().size() + 1 + name_length + number_length + temporary_suffix < longest;
 }
 
+// The socket of a further master.
+fs::path numbered(const fs::path& first, int number) {
+  return number > 0 ? fs::path(first.string() + "-" + std::to_string(number)) : first;
+}
+
 bool is_private_folder(const fs::path& path) {
   struct stat info {};
   return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() &&
          (info.st_mode & 077) == 0;
 }
 
-// A value of an -o option: its percent signs mean themselves, and blanks belong to it.
-std::string option_value(const std::string& text) {
-  std::string value = "\"";
-  for (const char c : text) {
-    value += c == '%' ? "%%" : c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
-  }
-  return value + "\"";
+std::string percent_free(const std::string& text) {
+  return replace_all(text, "%", "%%");
 }
 
-std::string percent_free(const std::string& text) {
-  std::string value;
-  for (const char c : text) {
-    value += c == '%' ? "%%" : std::string(1, c);
-  }
-  return value;
+// A value of an -o option: its percent signs mean themselves, and blanks belong to it.
+std::string option_value(const std::string& text) {
+  return "\"" + replace_all(replace_all(percent_free(text), "\\", "\\\\"), "\"", "\\\"") + "\"";
 }
 
 // What a connection over a master knows of its login. Of the server's key, what known_hosts has: ssh has
@@ -164,20 +161,21 @@ void Masters::require_folder() const {
   }
 }
 
-fs::path Masters::socket_of(const Target& target, int number) const {
+fs::path Masters::socket_of(const Target& target) const {
   std::string way = target.describe();
   for (const Target& jump : target.jumps) {
     way += " " + jump.describe();
   }
   way += "\n" + target.proxy_command.value;
-  return folder() / (sha256_hex(way).substr(0, name_length) + (number > 0 ? fmt::format("-{}", number) : ""));
+  return folder() / sha256_hex(way).substr(0, name_length);
 }
 
 // Those that are there, whether a master answers on them or not.
 std::vector<fs::path> Masters::sockets_of(const Target& target) const {
   std::vector<fs::path> paths;
+  const fs::path first = socket_of(target);
   for (int number = 0; number < most_masters; ++number) {
-    const fs::path path = socket_of(target, number);
+    const fs::path path = numbered(first, number);
     if (is_something(path)) {
       paths.push_back(path);
     }
@@ -287,9 +285,9 @@ std::vector<std::string> Masters::command(const Target& target, const OpenMaster
   return words;
 }
 
-void Masters::start(const Target& target, const OpenMaster& how, const Cancel& cancel, int number) const {
+void Masters::start(const Target& target, const OpenMaster& how, const Cancel& cancel,
+                    const fs::path& socket) const {
   require_folder();
-  const fs::path socket = socket_of(target, number);
   const FileLock lock(socket.string() + ".lock", &cancel);
   if (mux::answers(socket, cancel)) {
     return;
@@ -337,18 +335,21 @@ void Masters::start(const Target& target, const OpenMaster& how, const Cancel& c
 
 void Masters::open(const Target& target, const OpenMaster& how, const Cancel& cancel) const {
   for (std::size_t i = 0; i < target.jumps.size(); ++i) {
-    start(jump_of(target, i), how, cancel);
+    const Target hop = jump_of(target, i);
+    start(hop, how, cancel, socket_of(hop));
   }
-  start(target, how, cancel);
+  start(target, how, cancel, socket_of(target));
 }
 
 void Masters::open_further(const Target& target, const Cancel& cancel) const {
+  const fs::path first = socket_of(target);
   for (int number = 1; number < most_masters; ++number) {
-    if (mux::answers(socket_of(target, number), cancel)) {
+    const fs::path socket = numbered(first, number);
+    if (mux::answers(socket, cancel)) {
       continue;
     }
     try {
-      return start(target, {}, cancel, number);
+      return start(target, {}, cancel, socket);
     } catch (const Unreachable&) {
       throw;
     } catch (const Error& error) {

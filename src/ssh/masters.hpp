@@ -51,14 +51,15 @@ class Masters {
  private:
   std::filesystem::path folder() const;
   void require_folder() const;
-  std::filesystem::path socket_of(const Target& target, int number = 0) const;
+  std::filesystem::path socket_of(const Target& target) const;
   static std::unique_ptr<MuxConnection> connect_over(const std::filesystem::path& path, bool ours,
                                                      const Target& target, const Cancel& cancel,
                                                      std::chrono::milliseconds limit, bool& full);
   std::vector<std::filesystem::path> sockets_of(const Target& target) const;
   std::vector<std::string> command(const Target& target, const OpenMaster& how,
                                    const std::filesystem::path& socket) const;
-  void start(const Target& target, const OpenMaster& how, const Cancel& cancel, int number = 0) const;
+  void start(const Target& target, const OpenMaster& how, const Cancel& cancel,
+             const std::filesystem::path& socket) const;
 
   std::filesystem::path folder_;
   std::filesystem::path user_config_;

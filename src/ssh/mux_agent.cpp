@@ -2,22 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <utility>
 
 #include <unistd.h>
 
+#include "base/files.hpp"
 #include "base/hashing.hpp"
 
 namespace remote::ssh {
-namespace {
-
-bool would_block() {
-  return errno == EAGAIN || errno == EWOULDBLOCK;
-}
-
-}  // namespace
-
 MuxAgent::MuxAgent(const std::filesystem::path& control, const std::filesystem::path& socket,
                    std::set<std::string> permissions, std::chrono::milliseconds limit, const Cancel& cancel)
     : socket_(socket.string()),

@@ -178,7 +178,7 @@ bool MuxState::send_input() {
     if (count > 0) {
       outgoing_.erase(0, static_cast<std::size_t>(count));
       done = true;
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+    } else if (would_block()) {
       return done;
     } else {
       outgoing_.clear();  // the command reads no more, or is gone: finished() tells, with its status
@@ -201,7 +201,7 @@ bool MuxState::read_output(UniqueFd& fd, Stream stream) {
   for (int round = 0; round < pieces_a_round && fd && !paused_ && !released_; ++round) {
     const ssize_t count = uninterrupted([&] { return ::read(fd.get(), buffer.data(), buffer.size()); });
     if (count <= 0) {
-      if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {  // of a terminal, the end is EIO
+      if (count == 0 || !would_block()) {  // of a terminal, the end is EIO
         fd.reset();
         done = true;
       }

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/ownership.hpp"
-#include "base/paths.hpp"
 #include "ssh/local_socket.hpp"
 
 namespace remote::ssh::mux {
@@ -95,7 +94,7 @@ void ControlSocket::send(std::string_view message, std::initializer_list<int> de
       if (count > 0) {
         return static_cast<std::size_t>(count);
       }
-      if ((errno != EAGAIN && errno != EWOULDBLOCK) || !ready(fd_.get(), POLLOUT, deadline, Cancel())) {
+      if (!would_block() || !ready(fd_.get(), POLLOUT, deadline, Cancel())) {
         throw Error("cannot use the control socket", std::generic_category().message(errno), other_way_hint);
       }
     }
@@ -124,7 +123,7 @@ std::optional<Message> ControlSocket::receive() {
     char buffer[4096];
     const ssize_t count = uninterrupted([&] { return ::read(fd_.get(), buffer, sizeof buffer); });
     if (count <= 0) {
-      ended_ = count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+      ended_ = count == 0 || !would_block();
       return std::nullopt;
     }
     data_.append(buffer, static_cast<std::size_t>(count));

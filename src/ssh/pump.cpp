@@ -1,7 +1,6 @@
 #include "ssh/pump.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include <fmt/format.h>
@@ -110,7 +109,7 @@ void Flow::read(std::string& buffer) {
   if (count > 0) {
     last_ = buffer[static_cast<std::size_t>(count) - 1];
     write(std::string_view(buffer).substr(0, static_cast<std::size_t>(count)));
-  } else if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
+  } else if (count == 0 || !would_block()) {
     from_ = -1;
     at_end_(last_);
   }
@@ -127,7 +126,7 @@ void Flow::flush() {
     const ssize_t count = uninterrupted([&] { return ::write(to_, rest.data(), rest.size()); });
     if (count >= 0) {
       rest.remove_prefix(static_cast<std::size_t>(count));
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+    } else if (would_block()) {
       break;
     } else {
       broken_ = true;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <thread>
@@ -266,6 +267,16 @@ std::optional<double> parse_rate(std::string_view text) {
   return std::nullopt;
 }
 
+// "0:00:03"; 0 where rsync cannot say.
+std::chrono::seconds parse_left(std::string_view text) {
+  std::int64_t seconds = 0;
+  const std::vector<std::string> parts = split(text, ':');
+  for (const std::string& part : parts) {
+    seconds = seconds * 60 + (parts.size() == 3 ? parse_number<int>(part).value_or(0) : 0);
+  }
+  return std::chrono::seconds(seconds);
+}
+
 }  // namespace
 
 std::string local_rsync(const Cancel& cancel) {
@@ -338,7 +349,7 @@ std::optional<TransferProgress> parse_rsync_progress(std::string_view line) {
   progress.bytes = *bytes;
   progress.percent = std::clamp(*percent, 0, 100);
   progress.bytes_per_second = *rate;
-  progress.left = words[3];
+  progress.left = parse_left(words[3]);
   return progress;
 }
 

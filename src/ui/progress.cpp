@@ -44,8 +44,9 @@ std::string describe(const Transfer& transfer, std::size_t columns) {
         "  ";
   }
   text += megabytes(static_cast<double>(transfer.bytes)) + "  " + megabytes(transfer.bytes_per_second) + "/s";
-  return transfer.left.find_first_not_of("0:") == std::string::npos ? text
-                                                                    : text + "  " + transfer.left + " left";
+  const auto left = transfer.left.count();
+  return left == 0 ? text
+                   : text + fmt::format("  {}:{:02}:{:02} left", left / 3600, left / 60 % 60, left % 60);
 }
 
 }  // namespace
@@ -154,9 +155,8 @@ std::string Progress::total_line(std::size_t columns) const {
   if (!known) {
     sum.total = 0;
   } else if (sum.bytes_per_second > 0 && sum.total >= sum.bytes) {
-    const auto left =
-        static_cast<std::uint64_t>(static_cast<double>(sum.total - sum.bytes) / sum.bytes_per_second);
-    sum.left = fmt::format("{}:{:02}:{:02}", left / 3600, left / 60 % 60, left % 60);
+    sum.left = std::chrono::seconds(
+        static_cast<std::int64_t>(static_cast<double>(sum.total - sum.bytes) / sum.bytes_per_second));
   }
   const std::string name = "total";
   const std::size_t indent = name_width_ > name.size() ? name_width_ - name.size() : 0;

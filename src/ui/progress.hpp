@@ -18,7 +18,7 @@ struct Transfer {
   std::uint64_t bytes = 0;
   std::uint64_t total = 0;  // 0: not known
   double bytes_per_second = 0;
-  std::string left;  // "0:01:30"; empty: not known
+  std::chrono::seconds left{0};  // 0: not known
 };
 
 // What goes on with several servers side by side, on stderr. On a terminal: one live line a server (step,

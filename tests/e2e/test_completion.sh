@@ -125,6 +125,30 @@ cat >".remote/jobs/$id/job.json" <<EOF
 EOF
 printf '#!/bin/sh\ntouch pwned4\n' >remote
 chmod +x remote
+# Launches on record, also where no job of them is left, by key, name and last
+launch=fedcba9876543210fedcba9876543210
+mkdir -p ".remote/jobs/launches/$launch"
+cat >"$work/record.py" <<'EOF'
+import json, sys
+moment = "2026-11-21T07:30:00Z"
+launch, name = sys.argv[1:]
+job = {"version": 1, "key": 7, "id": "ab" * 16, "server": "gpu-1", "state": "succeeded", "exit_code": 0, "tags": [], "command": "true", "hidden": False, "launch": launch,
+       "rank": 0, "world_size": 1, "created_at": moment, "ended_at": moment, "checked_at": moment, "remote_folder": "foreign/.jobs/" + "ab" * 16}
+record = {"version": 1, "key": 7, "last_key": 7, "id": launch, "name": name, "state": "succeeded", "failed_rank": None, "note": "", "tags": [], "command": "true",
+          "servers": ["gpu-1"], "ranks": 1, "exit_code": None, "signal": None, "commit": "", "clean": False, "began_at": moment, "ended_at": moment, "numbers": {},
+          "launcher": "ranks", "variables": [], "remote": "0.1.0", "branch": "", "untracked": 0, "last_lines": [], "patch": None, "setups": [], "steps": [], "jobs": [job]}
+json.dump(record, open(".remote/jobs/launches/%s/launch.json" % launch, "w"))
+EOF
+# offered WORD…: what the last word may become
+offered() { "$REMOTE" __complete line "$@" | sed 1d | cut -f1 | tr '\n' ' '; }
+python3 "$work/record.py" "$launch" nightly
+for command in note show rerun diff pull 'diff 7'; do
+  # shellcheck disable=SC2086
+  same "launches of $command" "7 nightly last " "$(offered $command '')"
+done
+same "a launch without jobs" "" "$(offered job-kill --launch '')"
+# shellcheck disable=SC2016
+python3 "$work/record.py" "$launch" 'y$(touch pwned5)`touch pwned6`;touch pwned7|a:b=c "d\e'
 cat >"$work/type.py" <<'EOF'
 # type.py SHELL SCRIPT: sources the completion script in an interactive shell, and completes as a person would.
 import os, pty, select, sys, time
@@ -160,6 +184,12 @@ until(lambda: b"pwned3" in seen, "the tag")
 os.write(fd, b"\r")
 until(lambda: b"gpu-1" in seen, "the row of the job with this tag")  # so it was quoted, and rightly
 line("touch listed-" + shell, "listed-" + shell)
+os.write(fd, b"remote --quiet show y")
+os.write(fd, b"\t")
+until(lambda: b"pwned7" in seen, "the name of the launch")
+os.write(fd, b"\r")
+until(lambda: b"launcher" in seen, "the launch of this name")
+line("touch shown-" + shell, "shown-" + shell)
 os.write(fd, b"./remote job-t\t")
 time.sleep(1)
 os.write(fd, b"\x15")

@@ -165,7 +165,7 @@ for ended in 0 1; do
   until_true both_begun
   code 0 job-kill --job $((key - ended)) --yes
   code 1 job-wait --launch last
-  grep -q "^ranks .* on node-$((2 - ended)): killed SIGTERM by .*: 2 others aborted after it" "$work/err" || fail "the verdict on a job that was ended"
+  grep -q "^ranks .* on node-$((2 - ended)): killed SIGTERM by .*: 2 others failed after it" "$work/err" || fail "the verdict on a job that was ended"
   ! grep -q 'failed first' "$work/err" || fail "somebody is blamed"
   until_true nothing_left
 done

@@ -132,6 +132,11 @@ git reflog expire --expire=now --all
 git gc -q --prune=now
 code 2 rerun "$first" -e API_TOKEN=z
 grep -q 'its code is gone (git no longer has commit' "$work/err" || fail "it does not say that the commit is gone"
+grep -q 'differs in 1 file: part.sh (by size and time)' "$work/err" || fail "it does not name the file, from the list of what was sent"
+code 0 diff "$first" now
+grep -q '^1 file of the code differs (by size and time): part.sh$' "$work/out" || fail "diff does not name the file"
+code 0 diff "$first" now --json
+[ "$(picks 'd["code"]["compared"], d["code"]["files"], d["code"]["from"]')" = "(True, ['part.sh'], 'no_commit')" ] || fail "diff --json does not name the file"
 code 2 rerun "$first" -e API_TOKEN=z --code 'then'
 code 0 rerun "$first" -e API_TOKEN=z --yes --follow
 said 'part 5 rank 0 of 4 mode quick token z words one'
@@ -156,7 +161,21 @@ echo '# changed' >>train.sh
 code 2 rerun last
 grep -q 'no commit of git is known' "$work/err" || fail "it does not say why the code is gone"
 grep -q 'differs in 1 file: train.sh' "$work/err" || fail "it does not say what differs"
+code 0 show last --json
+without_git=$(picks 'd["id"]')
 code 0 rerun last --code now --follow
+# Nor is it forgotten when other code was sent; a file that is gone here differs, too
+mv data.bin data.away
+code 0 rsync
+code 2 rerun "$without_git"
+grep -q 'differs in 3 files: data.away, data.bin, train.sh' "$work/err" || fail "the older launch's list is gone"
+code 0 diff "$without_git" last
+grep -q '^1 file of the code differs (by size and time): train.sh$' "$work/out" || fail "diff does not name the file of two launches"
+mv data.away data.bin
+rm .remote/sent/.tree.* .remote/jobs/launches/*/sent.* # as when it was too large to be kept
+code 0 rsync
+code 2 rerun "$without_git"
+grep -q 'which files differ here now is not known' "$work/err" || fail "it does not say that it cannot name the files"
 # A record of an older version has no options
 find .remote/jobs/launches -name launch.json -exec python3 -c '
 import json, sys

@@ -34,6 +34,11 @@ code 1 launch --restarts 5 --failure-grace 0 --follow --cmd '
 grep -q 'rank 1 on .* failed first (exit 3' "$work/err" || fail 'the verdict does not name rank 1'
 [ "$(state 0)" = killed ] || fail "rank 0 is $(state 0)"
 
+# The same where nothing is said: what divides the attempts is none of their words
+code 1 launch --restarts 5 --failure-grace 0 --follow --cmd 'echo "attempt $RESTART_COUNT"; [ $RANK = 0 ] || exit 3; exec sleep 300'
+[ "$(grep -c '^attempt' "$work/out")" = 2 ] || fail 'a failure without a word was not taken for the same one'
+! grep -q 'last lines of its stderr' "$work/err" || fail 'it had none'
+
 # ---- what --restart-on leaves out
 code 1 launch --restarts 5 --restart-on lost,signal --failure-grace 0 --follow --cmd '
   echo "attempt $RESTART_COUNT"

@@ -86,7 +86,7 @@ code 2 job-run --array 3-1 --cmd true
 
 # --- a sweep is an array: one job of Slurm, one row, points with values and numbers, an end for all
 code 0 sweep --param a=1,2 --param b='x y,z' --slots 3 --tag grid -- sh -c 'echo "loss 0.$1$SWEEP_POINT"; [ "$1 $2" != "2 z" ] || exit 3' point '{a}' '{b}'
-grep -q '4 points begin on node-1$' "$work/out" || fail "the sweep does not begin: $(cat "$work/out")"
+grep -q 'started: 4 points on node-1$' "$work/out" || fail "the sweep does not begin: $(cat "$work/out")"
 code 1 job-wait --launch last
 code 0 sweep --results last --csv points.csv
 [ "$(cut -d , -f 1,3-7 points.csv | tr '\n' ' ')" = 'point,a,b,state,exit,loss 0,1,x y,succeeded,0,0.1 1,1,z,succeeded,0,0.11 2,2,x y,succeeded,0,0.22 3,2,z,failed,3,0.23 ' ] ||

@@ -21,7 +21,7 @@ echo "loss 0.$2$3"
 END
 remote rsync
 in_background sweep --param a=0..3 --param b=0..2 --retry 1 -- sh point.sh "$work/ran" '{a}' '{b}'
-begun() { grep -q '^sweep 1-12: 12 points begin on node-1, node-2' "$work/out"; }
+begun() { grep -q '^sweep 1-12 started: 12 points on node-1, node-2' "$work/out"; }
 until_true begun
 kill -9 "$follower" 2>/dev/null || true # it may have ended: what follows needs it no more
 wait "$follower" || true
@@ -54,6 +54,12 @@ code 0 sweep --results 1 --csv points.csv
 grep -q '^5,[0-9]*,1,2,succeeded,0,0.12,[0-9]*,node-[12]$' points.csv || fail "the CSV is wrong: $(cat points.csv)"
 code 0 job-list --stopped
 grep -q '12 of 12 done, best loss 0 at a=0 b=0' "$work/out" || fail 'the row of the sweep is wrong'
+
+# ---- who waits for it reads of no point that it failed because of another one
+code 0 sweep --param a=0..3 -- sh -c 'exit "$1"' x '{a}'
+code 1 job-wait --launch last
+grep -q '4 of 4 done, 3 failed' "$work/err" || fail 'the end of the sweep is not told'
+! grep -q 'after it' "$work/err" || fail 'points are told as if one had ended the others'
 
 # ---- all of it is killed at once, also when nobody gives out points any more
 rm "$work/ran/go"

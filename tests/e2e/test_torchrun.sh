@@ -150,7 +150,7 @@ order 2 'os.kill(os.getpid(), 11)'
 code 1 job-wait --launch 3
 has 'rank 2 on node-2 failed first (SIGSEGV, ' err
 has '  rank 2 has its order' err
-has '2 others were ended after it, 1 aborted after it' err
+has '2 others were ended after it, 1 failed after it' err
 has 'its output: remote job-tail --job 4 --rank 2' err
 rm "$work/orders/2"
 

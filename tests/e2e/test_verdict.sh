@@ -67,7 +67,7 @@ told() {
   grep -q '^rank 2 on node-2 failed first (exit 1, ....-..-.. ..:..:.. UTC.*, .* before the next): last lines of its stderr:$' "$work/err" ||
     fail "another rank is blamed, $1"
   grep -q '^  ValueError: a bad batch$' "$work/err" || fail "the cause is not shown, $1"
-  grep -q '^3 others aborted after it$' "$work/err" || fail "the others, $1"
+  grep -q '^3 others failed after it$' "$work/err" || fail "the others, $1"
 }
 for round in 1 2 3 4 5; do
   mkdir "$work/$round"

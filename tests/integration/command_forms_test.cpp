@@ -176,7 +176,8 @@ TEST_F(CommandForms, WhatIsWrongInTheConfigurationHasItsPlace) {
     world.configure(std::string(servers) + "launch:\n  cmd: x\n  " + line + "\n");
     return world.run({"launch", "--dry-run"});
   };
-  EXPECT_THAT(told("launcher: slrum"), Refused("configs.yaml:8:13: 'launcher' cannot be 'slrum'"));
+  EXPECT_THAT(told("launcher: slrum"),
+              Refused("configs.yaml:8:13: 'launcher' must be ranks, torchrun or mpi"));
   EXPECT_THAT(told("nproc_per_node: many"), Refused("configs.yaml:8:19: 'nproc_per_node' must be"));
   EXPECT_THAT(told("servers: [a, c]"), Refused("configs.yaml:8:16: 'servers' names 'c'"));
   EXPECT_THAT(told("init_method: nfs"), Refused("configs.yaml:8:16: 'init_method' must be env, tcp or file"));

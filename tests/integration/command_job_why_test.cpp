@@ -59,7 +59,7 @@ TEST(CommandJobWhy, WhatWasKeptIsShownWhenTheLaunchHasEnded) {
   EXPECT_THAT(why.out, AllOf(HasSubstr("as it was at "), HasSubstr("sleeps")));
   const Job job = world.stored(1);
   EXPECT_EQ(job.reason.kind, JobReason::Kind::after_hang);
-  EXPECT_TRUE(job.hung && job.hung->seconds >= 1);
+  EXPECT_TRUE(job.hung && job.hung->stood >= std::chrono::seconds(1));
   world.ended_job("a", "true");
   EXPECT_THAT(world.run({"job-why", "--kept", "--job", "2"}), Refused("these jobs did not stand still"));
 }

@@ -29,7 +29,7 @@ TEST_F(CommandSweep, PointsRunInTurnAndOneThatFailedRunsAgain) {
       {"sweep", "--param", "lr=1,2", "--param", "seed=0..2", "--retry", "1", "--tag", "grid", "--", "sh",
        "-c", "echo $0 >>" + ran.string() + "; echo loss 0.$SWEEP_LR$SWEEP_SEED; [ $0 != 2/1 ] || exit 3",
        "{lr}/{seed}"});
-  EXPECT_THAT(begun, Ends(0, "sweep 1-6: 6 points begin on a, b\n", HasSubstr("remote sweep --results 1")));
+  EXPECT_THAT(begun, Ends(0, "sweep 1-6 started: 6 points on a, b\n", HasSubstr("remote sweep --results 1")));
   EXPECT_EQ(world.run({"job-wait", "--launch", "1"}).code, 1);
   EXPECT_THAT(world.run({"job-list", "--stopped"}).out,
               HasSubstr("6 of 6 done, 1 failed, best loss 0.1 at lr=1 seed=0"));
@@ -60,7 +60,7 @@ TEST_F(CommandSweep, EndsAsOneAndGoesOn) {
   ASSERT_TRUE(eventually([&] { return in_state("running") == 2; }));
   EXPECT_THAT(world.run({"job-list"}).out, AllOf(HasSubstr("0 of 8 done"), HasSubstr("2 running, 6 queued")));
   EXPECT_THAT(world.run({"sweep", "--resume", "1"}),
-              Ends(0, HasSubstr("6 points go on"), HasSubstr("watch it")));
+              Ends(0, HasSubstr("goes on: 6 points"), HasSubstr("watch it")));
   ASSERT_TRUE(eventually([&] { return in_state("running") == 2; }));
   const CommandResult killed = world.run({"job-kill", "--launch", "last"});
   EXPECT_THAT(killed,

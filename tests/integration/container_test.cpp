@@ -66,7 +66,7 @@ exec "$@"
     if (on_login_node) {
       server.slurm.emplace();
     }
-    return run(servers::container_action(config, server, {engine, image}, fetch));
+    return run(servers::container_action(config, server, {parse_container_engine(engine), image}, fetch));
   }
   // Only the tools that the script itself needs, and what is pretended.
   std::string only_ours() {
@@ -85,8 +85,9 @@ exec "$@"
 
 TEST_P(ContainerScript, AJobGoesThroughTheEngineAndComesOutAsItself) {
   pretend_engine("docker");
-  const JobId id = start_in({"docker", "the-image", {"-v", "/data with blanks:/data", "--ipc=private"}},
-                            "echo \"out $NAME\"; echo err >&2; pwd; exit 3", {{"NAME", "s3cr3t $HOME"}});
+  const JobId id =
+      start_in({ContainerEngine::docker, "the-image", {"-v", "/data with blanks:/data", "--ipc=private"}},
+               "echo \"out $NAME\"; echo err >&2; pwd; exit 3", {{"NAME", "s3cr3t $HOME"}});
   EXPECT_EQ(wait_end(id).result(), ExitStatus::exited(3));
   EXPECT_EQ(file(id, "job.out"), "out s3cr3t $HOME\n" + place().string() + "\n");
   EXPECT_EQ(file(id, "job.err"), "err\n");
@@ -106,13 +107,14 @@ TEST_P(ContainerScript, AJobGoesThroughTheEngineAndComesOutAsItself) {
 
 TEST_P(ContainerScript, ASignalInsideIsTheJobsSignal) {
   pretend_engine("podman");
-  const JobId id = start_in({"podman", "the-image"}, "kill -TERM $$");
+  const JobId id = start_in({ContainerEngine::podman, "the-image"}, "kill -TERM $$");
   EXPECT_EQ(wait_end(id).result(), ExitStatus::signalled(15));
-  const JobId code = start_in({"podman", "the-image"}, "exit 143");
+  const JobId code = start_in({ContainerEngine::podman, "the-image"}, "exit 143");
   EXPECT_EQ(wait_end(code).result(), ExitStatus::exited(143));
   // The engine's client is told of a container that was killed by this code alone.
   pretend("podman", "exit 137\n");
-  EXPECT_EQ(wait_end(start_in({"podman", "the-image"}, "true")).result(), ExitStatus::signalled(9));
+  EXPECT_EQ(wait_end(start_in({ContainerEngine::podman, "the-image"}, "true")).result(),
+            ExitStatus::signalled(9));
   expect_nothing_left();
 }
 
@@ -120,12 +122,13 @@ TEST_P(ContainerScript, ApptainerHasNoNamesAndIsEndedLikeAnyProcess) {
   pretend_engine("singularity");  // the older name of the program
   fs::create_directories(place());
   write_file_atomic(place() / "the-image", "");
-  const JobId id =
-      start_in({"apptainer", "the-image", {"--writable-tmpfs"}, "sub"}, "echo begun; pwd; sleep 60");
+  const JobId id = start_in({ContainerEngine::apptainer, "the-image", {"--writable-tmpfs"}, "sub"},
+                            "echo begun; pwd; sleep 60");
   EXPECT_EQ(wait_end(id).result(), ExitStatus::exited(127));
   EXPECT_THAT(file(id, "job.err"), HasSubstr("has no folder sub"));
   fs::create_directory(place() / "sub");
-  const JobId second = start_in({"apptainer", "the-image", {}, "sub"}, "pwd; echo begun; sleep 60");
+  const JobId second =
+      start_in({ContainerEngine::apptainer, "the-image", {}, "sub"}, "pwd; echo begun; sleep 60");
   until_out(second, "begun");
   EXPECT_EQ(file(second, "job.out"), (place() / "sub").string() + "\nbegun\n");
   EXPECT_EQ(kill(second).outcome, KillReply::Outcome::killed);
@@ -133,7 +136,7 @@ TEST_P(ContainerScript, ApptainerHasNoNamesAndIsEndedLikeAnyProcess) {
   EXPECT_THAT(words(), Contains("--writable-tmpfs"));
   EXPECT_THAT(words(), Not(Contains("ps")));
   // Both are looked for before the engine is called.
-  const JobId gone = start_in({"apptainer", "no-image"}, "true");
+  const JobId gone = start_in({ContainerEngine::apptainer, "no-image"}, "true");
   EXPECT_EQ(wait_end(gone).result(), ExitStatus::exited(127));
   EXPECT_THAT(file(gone, "job.err"), HasSubstr("there is no image no-image on "));
   expect_nothing_left();
@@ -141,7 +144,7 @@ TEST_P(ContainerScript, ApptainerHasNoNamesAndIsEndedLikeAnyProcess) {
 
 TEST_P(ContainerScript, AContainerThatStaysIsNamedAndTheJobIsNotCalledKilled) {
   pretend_engine("podman");
-  const JobId id = start_in({"podman", "the-image"}, "echo begun; sleep 60");
+  const JobId id = start_in({ContainerEngine::podman, "the-image"}, "echo begun; sleep 60");
   until_out(id, "begun");
   pretend("podman", "case $1 in ps) echo \"remote-" + id.text() + " Up 2 seconds\" ;; esac\n");
   const KillReply reply = kill(id, SIGTERM, 0);
@@ -173,12 +176,12 @@ TEST_P(ContainerScript, TheEngineThatWorksIsFound) {
   pretend("apptainer", "");
   fs::create_directories(place());
   write_file_atomic(place() / "the-image", "");
-  EXPECT_EQ(look("", path).engine, "apptainer");
+  EXPECT_EQ(look("", path).engine, ContainerEngine::apptainer);
   EXPECT_EQ(look("", path).state, State::ready);
   pretend("podman", "case $2 in exists) echo \"$(printf 'odd\\033[2J')\" >&2; exit 125 ;; esac\n");
   EXPECT_EQ(look("podman", path).reason, "podman cannot be used: odd?[2J");
   pretend("podman", "");
-  EXPECT_EQ(look("", path).engine, "podman");
+  EXPECT_EQ(look("", path).engine, ContainerEngine::podman);
 }
 
 TEST_P(ContainerScript, ALoginNodeNeedNotHaveTheEngineButHasTheImagesFile) {

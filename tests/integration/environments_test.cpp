@@ -103,7 +103,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     raise SystemExit("it is to be installed in place")
 )py");
   const PrepareReport report = prepare_well();
-  EXPECT_EQ(report.package_source, "pyproject");
+  EXPECT_EQ(report.package_source, PackageSource::pyproject);
   EXPECT_EQ(report.packages, StepResult::done);
   EXPECT_EQ(in_environment("cd /; python -c 'import mine, tinywheel; print(mine.NAME, mine.__file__)'"),
             "mine " + there("lib/mine.py").string());
@@ -125,7 +125,7 @@ TEST_F(Environments, ALockedPipfileIsInstalledAsItIsLocked) {
         R"({"_meta": {"hash": {"sha256": "0"}, "pipfile-spec": 6, "requires": {},
   "sources": [{"name": "none", "url": "http://127.0.0.1:9/simple", "verify_ssl": false}]},
  "default": {"tinywheel": {"path": "./my wheels/tinywheel-1.0-py3-none-any.whl"}}, "develop": {}})");
-  EXPECT_EQ(prepare_well().package_source, "pipenv");
+  EXPECT_EQ(prepare_well().package_source, PackageSource::pipenv);
   EXPECT_EQ(in_environment("python -c 'import tinywheel; print(tinywheel.VALUE)'"), "1.0");
   EXPECT_EQ(prepare_once().packages, StepResult::skipped);
   write(here("Pipfile.lock"), read_file(here("Pipfile.lock")) + "\n");

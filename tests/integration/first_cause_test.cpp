@@ -57,7 +57,7 @@ TEST_F(FirstCause, ARankThatSigkillEndsIsBlamedAndNotItsPeers) {
   const CommandResult result = launch("2", "os.kill(os.getpid(), 9)");
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, HasSubstr("rank 2 on b failed first (SIGKILL, ")) << result;
-  EXPECT_THAT(result.err, HasSubstr("3 others aborted after it\n"));
+  EXPECT_THAT(result.err, HasSubstr("3 others failed after it\n"));
 }
 
 TEST_F(FirstCause, ARankThatExitsWithoutAWordIsBlamedAndNotItsPeers) {

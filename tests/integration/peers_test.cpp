@@ -202,7 +202,7 @@ TEST_F(PeersTest, AnInterruptedTransferLeavesNoneOfItsFilesAndGoesOnTheNextTime)
   send(0);
   {
     Cancel cancel;
-    options_.kilobytes_per_second = 3000;
+    options_.bytes_per_second = 3000 * 1024;
     options_.on_progress = [&](const TransferProgress& progress) {
       if (progress.bytes > 0) {
         cancel.cancel();
@@ -216,7 +216,7 @@ TEST_F(PeersTest, AnInterruptedTransferLeavesNoneOfItsFilesAndGoesOnTheNextTime)
   EXPECT_FALSE(fs::exists(there("data", 1))) << "it was not in the middle";
   real_[1].reset();  // as at the end of the program
   EXPECT_TRUE(test::eventually([&] { return fs::is_empty(there(".remote-scripts", 1)); }));
-  options_.kilobytes_per_second = 0;
+  options_.bytes_per_second = 0;
   options_.on_progress = {};
   connect_all();
   EXPECT_EQ(send(1).from, "node-1");

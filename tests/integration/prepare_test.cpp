@@ -155,7 +155,7 @@ TEST_F(PrepareTest, WhatAnInterruptedTransferLeftGoesWithTheNextOne) {
   prepare_well();
   EXPECT_TRUE(fs::exists(there("deep/.rsync-partial/mine")));
   write(here("deep/big"), std::string(50'000'000, 'x'));
-  steps_.sync_options.kilobytes_per_second = 5000;
+  steps_.sync_options.bytes_per_second = 5000 * 1024;
   Cancel cancel;
   Interrupting listener(cancel);
   EXPECT_THROW(prepare(*connection_, config_, server(), steps_, listener, cancel), Interrupted);
@@ -234,7 +234,7 @@ TEST_F(PrepareTest, APythonThatIsNotThereIsAClearError) {
 TEST_F(PrepareTest, APyprojectThatOnlyConfiguresToolsInstallsNothing) {
   use(config::PythonManager::venv);
   write(here("pyproject.toml"), "[tool.black]\nline-length = 99\n");
-  EXPECT_EQ(prepare_once().package_source, "none");
+  EXPECT_EQ(prepare_once().package_source, PackageSource::none);
 }
 
 TEST_F(PrepareTest, PipenvWhereThereIsAPipfile) {
@@ -252,7 +252,7 @@ TEST_F(PrepareTest, PipenvWhereThereIsAPipfile) {
                     "[packages]\ntinywheel = \"*\"\n",
                     www.url()));
   const PrepareReport report = prepare_well();
-  EXPECT_EQ(report.package_source, "pipenv");
+  EXPECT_EQ(report.package_source, PackageSource::pipenv);
   EXPECT_EQ(report.packages, StepResult::done);
   EXPECT_EQ(in_environment("python -c 'import tinywheel; print(tinywheel.VALUE)'"), "1.0");
   EXPECT_THAT(in_environment("python -c 'import sys; print(sys.prefix)'"), HasSubstr("virtualenvs"));

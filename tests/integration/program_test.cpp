@@ -61,6 +61,22 @@ TEST_P(Program, IsSentOnceAndKept) {
   EXPECT_EQ(std::distance(fs::directory_iterator(cache()), fs::directory_iterator()), 1);
 }
 
+TEST_P(Program, AChannelThatWasOpenedBeforeItCameNeedsItNoMore) {
+  const Cancel cancel;
+  Pump pump(connection, cancel);
+  std::string said;
+  Flow early(pump, server::program_command(), [&](Stream, std::string_view data) { said += data; });
+  pump.wait(std::chrono::milliseconds(0));
+  run("true");
+  EXPECT_TRUE(was_sent());
+  early.send(servers::Script().append("echo here").input());
+  while (!early.over() && said.find(server::program_needed) == std::string::npos) {
+    pump.wait(std::chrono::seconds(60));
+  }
+  ASSERT_EQ(said, "here\n");
+  EXPECT_TRUE(early.ended().success());
+}
+
 TEST_P(Program, WhatIsNotAsItWasIsSentAgain) {
   const auto expect_new = [&](const char* what) {
     SCOPED_TRACE(what);
@@ -161,8 +177,8 @@ TEST_P(Program, NothingRunsOfWhatIsCutOff) {
 TEST_P(Program, ValuesAreDataWhateverTheyAre) {
   for (const std::string& value :
        {std::string("$(touch ~/ran) `touch ~/ran` $HOME"), std::string("a'b\"c\\d\\n"), std::string(".null"),
-        std::string("\n.null\n"), std::string(" two\n\nlines\\\n\t"), std::string("-"), std::string(),
-        std::string("\xff\xc3\xa4\x01"), std::string(70'000, 'x')}) {
+        std::string("\n.null\n"), std::string(" two\n\nlines\\\n\t"), std::string("+\n+\n\n"),
+        std::string("-"), std::string(), std::string("\xff\xc3\xa4\x01"), std::string(70'000, 'x')}) {
     ExecRequest request;
     request.input = servers::Script()
                         .set("value", value)

@@ -250,6 +250,12 @@ TEST_P(JobTools, TellsTheLastLinesOfFiles) {
   EXPECT_EQ(last("\xff" + std::string(99999, 'x') + "\n\n"),
             "\n@remote1 line |" + std::string(2000, 'x') + "\n@remote1 line |\n@remote1 end\n");
   EXPECT_EQ(last(""), "\n@remote1 end\n");
+  // Of the last attempt only
+  const std::string anew = "remote: the ranks begin anew (restart 1) at 2026-11-24T11:58:19Z after rank 1\n";
+  EXPECT_EQ(last("1\n" + anew + "2\n"), "\n@remote1 line |2\n@remote1 end\n");
+  EXPECT_EQ(last("1\n" + anew), "\n@remote1 end\n");
+  EXPECT_EQ(last(anew + anew), "\n@remote1 end\n");
+  EXPECT_EQ(last(anew + "\n2"), "\n@remote1 line |\n@remote1 line |2\n@remote1 end\n");
 }
 
 TEST_P(JobTools, TellsHowTorchrunsWorkersEnded) {

@@ -164,14 +164,14 @@ TEST_F(SyncTest, AnInterruptedTransferGoesOnWhereItWas) {
       cancel.cancel();
     }
   };
-  options_.kilobytes_per_second = 4000;  // slow enough to be caught in the middle
+  options_.bytes_per_second = 4000 * 1024;  // slow enough to be caught in the middle
   EXPECT_THROW(sync_to(*connection_, config_, config_.servers[0], options_, cancel), Interrupted);
   connection_ = connect();
   const fs::path partial = there(".rsync-partial/big");
   ASSERT_TRUE(test::eventually([&] { return fs::exists(partial) || fs::exists(there("big")); }));
   ASSERT_TRUE(fs::exists(partial)) << "the transfer was over before it was interrupted";
   EXPECT_GT(fs::file_size(partial), 0U);
-  options_.kilobytes_per_second = 0;
+  options_.bytes_per_second = 0;
   std::uint64_t sent = 0;
   options_.on_progress = [&](const TransferProgress& progress) { sent = progress.bytes; };
   sync();
@@ -196,7 +196,7 @@ TEST_F(SyncTest, AfterACutLinkOnlyTheRestOfALargeFileIsSent) {
     }
   };
   // rsync tells its progress once a second: without a limit it may be through by then.
-  options_.kilobytes_per_second = 10'000;
+  options_.bytes_per_second = 10'000 * 1024;
   bool is_cut = false;
   options_.on_progress = [&](const TransferProgress& progress) {
     if (progress.bytes > size / 2 && !is_cut) {
@@ -212,7 +212,7 @@ TEST_F(SyncTest, AfterACutLinkOnlyTheRestOfALargeFileIsSent) {
   EXPECT_GT(kept, size / 4);
   connection_ = connect();
   options_.on_progress = {};
-  options_.kilobytes_per_second = 0;
+  options_.bytes_per_second = 0;
   test::WrappedConnection counted(*connection_);
   EXPECT_THAT(sync_to(counted, config_, config_.servers[0], options_, Cancel()).changed, ElementsAre("big"));
   EXPECT_LT(counted.sent(), size - kept + size / 20);

@@ -14,6 +14,7 @@ import unittest
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/server/python")
 sys.path.insert(0, SOURCE)
 import lease
+import lease_machine
 from lease import Lease, Needs, Refused, entries, take
 
 ROUNDS = int(os.environ.get("LEASE_ROUNDS", "30"))
@@ -106,14 +107,14 @@ class TakingTest(LeaseCase):
         self.assertIsNone(self.take(0, 1))
         first.close()
         self.assertIsNotNone(self.take(0, cores))
-        total, available = lease.memory_here()
+        total, available = lease_machine.memory_here()
         self.assertIsNone(self.take(0, 0, total + 1))
         self.assertIsNotNone(self.take(0, 0, available // 4))
         self.assertIsNone(self.take(0, 0, total - available // 4 + 1))
 
     def test_the_last_process_that_has_it_open_ends_it(self):
         first = self.take(8)
-        child = subprocess.Popen(["sleep", "1000"], pass_fds=first.fds)
+        child = subprocess.Popen(["sleep", "1000"], pass_fds=[first.fd])
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)
         os.close(first.fd)  # as when a supervisor is killed: the file stays
@@ -226,7 +227,8 @@ WORKER = """
 import os, random, sys, time
 sys.path.insert(0, %r)
 import lease
-lease.nvidia_gpus = lambda: [lease.Gpu("nvidia", i, "GPU-%%d" %% i, []) for i in range(8)]
+import lease_machine
+lease_machine.nvidia_gpus = lambda: [lease_machine.Gpu("nvidia", i, "GPU-%%d" %% i, []) for i in range(8)]
 if len(sys.argv) > 3 and int(sys.argv[3]):
     os.setgid(65534); os.setuid(65534)
 folder, seed = sys.argv[1], int(sys.argv[2])
@@ -255,7 +257,8 @@ RACER = """
 import os, sys, time
 sys.path.insert(0, %r)
 import lease
-lease.nvidia_gpus = lambda: [lease.Gpu("nvidia", i, "GPU-%%d" %% i, []) for i in range(2)]
+import lease_machine
+lease_machine.nvidia_gpus = lambda: [lease_machine.Gpu("nvidia", i, "GPU-%%d" %% i, []) for i in range(2)]
 folder = sys.argv[1]
 while not os.path.exists(os.path.join(folder, "begin")):
     time.sleep(0.001)

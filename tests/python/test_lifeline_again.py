@@ -81,6 +81,7 @@ class Server:
         self.job = types.SimpleNamespace(id="job-" + name, rank=world.names.index(name), ended=False, failed=False, round=None)
         self.job.first_failure = lambda failure: (self.job.rank, failure)
         self.until = None
+        self.began = 0.0
         self.lease_until = 0.0
         self.killer = None  # when the kill that goes on is done
         self.released = False
@@ -97,7 +98,7 @@ class Server:
 
     def start(self, number, values, why):
         assert not self.lives and not self.released
-        self.attempt, self.lives, self.dies_at = number, True, None
+        self.attempt, self.lives, self.dies_at, self.began = number, True, None, self.clock()
         self.world.restarts += 1
         self.log.append((number, values, why))
         return True
@@ -294,6 +295,14 @@ class Rules(unittest.TestCase):
         world.until(lambda: world.now > later)
         self.assertTrue(world.at(3, "s0", "s2"))  # its end is not that of the others
         self.assertEqual([words[5] for words in world.attempts], [False, True])
+
+    def test_a_first_server_that_is_revived_knows_when_its_attempt_began(self):
+        world = Quiet(2)
+        world.until(lambda: world.now > 5)
+        world.servers["s0"].revive()
+        world.until(lambda: world.at(2, "s0", "s1"))
+        began, failed = world.attempts[0][1:3]
+        self.assertEqual((began, failed >= 4), (0.0, True))
 
     def test_two_causes_are_not_one(self):
         world = Quiet(2, least=2, spares=1)

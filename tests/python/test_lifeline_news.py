@@ -7,8 +7,10 @@ import sys
 import tempfile
 import threading
 import unittest
+from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/server/python"))
+import lifeline_acts
 import lifeline_news
 from lifeline_policy import Policy
 
@@ -33,6 +35,21 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+class FakeClock:
+    """In place of the module `time`: an hour passes at once."""
+
+    now = 0
+
+    def monotonic(self):
+        return self.now
+
+    def time(self):
+        return 1700000000 + self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
 
 
 class NewsTest(unittest.TestCase):
@@ -88,6 +105,15 @@ class NewsTest(unittest.TestCase):
         )
         self.assertFalse(os.path.exists(os.path.join(self.folder, "notify")))  # the secret is gone
 
+    def test_what_an_earlier_attempt_wrote_is_not_told(self):
+        anew = "remote: the ranks begin anew (restart 1) at 2026-11-24T11:58:19Z after rank 1 (exit 3)\n"
+        for written, told in (("a\n" + anew + "b\n", "b"), ("a\n" + anew, ""), (anew, ""), (anew + "x\n" + anew, "")):
+            with open(os.path.join(self.folder, "job.err"), "w") as file:
+                file.write(written)
+            self.assertEqual(lifeline_news.last_lines(self.folder, ["job.err"]), told)
+            # nor does it make two failures that said nothing different ones
+            self.assertEqual(lifeline_acts.mark_of(os.path.join(self.folder, "job.err")) == lifeline_acts.mark_of("/dev/null"), not told)
+
     def test_the_shapes(self):
         self.request("url", self.url, shape="ntfy")
         self.deliver()
@@ -115,6 +141,39 @@ class NewsTest(unittest.TestCase):
         os.unlink(os.path.join(self.folder, "notify.mark"))
         self.request("url", "http://127.0.0.1:1/secret")
         self.assertEqual(self.deliver(seconds=0), "not sent, tried for 0 s: no connection: Connection refused\n")
+
+    def hour(self, answer):
+        """Tells it by a clock of its own; `answer` says, from the seconds, what comes back. Returns the result, and when it was tried."""
+        clock, tried = FakeClock(), []
+
+        def tell(*_):
+            tried.append(clock.now)
+            clock.now += 2  # so long an answer takes
+            return answer(clock.now)
+
+        with mock.patch.multiple(lifeline_news, time=clock, tell=tell):
+            lifeline_news.deliver(self.folder, "failed", "", "")
+        with open(os.path.join(self.folder, "notify.result")) as file:
+            return file.read(), tried
+
+    def test_it_is_tried_for_the_whole_hour_and_then_given_up(self):
+        result, tried = self.hour(lambda _: (False, "HTTP 503"))
+        self.assertEqual(result, "not sent, tried for 3600 s: HTTP 503\n")
+        pauses = [int(after - before - 2) for before, after in zip(tried, tried[1:])]
+        self.assertEqual(pauses[:9], [5, 10, 20, 40, 80, 160, 320, 600, 600])
+        self.assertLessEqual(max(pauses), 600)
+        self.assertEqual(tried[-1], 3600)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "notify")))  # the secret is gone
+        result, tried = self.hour(lambda _: (True, "HTTP 200"))  # nor does another lifeline begin anew
+        self.assertEqual((result, tried), ("not sent, tried for 3600 s: HTTP 503\n", []))
+
+    def test_it_is_sent_once_where_the_receiver_comes_back_within_the_hour(self):
+        result, tried = self.hour(lambda now: (now > 3590, "HTTP %d" % (200 if now > 3590 else 503)))
+        self.assertEqual((result, tried[-1], len([at for at in tried if at > 3588])), ("sent\n", 3600, 1))
+
+    def test_what_may_have_arrived_late_in_the_hour_ends_it(self):
+        result, tried = self.hour(lambda now: (False, "HTTP 503") if now < 1000 else (None, "no answer; it may have arrived"))
+        self.assertEqual((result, len([at for at in tried if at > 998])), ("no answer; it may have arrived\n", 1))
 
     def test_what_may_have_arrived_is_not_sent_again(self):
         Receiver.answers = ["silence"]

@@ -63,14 +63,14 @@ with zipfile.ZipFile(f"{folder}/tinywheel-{version}-py3-none-any.whl", "w") as w
 }
 
 struct Recorder : PrepareListener {
-  void step(const std::string& name) override { steps.push_back(name); }
+  void step(PrepareStep step) override { steps.push_back(step); }
   void detail(const std::string& text, std::optional<double>) override { details.push_back(text); }
   void transfer(const TransferProgress&) override {}
   void failed_output(const std::string& lines, const std::string& log) override {
     stderr_lines = lines;
     log_folder = log;
   }
-  std::vector<std::string> steps;
+  std::vector<PrepareStep> steps;
   std::vector<std::string> details;
   std::string stderr_lines;
   std::string log_folder;

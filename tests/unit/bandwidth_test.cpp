@@ -48,8 +48,11 @@ Network measured() {
     for (std::size_t to = 0; to < 3; ++to) {
       network.pairs.push_back({.from = from, .to = to, .interface = "eth0"});
       if (from != to) {
-        network.bandwidth->flows.push_back(
-            {.from = from, .to = to, .gbit_s = from == 2 ? 0.1 : 0.94, .latency_us = 120, .method = "own"});
+        network.bandwidth->flows.push_back({.from = from,
+                                            .to = to,
+                                            .gbit_s = from == 2 ? 0.1 : 0.94,
+                                            .latency = Microseconds(120),
+                                            .method = "own"});
       }
     }
   }

@@ -52,6 +52,8 @@ class CompletionTest : public testing::Test {
           return {{"1", ""}, {"12", ""}};
         case NameKind::launches:
           return {{"1", ""}, {"last", ""}};
+        case NameKind::past:
+          return {{"3", ""}, {"nightly", ""}, {"last", ""}};
         case NameKind::tags:
           return {{"master", ""}};
         case NameKind::defined:

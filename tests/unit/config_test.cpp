@@ -616,10 +616,10 @@ TEST(Config, ALaunchByNameInheritsWhatItDoesNotSay) {
   const Config config = read(two_launches);
   EXPECT_THAT(config.warnings, IsEmpty());
   EXPECT_THAT(launch_names(config), ElementsAre("small", "full"));
-  const LaunchDefaults small = launch_settings(config, "small").defaults;
+  const LaunchDefaults small = launch_settings(config, "small");
   EXPECT_EQ(small.command, "train.py");
   EXPECT_EQ(small.nproc, RanksPerServer(1));
-  const LaunchDefaults full = launch_settings(config, "full").defaults;
+  const LaunchDefaults full = launch_settings(config, "full");
   EXPECT_EQ(full.nproc, RanksPerServer(4));
   EXPECT_EQ(full.torchrun.max_restarts, 2);
   EXPECT_EQ(full.follow, true);
@@ -634,9 +634,9 @@ TEST(Config, ALaunchByNameInheritsWhatItDoesNotSay) {
       from, ElementsAre("cmd=train.py 5 launch", "env A=base 7 launch", "env B=own 13 launches.full",
                         "env C=own 13 launches.full", "follow=yes 14 launches.full",
                         "max_restarts=2 2 launches.full", "nproc_per_node=4 6 launch", "servers=a 8 launch"));
-  EXPECT_EQ(launch_settings(config, "").defaults.nproc, RanksPerServer(4));
-  EXPECT_EQ(launch_settings(config, "").defaults.settings.at("cmd").from, "configs.yaml:5 launch");
-  EXPECT_EQ(launch_settings(read("launches: {one: }"), "one").defaults.command, std::nullopt);
+  EXPECT_EQ(launch_settings(config, "").nproc, RanksPerServer(4));
+  EXPECT_EQ(launch_settings(config, "").settings.at("cmd").from, "configs.yaml:5 launch");
+  EXPECT_EQ(launch_settings(read("launches: {one: }"), "one").command, std::nullopt);
 }
 
 TEST(Config, ALaunchByNameMayHaveEveryKeyOfLaunch) {
@@ -678,7 +678,7 @@ TEST(Config, WhatFollowsTheEndOfALaunch) {
   EXPECT_EQ(config.notify->shape, "ntfy");
   EXPECT_THAT(config.outputs, ElementsAre("checkpoints", "metrics.csv", "*.txt"));
   EXPECT_EQ(config.checkpoint->complete, "ckpt-*.done");
-  EXPECT_EQ(config.launch.defaults.pull, true);
+  EXPECT_EQ(config.launch.pull, true);
   EXPECT_EQ(read("notify: {command: mail -s x y}").notify->command, "mail -s x y");
   EXPECT_THAT(failure("notify: {}"), HasSubstr("must have a url or a command"));
   EXPECT_THAT(failure("notify: {url: 'file:///etc/passwd'}"),
@@ -699,7 +699,7 @@ TEST(Config, SparesAreServersOfTheFile) {
   EXPECT_THROW(parse(servers + "spares: [c]\n", "/p/demo"), Error);
   EXPECT_THROW(parse(servers + "spares: [a, b]\n", "/p/demo"), Error);
   const Config config = parse(servers + "launch: {no_restart_exit: [2, '3,4']}\n", "/p/demo");
-  EXPECT_THAT(config.launch.defaults.no_restart_exit, ElementsAre(2, 3, 4));
+  EXPECT_THAT(config.launch.no_restart_exit, ElementsAre(2, 3, 4));
   EXPECT_THROW(parse(servers + "launch: {no_restart_exit: 0}\n", "/p/demo"), Error);
 }
 

@@ -37,11 +37,11 @@ servers:
   const auto& servers = config.servers;
   EXPECT_EQ(servers[0].container->image, "one");
   EXPECT_THAT(servers[0].container->args, ElementsAre("--shm-size", "8g"));
-  EXPECT_EQ(servers[1].container->engine, "podman");
+  EXPECT_EQ(servers[1].container->engine, ContainerEngine::podman);
   EXPECT_EQ(servers[1].container->image, "two");
   EXPECT_EQ(servers[1].container->workdir, "sub");
-  EXPECT_EQ(servers[1].container->pull, "never");
-  EXPECT_EQ(servers[2].container->engine, "docker");
+  EXPECT_EQ(servers[1].container->pull, ImagePull::never);
+  EXPECT_EQ(servers[2].container->engine, ContainerEngine::docker);
   EXPECT_EQ(servers[2].container->image, "one");
   EXPECT_THAT(servers[2].container->args, ElementsAre());
   EXPECT_FALSE(servers[3].container);
@@ -62,8 +62,8 @@ TEST(Container, TheImageOfARequestStandsBeforeTheConfiguredOne) {
   config::Server server;
   EXPECT_FALSE(container_of(server, std::nullopt));
   EXPECT_EQ(container_of(server, "one")->image, "one");
-  EXPECT_EQ(container_of(server, "one")->engine, "");
-  server.container = Container{"docker", "two", {"--ipc=private"}};
+  EXPECT_EQ(container_of(server, "one")->engine, std::nullopt);
+  server.container = Container{ContainerEngine::docker, "two", {"--ipc=private"}};
   EXPECT_EQ(container_of(server, std::nullopt)->image, "two");
   EXPECT_EQ(container_of(server, "one")->image, "one");
   EXPECT_THAT(container_of(server, "one")->args, ElementsAre("--ipc=private"));
@@ -78,7 +78,7 @@ TEST(Container, AnswersAreReadStrictly) {
   const auto answer = [](const std::string& line) {
     return read_answer<ContainerAnswer>("@remote1 container " + line + "\n@remote1 end\n");
   };
-  EXPECT_EQ(answer("ready podman -").engine, "podman");
+  EXPECT_EQ(answer("ready podman -").engine, ContainerEngine::podman);
   EXPECT_FALSE(answer("ready podman -").rootless);
   EXPECT_TRUE(answer("ready docker rootless").rootless);
   EXPECT_EQ(answer("missing docker -").state, ContainerAnswer::State::missing);
@@ -93,7 +93,7 @@ TEST(Container, TheEngineGetsItsOwnVariablesAndNoOthers) {
   const config::Config config =
       read("servers: {a: {hostname: a, env: {DOCKER_HOST: 'ssh://x', SECRET: y}, prologue: module load x}}");
   const std::string text =
-      container_action(config, config.servers[0], {"docker", "image"}, false).script.text();
+      container_action(config, config.servers[0], {ContainerEngine::docker, "image"}, false).script.text();
   EXPECT_THAT(text, HasSubstr("DOCKER_HOST"));
   EXPECT_THAT(text, HasSubstr("module load x"));
   EXPECT_THAT(text, Not(HasSubstr("SECRET")));

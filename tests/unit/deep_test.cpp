@@ -40,7 +40,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 TEST(DeepAnswer, IsRead) {
   const ImportFacts facts = read("a greeting\n" + good);
   EXPECT_EQ(facts.torch, "2.6.0+cu124");
-  EXPECT_EQ(facts.seconds, 1.5);
+  EXPECT_EQ(facts.took, std::chrono::milliseconds(1500));
   EXPECT_EQ(facts.devices, 2);
   EXPECT_EQ(facts.nccl, "2.21.5");
   ASSERT_THAT(facts.libraries, SizeIs(2));

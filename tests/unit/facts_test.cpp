@@ -116,11 +116,11 @@ TEST(ParseFacts, RefusesWhatItDoesNotUnderstand) {
 }
 
 TEST(Facts, ClocksThatMayAgreeAgree) {
-  EXPECT_EQ(clock_difference(100, 100'000, 100'010), 0);
-  EXPECT_EQ(clock_difference(100, 100'990, 101'010), 0);
-  EXPECT_EQ(clock_difference(100, 90'000, 120'000), 0);  // a slow answer proves nothing
-  EXPECT_EQ(clock_difference(160, 100'000, 100'500), 59.5);
-  EXPECT_EQ(clock_difference(40, 100'000, 100'500), -59.001);
+  EXPECT_EQ(clock_difference(100, 100'000, 100'010).count(), 0);
+  EXPECT_EQ(clock_difference(100, 100'990, 101'010).count(), 0);
+  EXPECT_EQ(clock_difference(100, 90'000, 120'000).count(), 0);  // a slow answer proves nothing
+  EXPECT_EQ(clock_difference(160, 100'000, 100'500).count(), 59500);
+  EXPECT_EQ(clock_difference(40, 100'000, 100'500).count(), -59001);
 }
 
 }  // namespace

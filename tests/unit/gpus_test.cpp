@@ -178,7 +178,7 @@ TEST(Gpus, KnowWhoseAProcessIs) {
   EXPECT_EQ(processes[0].memory, 1024ULL << 20U);
   EXPECT_EQ(processes[0].job, job);
   EXPECT_TRUE(processes[0].own);
-  EXPECT_EQ(processes[0].age_s, 3600);
+  EXPECT_EQ(processes[0].age, std::chrono::hours(1));
   EXPECT_EQ(processes[1].name, "train me") << "what the server itself knows";
   EXPECT_EQ(processes[1].user, "bob");
   EXPECT_FALSE(processes[1].own);

@@ -38,7 +38,7 @@ Job full_job() {
   job.ranks = 2;
   job.needed = 1;
   job.usage = {8, 12, 3174, 65536};
-  job.hung = {.at = 1700000002, .seconds = 90, .moved_at = 1700000003};
+  job.hung = {.at = 1700000002, .stood = std::chrono::seconds(90), .moved_at = 1700000003};
   job.backend = "slurm";
   return job;
 }
@@ -95,7 +95,7 @@ TEST(JobJson, EveryFieldSurvivesRecordAndIndex) {
     EXPECT_EQ(through_json(job), job);
     EXPECT_EQ(through_index(job), job);
   }
-  bare.hung = {.at = 1700000002, .seconds = 90};
+  bare.hung = {.at = 1700000002, .stood = std::chrono::seconds(90)};
   EXPECT_EQ(through_json(bare), bare);
   EXPECT_EQ(through_index(bare), bare);
 }

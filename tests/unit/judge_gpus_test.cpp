@@ -87,12 +87,12 @@ TEST(JudgeGpus, FindsWhatIsWrongAndNamesWhatMendsIt) {
       {"more", [](ServerFacts&) {}, "gpus", warn, "2 expected, 4 × NVIDIA", "gpus: 4", ", gpus: 2"},
       {"held by somebody else",
        [&](ServerFacts& f) {
-         hold(f, {4711, "python", 30 * gpu_gib, "bob", false, "", 60});
+         hold(f, {4711, "python", 30 * gpu_gib, "bob", false, "", std::chrono::minutes(1)});
        },
        "gpu-busy", warn, "GPU 1: python (pid 4711, bob, 30 GiB)", "ask bob"},
       {"held by oneself",
        [&](ServerFacts& f) {
-         hold(f, {4711, "python", 30 * gpu_gib, "ada", true, "", 60});
+         hold(f, {4711, "python", 30 * gpu_gib, "ada", true, "", std::chrono::minutes(1)});
        },
        "gpu-busy", warn, "GPU 1: python (pid 4711, ada, 30 GiB)", "kill 4711"},
       {"lost", [](ServerFacts& f) { f.gpus.gpus[2].lost = true; }, "gpu-health", fail, "GPU 2 is lost",
@@ -145,10 +145,10 @@ TEST(JudgeGpus, FindsWhatIsWrongAndNamesWhatMendsIt) {
 TEST(JudgeGpus, OwnJobsAndGpusThatAreNotMeantAreNoTrouble) {
   ServerFacts facts = healthy_gpus();
   facts.gpus.gpus[0].processes = {
-      {1, "python", 30 * gpu_gib, "ada", true, "0123456789abcdef0123456789abcdef", 60}};
-  facts.gpus.gpus[1].processes = {{2, "python", 30 * gpu_gib, "bob", false, "", 60}};
+      {1, "python", 30 * gpu_gib, "ada", true, "0123456789abcdef0123456789abcdef", std::chrono::minutes(1)}};
+  facts.gpus.gpus[1].processes = {{2, "python", 30 * gpu_gib, "bob", false, "", std::chrono::minutes(1)}};
   facts.gpus.gpus[1].lost = true;
-  facts.gpus.gpus[2].processes = {{3, "Xorg", 4 << 20, "root", false, "", 60}};
+  facts.gpus.gpus[2].processes = {{3, "Xorg", 4 << 20, "root", false, "", std::chrono::minutes(1)}};
   for (const Finding& finding : judged_gpus(facts, ", gpus: [0, 2]")) {
     EXPECT_EQ(finding.status, CheckStatus::ok) << finding.name << ": " << finding.detail;
   }

@@ -90,7 +90,7 @@ TEST(Judge, AUsualServerGetsNoWarning) {
   disk_of(facts, "project").free_inodes = 0;
   facts.in_session = facts.kill_user_processes = true;
   facts.kill_excluded = {"root", "ada"};
-  facts.clock_ahead = -2;
+  facts.clock_ahead = std::chrono::duration<double>(-2);
   facts.memory_limit = 64 * gib;
   for (const Finding& finding : judged(facts)) {
     EXPECT_TRUE(finding.status == CheckStatus::ok || finding.status == CheckStatus::skip)
@@ -132,10 +132,10 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
       {"full shm", [](ServerFacts& f) { disk_of(f, "shm").free_bytes = mib; }, "shm", fail,
        "1.0 MiB of 256 GiB", "ls -lS /dev/shm"},
       {"no shm", [](ServerFacts& f) { f.disks.pop_back(); }, "shm", fail, "there is no /dev/shm", "mount "},
-      {"clock ahead", [](ServerFacts& f) { f.clock_ahead = 60; }, "clock", warn,
-       "60 s ahead of this machine's", "timedatectl set-ntp true"},
-      {"clock behind", [](ServerFacts& f) { f.clock_ahead = -61.2; }, "clock", warn,
-       "61 s behind this machine's", "timedatectl"},
+      {"clock ahead", [](ServerFacts& f) { f.clock_ahead = std::chrono::duration<double>(60); }, "clock",
+       warn, "60 s ahead of this machine's", "timedatectl set-ntp true"},
+      {"clock behind", [](ServerFacts& f) { f.clock_ahead = std::chrono::duration<double>(-61.2); }, "clock",
+       warn, "61 s behind this machine's", "timedatectl"},
       {"no rsync", [](ServerFacts& f) { f.programs.clear(); }, "rsync", fail, "is not installed",
        "apt-get install -y rsync"},
       {"no python", [](ServerFacts& f) { f.python.clear(); }, "python", fail, "no python3",
@@ -265,7 +265,7 @@ TEST(JudgeLaunch, StopsWhatWouldFailAndWarnsOfTheRest) {
   ServerFacts outside = well;
   outside.kill_user_processes = true;
   EXPECT_TRUE(judge(outside).empty()) << "the login is in no session";
-  EXPECT_EQ(only([](ServerFacts& f) { f.clock_ahead = 60; }).name, "clock");
+  EXPECT_EQ(only([](ServerFacts& f) { f.clock_ahead = std::chrono::duration<double>(60); }).name, "clock");
   ServerFacts btrfs = well;
   btrfs.disks[0].inodes = btrfs.disks[0].free_inodes = 0;
   EXPECT_TRUE(judge(btrfs).empty());

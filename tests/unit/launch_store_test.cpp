@@ -34,7 +34,9 @@ class LaunchStoreTest : public StoreTest {
     record.branch = "trunk";
     record.untracked = 2;
     record.beginning = {
-        "ranks", {{"first", {{"os", "Debian"}}, {{"MODE", "fast"}}, 0.5}}, {{"start", "", 1, 2}}};
+        Launcher::ranks,
+        {{"first", {{"os", "Debian"}}, {{"MODE", "fast"}}, std::chrono::duration<double>(0.5)}},
+        {{"start", "", 1, 2}}};
     record.numbers = {{"loss", 0.1}, {"acc", 1e-30}};
     return record;
   }
@@ -84,7 +86,7 @@ TEST_F(LaunchStoreTest, WhatWasAskedForIsReadAgainWithoutItsSecrets) {
   EXPECT_TRUE(read->changed);
   EXPECT_EQ(read->secrets, record.secrets);
   EXPECT_EQ(read->request->command, "python train.py");
-  EXPECT_EQ(read->request->launcher, "ranks");
+  EXPECT_EQ(read->request->launcher, Launcher::ranks);
   EXPECT_EQ(read->request->env, (Env{{"MODE", "slow"}, {"API_TOKEN", ""}, {"MODE", "fast"}}));
   EXPECT_EQ(jobs::to_json(*read->request, record.secrets), jobs::to_json(request, record.secrets));
   EXPECT_EQ(read->request->hosts[0].gpus, request.hosts[0].gpus);

@@ -93,6 +93,39 @@ TEST_F(LineFoldTest, ARankThatIsSilentHoldsTheOthersForAMomentOnly) {
   EXPECT_THAT(given(), ElementsAre("3: step 1"));
 }
 
+TEST_F(LineFoldTest, WhatOnlyOneRankWritesDoesNotWaitAgain) {
+  write(0, "step 1 loss 0.5");
+  EXPECT_THAT(given(), IsEmpty());
+  pass(LineFold::longest_wait);
+  EXPECT_THAT(given(), ElementsAre("0: step 1 loss 0.5"));
+  write(0, "step 2 loss 0.25");
+  EXPECT_THAT(given(), ElementsAre("0: step 2 loss 0.25"));
+  write(0, "epoch 1");  // nothing is known of these
+  write(0, "step 3 loss 0.125");
+  EXPECT_THAT(given(), IsEmpty());
+  for (const int rank : {1, 2, 3}) {
+    write(rank, "epoch 1");
+  }
+  EXPECT_THAT(given(), ElementsAre("0-3: epoch 1", "0: step 3 loss 0.125"));
+  // Ranks that write such lines, but not the same
+  write(1, "step 3 loss 0.0625");
+  EXPECT_THAT(given(), ElementsAre("1: step 3 loss 0.0625"));
+}
+
+TEST_F(LineFoldTest, WhatAnotherRankWritesTooWaitsFromThenOn) {
+  write(0, "epoch 1");
+  pass(LineFold::longest_wait);
+  write(0, "epoch 2");
+  write(1, "epoch 2");  // it comes too late, once
+  EXPECT_THAT(given(), ElementsAre("0: epoch 1", "0: epoch 2", "1: epoch 2"));
+  for (int rank = 0; rank < 4; ++rank) {
+    write(rank, "epoch 3");
+  }
+  EXPECT_THAT(given(), ElementsAre("0-3: epoch 3"));
+  write(0, "epoch 4");
+  EXPECT_THAT(given(), IsEmpty());
+}
+
 TEST_F(LineFoldTest, ARankThatHasEndedIsNotWaitedFor) {
   fold.close(3);
   for (const int rank : {0, 1}) {

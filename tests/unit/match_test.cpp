@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 
 std::vector<std::string> taken(const std::string& pattern, const std::vector<std::string>& names) {
-  MatchAnswer answer{pattern};
+  MatchAnswer answer{PathPattern(pattern)};
   for (const std::string& name : names) {
     const std::string text = "@remote1 pull name |" + name;
     AnswerLine line(text);

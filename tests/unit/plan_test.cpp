@@ -9,7 +9,7 @@
 #include "base/command.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
-#include "cli/show/jobs.hpp"
+#include "cli/show/plan.hpp"
 #include "launch/launchers.hpp"
 #include "launch/tags.hpp"
 #include "support/golden.hpp"
@@ -72,10 +72,11 @@ TEST(PlanGolden, SecretsUserValuesAndOddText) {
 
 TEST(PlanGolden, Containers) {
   std::vector<Node> nodes = two;
-  Container container{
-      "podman", "docker.io/pytorch/pytorch:2.4.0", {"-v", "/data:/data", "--api-key", "s3cr3t"}};
+  Container container{ContainerEngine::podman,
+                      "docker.io/pytorch/pytorch:2.4.0",
+                      {"-v", "/data:/data", "--api-key", "s3cr3t"}};
   nodes[0].container = container;
-  container.engine.clear();
+  container.engine.reset();
   container.workdir = "experiments";
   container.args.clear();
   nodes[1].container = container;
@@ -87,7 +88,7 @@ TEST(PlanGolden, Containers) {
 
 TEST(PlanGolden, Torchrun) {
   LaunchSpec spec = spec_of("python train.py --epochs 2");
-  spec.launcher = "torchrun";
+  spec.launcher = Launcher::torchrun;
   expect_golden("plan_torchrun.txt", cli::plan_text(make_plan(spec, two)));
   spec.torchrun.rendezvous = RendezvousMethod::c10d;
   expect_golden("plan_torchrun_c10d.txt", cli::plan_text(make_plan(spec, two)));
@@ -98,7 +99,7 @@ TEST(PlanGolden, Torchrun) {
 // The processes start again with other numbers: no command line may have those of the first time.
 TEST(Torchrun, WhatDiffersBetweenAttemptsStandsInVariables) {
   LaunchSpec spec = spec_of("train.py");
-  spec.launcher = "torchrun";
+  spec.launcher = Launcher::torchrun;
   spec.restarts = true;
   const PlannedProcess agent = make_plan(spec, two).processes[1];
   for (const char* option : {"--nnodes=\"$GROUP_WORLD_SIZE\" ", "--node_rank=\"$NODE_RANK\" ",
@@ -126,7 +127,7 @@ std::vector<Node> two_with_mpi(const std::string& version, bool root = false) {
 
 TEST(PlanGolden, Mpi) {
   LaunchSpec spec = spec_of("train.py --epochs 2");
-  spec.launcher = "mpi";
+  spec.launcher = Launcher::mpi;
   expect_golden("plan_mpi.txt", cli::plan_text(make_plan(spec, two_with_mpi("4.1.4"))));
   spec.command += " --api-key=s3cr3t";
   const std::string text = cli::plan_text(make_plan(spec, two_with_mpi("5.0.7", true)));
@@ -136,7 +137,7 @@ TEST(PlanGolden, Mpi) {
 
 TEST(Mpi, WhatDiffersBetweenAttemptsStandsInVariables) {
   LaunchSpec spec = spec_of("train.py");
-  spec.launcher = "mpi";
+  spec.launcher = Launcher::mpi;
   spec.restarts = true;
   for (const auto kind : {MpiRuntime::Kind::open_mpi, MpiRuntime::Kind::hydra}) {
     std::vector<Node> nodes = two_with_mpi("4.1.4");
@@ -155,7 +156,7 @@ TEST(Mpi, WhatDiffersBetweenAttemptsStandsInVariables) {
 
 TEST(PlanGolden, MpiOfMpich) {
   LaunchSpec spec = spec_of("./solve 'a b'");
-  spec.launcher = "mpi";
+  spec.launcher = Launcher::mpi;
   spec.torch = false;
   spec.mpi_over_ssh = true;
   std::vector<Node> nodes = two_with_mpi("4.0.2");
@@ -167,7 +168,7 @@ TEST(PlanGolden, MpiOfMpich) {
 
 TEST(Mpi, ASecretOfTheCommandIsNotShown) {
   LaunchSpec spec = spec_of("train.py --api-key hunter2");
-  spec.launcher = "mpi";
+  spec.launcher = Launcher::mpi;
   const Plan plan = make_plan(spec, two_with_mpi("4.1.4"));
   EXPECT_NE(plan.processes[0].command.find("hunter2"), std::string::npos);
   EXPECT_EQ(cli::plan_text(plan).find("hunter2"), std::string::npos);
@@ -177,9 +178,9 @@ TEST(Mpi, ASecretOfTheCommandIsNotShown) {
 // Which mpirun an image has, nobody has looked at.
 TEST(PlanGolden, MpiInContainers) {
   LaunchSpec spec = spec_of("train.py");
-  spec.launcher = "mpi";
+  spec.launcher = Launcher::mpi;
   std::vector<Node> nodes = two;
-  nodes[0].container = nodes[1].container = Container{"podman", "image"};
+  nodes[0].container = nodes[1].container = Container{ContainerEngine::podman, "image"};
   expect_golden("plan_mpi_containers.txt", cli::plan_text(make_plan(spec, nodes)));
   nodes[1].container.reset();
   nodes[1].mpi = MpiRuntime{.version = "4.1.4"};
@@ -189,7 +190,7 @@ TEST(PlanGolden, MpiInContainers) {
 // mpirun would take two servers of one name for one, and a name that it can resolve for itself.
 TEST(Mpi, EveryServerHasANameOfItsOwnForMpirun) {
   LaunchSpec spec = spec_of("train.py");
-  spec.launcher = "mpi";
+  spec.launcher = Launcher::mpi;
   std::vector<Node> nodes{node("gpu a", 1), node("gpu-b", 2), node("gpu.b", 3), node("7", 1)};
   for (Node& each : nodes) {
     each.mpi = MpiRuntime{.version = "4.1.4"};
@@ -203,7 +204,7 @@ TEST(Mpi, EveryServerHasANameOfItsOwnForMpirun) {
 
 TEST(Mpi, TheUsersInterfacesWin) {
   LaunchSpec spec = spec_of("train.py");
-  spec.launcher = "mpi";
+  spec.launcher = Launcher::mpi;
   spec.env = {{"OMPI_MCA_btl_tcp_if_include", "ib0"}};
   const Plan plan = make_plan(spec, two_with_mpi("4.1.4"));
   EXPECT_EQ(value_of(plan.processes[1], "OMPI_MCA_btl_tcp_if_include"), "ib0");
@@ -212,7 +213,7 @@ TEST(Mpi, TheUsersInterfacesWin) {
 
 TEST(Mpi, TheLocalRankIsTheRanksOwn) {
   LaunchSpec spec = spec_of("train.py");
-  spec.launcher = "mpi";
+  spec.launcher = Launcher::mpi;
   spec.local_rank_arg = true;
   const Plan plan = make_plan(spec, two_with_mpi("4.1.4"));
   EXPECT_NE(plan.processes[0].command.find("'python train.py --local_rank=$LOCAL_RANK'"), std::string::npos);
@@ -220,7 +221,7 @@ TEST(Mpi, TheLocalRankIsTheRanksOwn) {
 
 TEST(Mpi, SaysWhatAServerLacks) {
   LaunchSpec spec = spec_of("train.py");
-  spec.launcher = "mpi";
+  spec.launcher = Launcher::mpi;
   const auto message = [&](const std::vector<Node>& nodes) {
     try {
       make_plan(spec, nodes);
@@ -384,7 +385,7 @@ TEST(Plan, RefusesWhatCannotBe) {
   spec.master_addr = "";
   refused(spec, two);
   spec = spec_of("x");
-  spec.launcher = "mpi";
+  spec.launcher = Launcher::mpi;
   refused(spec, two);
 }
 
@@ -451,7 +452,7 @@ TEST(Plan, ResolvesRanksPerServer) {
 
 std::string torchrun_target(const std::string& command) {
   LaunchSpec spec = spec_of(command);
-  spec.launcher = "torchrun";
+  spec.launcher = Launcher::torchrun;
   std::string text = make_plan(spec, two).processes[0].command;
   const std::size_t at = text.find(" -m torch.distributed.run ");
   const std::string options = "-r 2:1 -t 2:1 ";
@@ -460,7 +461,7 @@ std::string torchrun_target(const std::string& command) {
 
 TEST(Torchrun, MeetsByC10dWhereNodesOrWorkersMayComeAgain) {
   LaunchSpec spec = spec_of("train.py");
-  spec.launcher = "torchrun";
+  spec.launcher = Launcher::torchrun;
   const auto needed = [&](const TorchrunOptions& options) {
     spec.torchrun = options;
     return make_plan(spec, two).needed;
@@ -497,7 +498,7 @@ TEST(Torchrun, MeetsByC10dWhereNodesOrWorkersMayComeAgain) {
   EXPECT_NO_THROW(needed({}));
   EXPECT_THROW(needed({.rendezvous = RendezvousMethod::c10d}), Error);
   spec.init_method = InitMethod::env;
-  spec.launcher = "ranks";
+  spec.launcher = Launcher::ranks;
   EXPECT_THROW(needed({.max_restarts = 0}), Error);
 }
 
@@ -519,7 +520,7 @@ TEST(Torchrun, TakesTheCommandApart) {
     EXPECT_THROW(torchrun_target(bad), Error) << bad;
   }
   LaunchSpec spec = spec_of("train.py");
-  spec.launcher = "torchrun";
+  spec.launcher = Launcher::torchrun;
   spec.local_rank_arg = true;
   EXPECT_THROW(make_plan(spec, two), Error);
 }
@@ -568,15 +569,15 @@ TEST(Command, MasksSecretsAndNothingElse) {
 
 // Such as mpirun: it reaches the other servers by itself.
 TEST(Plan, ALauncherMayPlanOneProcessForAllServersAndNeedNoPort) {
-  const Launcher spanning{{"spanning", "one process"},
-                          false,
-                          [](const LaunchSpec& spec, const std::vector<Node>& nodes, int world_size) {
-                            PlannedProcess process;
-                            process.server = nodes.front().server;
-                            process.ranks = world_size;
-                            process.command = spec.command;
-                            return std::vector{process};
-                          }};
+  const Planner spanning{{Launcher::ranks, "one process"},
+                         false,
+                         [](const LaunchSpec& spec, const std::vector<Node>& nodes, int world_size) {
+                           PlannedProcess process;
+                           process.server = nodes.front().server;
+                           process.ranks = world_size;
+                           process.command = spec.command;
+                           return std::vector{process};
+                         }};
   LaunchSpec spec = spec_of("a.out");
   spec.master_port = 0;
   EXPECT_THROW(make_plan(spec, two), Error);
@@ -588,9 +589,9 @@ TEST(Plan, ALauncherMayPlanOneProcessForAllServersAndNeedNoPort) {
 
 TEST(Plan, EveryLauncherIsListedAndFound) {
   for (const LauncherInfo& info : launchers()) {
-    EXPECT_EQ(find_launcher(info.name).info.description, info.description);
+    EXPECT_EQ(planner_of(info.launcher).info.description, info.description);
   }
-  EXPECT_THROW(find_launcher("nosuch"), Error);
+  EXPECT_THROW(planner_of(Launcher::sweep), Error);
 }
 
 }  // namespace

@@ -113,9 +113,9 @@ TEST(Protocol, WhenALaunchStoodStillIsRead) {
         .jobs.front()
         .hung;
   };
-  EXPECT_EQ(hung_in("1763711000:1800:"), (Hung{.at = 1763711000, .seconds = 1800}));
+  EXPECT_EQ(hung_in("1763711000:1800:"), (Hung{.at = 1763711000, .stood = std::chrono::minutes(30)}));
   EXPECT_EQ(hung_in("1763711000:1800:1763711500"),
-            (Hung{.at = 1763711000, .seconds = 1800, .moved_at = 1763711500}));
+            (Hung{.at = 1763711000, .stood = std::chrono::minutes(30), .moved_at = 1763711500}));
   for (const char* word : {"1:2", "x:2:", "1:-2:", "1:2:x", "9999999999999:2:"}) {
     EXPECT_THROW(hung_in(word), Error) << word;
   }

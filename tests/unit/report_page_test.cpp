@@ -116,7 +116,7 @@ TEST(ReportPage, WhatStandsStillDoesNotLookWell) {
   const std::string who = "job " + std::to_string(job.key);
   EXPECT_EQ(report_json(report, "p", true)["problems"][0],
             who + " has been silent for 4m 00s: remote job-stacks --" + who);
-  job.hung = Hung{.at = 1795333800, .seconds = 120, .moved_at = {}};
+  job.hung = Hung{.at = 1795333800, .stood = std::chrono::seconds(120), .moved_at = {}};
   const auto data = report_json(report, "p", true);
   EXPECT_THAT(data["problems"][0].get<std::string>(), StartsWith(who + " has stood still since "));
   EXPECT_THAT(data["problems"][0].get<std::string>(), EndsWith(": remote job-why --" + who));

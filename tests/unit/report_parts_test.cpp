@@ -189,7 +189,7 @@ Network measured() {
     network.servers.emplace_back().server = name;
   }
   Bandwidth& bandwidth = network.bandwidth.emplace();
-  bandwidth.flows = {{.from = 0, .to = 1, .gbit_s = 9.5, .latency_us = 40, .method = "own"},
+  bandwidth.flows = {{.from = 0, .to = 1, .gbit_s = 9.5, .latency = Microseconds(40), .method = "own"},
                      {.from = 1, .to = 0, .method = "own", .error = "it is <slow>", .outlier = true}};
   bandwidth.median_gbit_s = 9.5;
   return network;

@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 
 std::vector<std::string> taken(const std::vector<std::string>& outputs,
                                const std::vector<std::string>& names) {
-  servers::WrittenAnswer answer{outputs};
+  servers::WrittenAnswer answer{{outputs.begin(), outputs.end()}};
   for (const std::string& name : names) {
     const std::string text = "@remote1 results file 1700000000 5 |./" + name;
     servers::AnswerLine line(text);
@@ -44,7 +44,7 @@ TEST(WrittenAnswer, AServerNamesNothingElse) {
     EXPECT_THROW(taken({"checkpoints", "logs/*.txt"}, {name}), Error) << name;
   }
   EXPECT_THROW(taken({"x"}, std::vector<std::string>(100001, "x")), Error);
-  servers::WrittenAnswer answer{{"x"}};
+  servers::WrittenAnswer answer{{servers::PathPattern("x")}};
   for (const char* text : {"@remote1 results file 1 2 x", "@remote1 results file -1 2 |./x",
                            "@remote1 results file 1 |./x", "@remote1 pull file 1 2 |./x"}) {
     servers::AnswerLine line(text);

@@ -13,7 +13,7 @@ TEST(TransferProgress, ReadsRsyncsLine) {
   EXPECT_EQ(progress->bytes, 41943040U);
   EXPECT_EQ(progress->percent, 42);
   EXPECT_DOUBLE_EQ(progress->bytes_per_second, 123.45 * 1024 * 1024);
-  EXPECT_EQ(progress->left, "0:00:03");
+  EXPECT_EQ(progress->left, std::chrono::seconds(3));
   EXPECT_EQ(parse_rsync_progress("  1,234,567 100%    1.00kB/s    0:00:00 (xfr#2, to-chk=0/3)")->bytes,
             1234567U);
 }

@@ -10,8 +10,8 @@
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
-#include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/show/plan.hpp"
 #include "jobs/job_json.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/protocol.hpp"
@@ -31,7 +31,7 @@ namespace {
 
 using test::expect_golden;
 
-LaunchSpec spec_of(const std::string& command, const std::string& launcher = "ranks") {
+LaunchSpec spec_of(const std::string& command, Launcher launcher = Launcher::ranks) {
   LaunchSpec spec;
   spec.command = command;
   spec.launcher = launcher;
@@ -84,7 +84,7 @@ TEST(SlurmPlanGolden, Torchrun) {
   SlurmSpec slurm = two_by_two();
   slurm.failure_grace.reset();
   expect_golden("plan_slurm_torchrun.txt",
-                cli::plan_text(make_slurm_plan(spec_of("python train.py", "torchrun"), slurm, {})));
+                cli::plan_text(make_slurm_plan(spec_of("python train.py", Launcher::torchrun), slurm, {})));
 }
 
 TEST(SlurmPlanGolden, InAContainer) {
@@ -111,7 +111,7 @@ TEST(SlurmPlan, HasOneProcessForAllRanks) {
 }
 
 TEST(SlurmPlan, RefusesWhatDoesNotGoWithSlurm) {
-  EXPECT_THROW(make_slurm_plan(spec_of("train.py", "mpi"), two_by_two(), {}), Error);
+  EXPECT_THROW(make_slurm_plan(spec_of("train.py", Launcher::mpi), two_by_two(), {}), Error);
   LaunchSpec spec = spec_of("train.py");
   spec.env = {{"RANK", "3"}};
   EXPECT_THROW(make_slurm_plan(spec, two_by_two(), {}), Error);
@@ -214,7 +214,7 @@ TEST(SlurmLaunch, IsRefusedWithTheWayOut) {
   EXPECT_EQ(refusal_of("", request).what_failed(), "nothing");
 
   LaunchRequest by_ssh = request;
-  by_ssh.launcher = "mpi";
+  by_ssh.launcher = Launcher::mpi;
   by_ssh.mpi_over_ssh = true;
   EXPECT_NE(refusal_of("", by_ssh).reason().find("mpirun"), std::string::npos)
       << refusal_of("", by_ssh).reason();

@@ -62,7 +62,7 @@ TEST(EventStream, EveryEventIsAsDocumented) {
   const Error error = Error("cannot connect", "refused", "is sshd running?").on("node-2");
   LaunchResult launched;
   launched.plan.run_id = "0123456789abcdef0123456789abcdef";
-  launched.plan.launcher = "ranks";
+  launched.plan.launcher = Launcher::ranks;
   launched.plan.master_addr = "10.0.0.1";
   launched.plan.master_port = 20500;
   launched.plan.world_size = 4;
@@ -89,10 +89,10 @@ TEST(EventStream, EveryEventIsAsDocumented) {
       EndingRanks{rank_two()},
       EndingRanks{},
       KeyMade{"/home/ada/.ssh/id_ed25519"},
-      StepBegun{0, "setup"},
-      StepBegun{1, "shared", "node-1"},
+      StepBegun{0, PrepareStep::setup},
+      StepBegun{1, PrepareStep::shared, "node-1"},
       StepDetail{0, "Collecting numpy", 0.5},
-      TransferNews{1, {1000, 50, 2000.5, "0:00:01"}},
+      TransferNews{1, {1000, 50, 2000.5, std::chrono::seconds(1)}},
       ServerPrepared{0, {}},
       ServerFailed{1, error, "no space left", "/p/.remote/logs/1"}};
   for (const Event& event : events) {
@@ -104,7 +104,7 @@ TEST(EventStream, EveryEventIsAsDocumented) {
   stream.ended(rank_two());
   Verdict verdict;
   verdict.first = rank_two();
-  verdict.ahead_ms = 210;
+  verdict.ahead = std::chrono::milliseconds(210);
   verdict.last_lines = {"ValueError: x"};
   verdict.total = 4;
   verdict.aborted = 3;

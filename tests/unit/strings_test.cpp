@@ -59,6 +59,13 @@ TEST(LowerCase, ChangesAsciiAlone) {
   EXPECT_EQ(lower_case("GPU-1 \xC3\x84 [Z]"), "gpu-1 \xC3\x84 [z]");
 }
 
+TEST(ReplaceAll, TakesEachOnceAndLeavesWhatIsPutIn) {
+  EXPECT_EQ(replace_all("a%b%%", "%", "%%"), "a%%b%%%%");
+  EXPECT_EQ(replace_all("ababa", "aba", "-"), "-ba");
+  EXPECT_EQ(replace_all("", "x", "y"), "");
+  EXPECT_EQ(replace_all("none", "x", "y"), "none");
+}
+
 TEST(Counted, OneAndMore) {
   EXPECT_EQ(counted(1, "job"), "1 job");
   EXPECT_EQ(counted(0, "job"), "0 jobs");

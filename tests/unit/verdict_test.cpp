@@ -5,6 +5,7 @@
 
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/show/verdict.hpp"
 #include "jobs/job_fields.hpp"
 
 namespace remote::jobs {
@@ -28,7 +29,7 @@ const JobReason by_user{.kind = JobReason::Kind::by_user, .number = 15, .text = 
 void expect_first(const std::vector<Job>& jobs, std::size_t first, int ahead_ms, bool exact) {
   const Verdict verdict = verdict_of(jobs);
   EXPECT_EQ(verdict.first, jobs[first]);
-  EXPECT_EQ(verdict.ahead_ms, ahead_ms);
+  EXPECT_EQ(verdict.ahead, std::chrono::milliseconds(ahead_ms));
   EXPECT_EQ(verdict.exact, exact);
 }
 
@@ -38,9 +39,9 @@ TEST(Verdict, TheEarliestFailureCountsAndTheRestIsAftermath) {
                                  rank(4, JobState::succeeded, 90)};
   const Verdict verdict = verdict_of(jobs);
   ASSERT_EQ(verdict.first, jobs[2]);
-  EXPECT_EQ(verdict.ahead_ms, 3000);
+  EXPECT_EQ(verdict.ahead, std::chrono::seconds(3));
   EXPECT_FALSE(verdict.exact);
-  EXPECT_EQ(cli::aftermath(verdict), "2 others were ended after it, 1 aborted after it, 1 succeeded");
+  EXPECT_EQ(cli::aftermath(verdict), "2 others were ended after it, 1 failed after it, 1 succeeded");
 }
 
 TEST(Verdict, AJobThatRunsSeveralRanksCountsForEach) {
@@ -143,7 +144,7 @@ TEST(Verdict, ALaunchThatStoodStillHasNoFirstFailure) {
   EXPECT_EQ(verdict.hung->reason.number, 1800);
   EXPECT_EQ(cli::verdict_headline(verdict), "hung: ended after 30m 00s of standing still");
   EXPECT_EQ(cli::verdict_hint(verdict), "what its ranks did then: remote job-why --launch 1");
-  EXPECT_EQ(cli::aftermath(verdict), "2 were ended, 1 aborted after it");
+  EXPECT_EQ(cli::aftermath(verdict), "2 were ended, 1 failed after it");
 }
 
 TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {
@@ -152,14 +153,14 @@ TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {
       rank(1, JobState::failed, 101)};
   const Verdict verdict = verdict_of(jobs);
   ASSERT_EQ(verdict.first, jobs[1]);
-  EXPECT_FALSE(verdict.ahead_ms);
+  EXPECT_FALSE(verdict.ahead);
   EXPECT_EQ(cli::aftermath(verdict), "1 other was ended after it");
 }
 
 TEST(Verdict, AnEndWithoutATimeComesAfterThoseWithOne) {
   const std::vector<Job> jobs = {rank(0, JobState::lost, std::nullopt), rank(1, JobState::failed, 101)};
   EXPECT_EQ(verdict_of(jobs).first, jobs[1]);
-  EXPECT_EQ(cli::aftermath(verdict_of(jobs)), "1 other aborted after it");
+  EXPECT_EQ(cli::aftermath(verdict_of(jobs)), "1 other failed after it");
 }
 
 TEST(Verdict, PartsOfASecondDecideWithinIt) {
@@ -170,7 +171,7 @@ TEST(Verdict, PartsOfASecondDecideWithinIt) {
   jobs[2].failed_ms = 101150;
   jobs[3].failed_ms = 101900;
   expect_first(jobs, 2, 250, true);
-  EXPECT_EQ(cli::aftermath(verdict_of(jobs)), "1 other was ended after it, 2 aborted after it");
+  EXPECT_EQ(cli::aftermath(verdict_of(jobs)), "1 other was ended after it, 2 failed after it");
   // the end itself may come later than that of a victim
   jobs[2].ended_at = 104;
   EXPECT_EQ(verdict_of(jobs).first, jobs[2]);
@@ -209,8 +210,8 @@ TEST(Verdict, AWorkerCountsInItsAgentsPlace) {
   other.failed_ms = 101060;
   const Verdict verdict = verdict_of(agents, {other, worker});
   EXPECT_EQ(verdict.first, worker);
-  EXPECT_EQ(verdict.ahead_ms, 10);
-  EXPECT_EQ(cli::aftermath(verdict), "1 other aborted after it");
+  EXPECT_EQ(verdict.ahead, std::chrono::milliseconds(10));
+  EXPECT_EQ(cli::aftermath(verdict), "1 other failed after it");
 }
 
 TEST(Verdict, AServerThatWasGivenUpIsTheCauseUnlessOneFailedByItself) {
@@ -219,7 +220,7 @@ TEST(Verdict, AServerThatWasGivenUpIsTheCauseUnlessOneFailedByItself) {
   const Verdict lost = verdict_of(jobs, {}, {"b"});
   EXPECT_EQ(lost.first, std::nullopt);
   EXPECT_EQ(lost.lost_server, "b");
-  EXPECT_EQ(cli::aftermath(lost), "1 other aborted after it, 1 is unknown");
+  EXPECT_EQ(cli::aftermath(lost), "1 other failed after it, 1 is unknown");
   jobs[0].after_peer = false;
   EXPECT_EQ(verdict_of(jobs, {}, {"b"}).first, jobs[0]);
   jobs[0].state = JobState::succeeded;
@@ -261,7 +262,7 @@ TEST(Verdict, WhatFailsBecauseSomebodyEndedAnotherHasNotFailedFirst) {
   const Verdict verdict = verdict_of(jobs);
   EXPECT_EQ(verdict.first, std::nullopt);
   EXPECT_EQ(verdict.killed_first, jobs[1]);
-  EXPECT_EQ(cli::aftermath(verdict), "1 other aborted after it");
+  EXPECT_EQ(cli::aftermath(verdict), "1 other failed after it");
   EXPECT_EQ(cli::state_text(jobs), "rank 1 killed SIGTERM by ada@laptop");
   // Not where it was ended long afterwards, or the failure has a cause of its own.
   jobs[1].ended_at = 160;

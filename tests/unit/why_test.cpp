@@ -121,7 +121,7 @@ TEST(Why, ARankThatSkippedACollectiveIsTheOddOne) {
   const Why why =
       judge({sample_of("node-1", {waiting(0), waiting(1)}), sample_of("node-2", {waiting(2), other})}, {}, 0);
   EXPECT_EQ(why.kind, WhyKind::held_up);
-  EXPECT_EQ(why.seconds, 5);
+  EXPECT_EQ(why.between, std::chrono::seconds(5));
   ASSERT_EQ(why.groups.size(), 2U);
   EXPECT_TRUE(why.groups[0].odd);
   EXPECT_EQ(why.groups[0].ranks.at(0).doing, RankDoing::sleeping);
@@ -293,7 +293,7 @@ TEST(WhyFlight, WhatCameAboutIsNotTold) {
 TEST(Why, WhatWasKeptSaysOfWhen) {
   Why why = judge({sample_of("a", {waiting(0), waiting(1)})}, {}, 0);
   EXPECT_TRUE(cli::why_json(why)["as_of"].is_null());
-  why.kept = WhyKept{1700000000, 1804};
+  why.kept = WhyKept{1700000000, std::chrono::seconds(1804)};
   EXPECT_THAT(cli::why_lines(why).front(),
               testing::MatchesRegex("as it was at .*, after 30m 04s of standing still:"));
   EXPECT_EQ(cli::why_json(why)["as_of"], "2023-11-14T22:13:20Z");

@@ -90,7 +90,7 @@ class News {
 };
 
 CheckReport checked(Context& context, CheckRequest request) {
-  News news(context, request.bandwidth || request.burn_s > 0);
+  News news(context, request.bandwidth || request.burn.count() > 0);
   request.on_progress = [&](const std::string& step, std::size_t done, std::size_t all) {
     news.step(step, done, all);
   };
@@ -102,6 +102,7 @@ struct CheckArguments {
   std::string svg;  // empty: no heat map
   bool fix = false;
   bool yes = false;
+  int burn_s = 0;
 };
 
 // Before the servers are asked for minutes.
@@ -124,7 +125,7 @@ void check_svg(const CheckArguments& arguments) {
 bool mended(Context& context, const CheckReport& report, bool yes) {
   const std::string fixes = harmless_text(report);
   if (fixes.empty()) {
-    context.terminal.notice("nothing was found that this account may fix without harm");
+    context.terminal.notice("nothing was found that this login can repair safely");
     return false;
   }
   context.terminal.err(fixes);
@@ -143,13 +144,14 @@ int run_check(Context& context, const CheckArguments& arguments) {
     throw Error::usage("check", "--yes answers the question of --fix", "give --fix, too");
   }
   check_svg(arguments);
-  CheckReport report = checked(context, arguments.request);
+  CheckRequest request = arguments.request;
+  request.burn = std::chrono::seconds(arguments.burn_s);
+  CheckReport report = checked(context, request);
   if (arguments.fix && mended(context, report, arguments.yes)) {
     // What was measured for minutes is not changed by that.
-    CheckRequest again = arguments.request;
-    again.bandwidth = false;
-    again.burn_s = 0;
-    CheckReport before = std::exchange(report, checked(context, again));
+    request.bandwidth = false;
+    request.burn = {};
+    CheckReport before = std::exchange(report, checked(context, request));
     report.burn = std::move(before.burn);
     if (report.network && before.network) {
       report.network->bandwidth = std::move(before.network->bandwidth);
@@ -188,7 +190,7 @@ void add_check(CLI::App& command, Context& context) {
                    "Also import torch and compare the libraries that it loads");
   command.add_flag("--bandwidth", arguments.request.bandwidth,
                    "Measure the bandwidth between the servers, one second for each pair");
-  add_number_option(command, "--burn", arguments.request.burn_s,
+  add_number_option(command, "--burn", arguments.burn_s,
                     "Run all devices under load for this time, with torch", "SECONDS", 1, 3600);
   command.add_option("--svg", arguments.svg, "Write the bandwidth as a heat map")->type_name("FILE");
   command.add_flag(

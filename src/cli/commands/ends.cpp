@@ -112,10 +112,7 @@ int pull_at_end(Context& context, const Job& job) {
 
 void add_pull(CLI::App& command, Context& context) {
   auto& arguments = arguments_of(command, context, run_pull);
-  CLI::Option* option =
-      command.add_option("launch", arguments.launch, "Key of any of its jobs, its name, or last (default)");
-  option->type_name("KEY");
-  context.completers[option] = NameKind::launches;
+  add_launch_word(command, context, arguments.launch, "Key of any of its jobs, its name, or last (default)");
 }
 
 void add_notify(CLI::App& command, Context& context) {
@@ -123,9 +120,9 @@ void add_notify(CLI::App& command, Context& context) {
   command.add_flag("--test", arguments.test, "Send a test from the first server")->required();
 }
 
-std::vector<Job> complete_records(Context& context) {
+History asked_history(Context& context) {
   const Waiting waiting(context.terminal, "for servers with launches");
-  return context.project().jobs({.unfinished_only = true});
+  return context.project().history();
 }
 
 void AtEnd::add(CLI::App& command) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <CLI/App.hpp>
-#include <remote/job.hpp>
+#include <remote/history.hpp>
 
 #include "cli/context.hpp"
 
@@ -14,9 +14,8 @@ namespace remote::cli {
 // Copies what the launch of this job wrote to results/KEY, and says so. Returns the exit code.
 int pull_at_end(Context& context, const Job& job);
 
-// Asks the servers, so that the records of launches that have ended meanwhile are complete. Returns the jobs
-// that had not ended before, as they are now; the records do not say which of them are unknown.
-std::vector<Job> complete_records(Context& context);
+// Project::history(); says what it waits for.
+History asked_history(Context& context);
 
 // --notify CMD and --bell: news for who waits here.
 class AtEnd {

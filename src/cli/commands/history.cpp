@@ -20,6 +20,7 @@
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/sweeps.hpp"
+#include "cli/show/verdict.hpp"
 #include "config/config.hpp"
 #include "jobs/job_json.hpp"
 #include "ui/table.hpp"
@@ -152,20 +153,9 @@ int run_history(Context& context, const HistoryArguments& arguments) {
   if (!arguments.since.empty()) {
     request.since = parse_since(arguments.since);
   }
-  const History history(context.project().folder());
-  std::vector<Job> heard;
-  if (!arguments.offline && history.has_open()) {
-    heard = complete_records(context);
-  }
+  const History history = arguments.offline ? History(context.project().folder()) : asked_history(context);
   std::vector<std::string> problems;
-  std::vector<LaunchSummary> launches = history.list(request, &problems);
-  for (LaunchSummary& launch : launches) {
-    if (!is_final(launch.state) && std::ranges::any_of(heard, [&](const Job& job) {
-          return job.launch == launch.id && job.state == JobState::unknown;
-        })) {
-      launch.state = JobState::unknown;
-    }
-  }
+  const std::vector<LaunchSummary> launches = history.list(request, &problems);
   for (const std::string& problem : problems) {
     context.terminal.warning(visible_line(problem));
   }
@@ -248,7 +238,7 @@ std::string record_text(const Context& context, const PastLaunch& record) {
   }
   put(text, "command", record.command);
   put(text, "launcher",
-      fmt::format("{}, {}; remote {}", record.beginning.launcher,
+      fmt::format("{}, {}; remote {}", to_string(record.beginning.launcher),
                   counted(static_cast<std::size_t>(record.ranks), is_sweep ? "point" : "rank"),
                   record.version));
   put(text, "tags", join(given_tags(record.tags, record.command), ", "));
@@ -291,18 +281,9 @@ struct ShowArguments {
 };
 
 int run_show(Context& context, const ShowArguments& arguments) {
-  const History history(context.project().folder());
-  PastLaunch record = history.launch(arguments.launch);
+  PastLaunch record = History(context.project().folder()).launch(arguments.launch);
   if (record.news == "pending" || !record.ended_at) {
-    const std::vector<Job> heard = complete_records(context);
-    record = history.launch(record.id.text());
-    for (Job& job : record.jobs) {
-      const auto now = std::ranges::find(heard, job.id, &Job::id);
-      if (now != heard.end() && now->state == JobState::unknown) {
-        job = *now;
-        record.state = is_final(record.state) ? record.state : JobState::unknown;
-      }
-    }
+    record = asked_history(context).launch(record.id.text());
   }
   if (context.options.json) {
     context.print(jobs::to_json(record));
@@ -318,7 +299,11 @@ struct NoteArguments {
 };
 
 int run_note(Context& context, const NoteArguments& arguments) {
-  History(context.project().folder()).set_note(arguments.launch, join(arguments.words, " "));
+  const std::string note = join(arguments.words, " ");
+  History(context.project().folder()).set_note(arguments.launch, note);
+  if (context.options.json) {
+    context.print({{"launch", arguments.launch}, {"note", note}});
+  }
   return 0;
 }
 

@@ -19,6 +19,7 @@
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/output.hpp"
+#include "cli/show/verdict.hpp"
 
 namespace remote::cli {
 namespace {
@@ -37,6 +38,12 @@ struct TailArguments {
   std::optional<double> delay;  // labml_remote asks again and again; following needs none
 };
 
+// Whether this names a job, by its key or the start of its id, and no launch.
+bool names_job(const std::string& name) {
+  const bool digits = name.find_first_not_of("0123456789") == std::string::npos;
+  return digits || (name.size() >= 4 && name.find_first_not_of("0123456789abcdef") == std::string::npos);
+}
+
 // What is followed: the jobs that are named, and of launches that are named the first rank; else the newest
 // running master. With --all every rank of the launch.
 std::vector<Job> choose(Project& project, const JobOptions& options, bool all) {
@@ -52,7 +59,7 @@ std::vector<Job> choose(Project& project, const JobOptions& options, bool all) {
   JobSelection jobs{.names = {}, .launches = {}, .tags = selection.tags};
   JobSelection launches{.names = {}, .launches = selection.launches, .tags = selection.tags};
   for (const std::string& name : selection.names) {
-    (name == "last" ? launches : jobs).names.push_back(name);
+    (names_job(name) ? jobs.names : name == "last" ? launches.names : launches.launches).push_back(name);
   }
   std::vector<Job> chosen;
   if (!jobs.names.empty()) {
@@ -106,6 +113,20 @@ std::vector<Job> with_ranks(Project& project, const JobOptions& options, const s
   return found;
 }
 
+// Leaves out the points of a sweep that have not begun where others have.
+void leave_waiting(Context& context, std::vector<Job>& jobs) {
+  const auto waits = [](const Job& job) { return job.point && job.point->waiting && !is_final(job.state); };
+  if (jobs.size() > 1 && std::ranges::any_of(jobs, waits)) {
+    jobs = context.project().refresh(std::move(jobs));
+    const auto waiting = static_cast<std::size_t>(std::ranges::count_if(jobs, waits));
+    if (waiting > 0 && waiting < jobs.size()) {
+      std::erase_if(jobs, waits);
+      context.terminal.notice(fmt::format("{} of the sweep {} for {} turn", counted(waiting, "point"),
+                                          waiting == 1 ? "waits" : "wait", waiting == 1 ? "its" : "their"));
+    }
+  }
+}
+
 int tail(Context& context, const TailArguments& arguments) {
   refuse_output_as_json(context, "job-tail --json");
   FollowRequest request;
@@ -130,8 +151,9 @@ int tail(Context& context, const TailArguments& arguments) {
                             arguments.raw);
   }
   std::vector<Job> jobs = choose(context.project(), arguments.jobs, all);
+  leave_waiting(context, jobs);
   const JobSelection selection = arguments.jobs.selection();
-  const bool by_key = std::ranges::any_of(selection.names, [](const auto& name) { return name != "last"; });
+  const bool by_key = std::ranges::any_of(selection.names, names_job);
   if (!all && !by_key) {
     request.ranks = {0};
     if (request.follow && jobs.size() == 1 && jobs.front().launch) {  // the verdict waits for all of them

@@ -19,7 +19,6 @@
 #include "cli/show/output.hpp"
 #include "cli/show/prepare.hpp"
 #include "cli/show/waiting.hpp"
-#include "jobs/job_json.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
@@ -153,7 +152,7 @@ RanksPerServer ranks_of(const std::string& text) {
   const auto ranks = parse_ranks_per_server(text);
   if (!ranks) {
     throw Error::usage(fmt::format("wrong nproc_per_node '{}'", text),
-                       fmt::format("it is a number from 1 to {}, or auto", most_ranks_per_server));
+                       fmt::format("it is a number from 1 to {}, auto, gpu or cpu", most_ranks_per_server));
   }
   return *ranks;
 }
@@ -207,9 +206,10 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
                         });
   request.nproc = one ? 1 : nproc.value_or(OnePer::gpu);
   refuse_other_launcher(context, arguments.name, launch);
-  request.launcher = arguments.launcher.value_or(usual.launcher.value_or(request.launcher));
+  request.launcher =
+      arguments.launcher ? *parse_launcher(*arguments.launcher) : usual.launcher.value_or(request.launcher);
   // What configs.yaml says for torchrun is of no effect with another launcher on the command line.
-  const bool other = arguments.launcher && request.launcher != "torchrun";
+  const bool other = arguments.launcher && request.launcher != Launcher::torchrun;
   request.torchrun = arguments.agents.choose(other ? TorchrunOptions{} : usual.torchrun);
   request.mpi_over_ssh = arguments.mpi_agent == "ssh";
   arguments.init_method.choose(arguments.name, usual, request);

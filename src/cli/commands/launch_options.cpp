@@ -320,8 +320,8 @@ void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher
   std::vector<std::string> names;
   std::vector<std::string> descriptions;
   for (const LauncherInfo& info : launchers()) {
-    names.push_back(info.name);
-    descriptions.push_back(info.name + ": " + info.description);
+    names.emplace_back(to_string(info.launcher));
+    descriptions.push_back(names.back() + ": " + info.description);
   }
   command.add_option("--launcher", launcher, join(descriptions, "; "))
       ->check([&command](const std::string& name) {

@@ -1,5 +1,7 @@
 // `remote login` and `remote logout`: OpenSSH masters, over which all commands go.
 
+#include <algorithm>
+
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -9,7 +11,6 @@
 #include "base/strings.hpp"
 #include "cli/options.hpp"
 #include "cli/show/error_json.hpp"
-#include "cli/show/waiting.hpp"
 
 namespace remote::cli {
 namespace {
@@ -48,6 +49,10 @@ int run_login(Context& context, const LoginArguments& arguments) {
   const std::vector<Error> errors = errors_of(results);
   context.show(errors);
   const std::size_t failed = errors.size();
+  if (!arguments.open_for.empty() &&
+      std::ranges::any_of(results, [](const LoginResult& result) { return result.was_open; })) {
+    context.terminal.notice("--for has no effect on what is open already; `remote logout` closes it");
+  }
   if (context.options.json) {
     context.print(json);
   } else if (failed < results.size()) {

@@ -13,6 +13,7 @@ struct PrepareArguments {
   PrepareRequest request;
   std::string fan_out = "direct";  // or "peers"
   std::string title;               // what a server is afterwards: "prepared"
+  int kilobytes_per_second = 0;
   bool show_output = false;
   bool yes = false;  // send a large project without a question
 };
@@ -20,6 +21,7 @@ struct PrepareArguments {
 int run_prepare(Context& context, const PrepareArguments& arguments) {
   PrepareRequest request = arguments.request;
   request.through_peers = arguments.fan_out == "peers";
+  request.bytes_per_second = static_cast<std::uint64_t>(arguments.kilobytes_per_second) * 1024;
   if (arguments.show_output) {
     context.terminal.set_logging();
   }
@@ -32,7 +34,7 @@ void add_sync_options(CLI::App& command, PrepareArguments& arguments) {
   PrepareRequest& request = arguments.request;
   command.add_flag("--delete", request.remove, "Remove files there that this machine sent and no longer has");
   command.add_flag("--overwrite", request.overwrite, "Replace files that are newer on the server");
-  add_number_option(command, "--bwlimit", request.kilobytes_per_second, "Bandwidth limit for each server",
+  add_number_option(command, "--bwlimit", arguments.kilobytes_per_second, "Bandwidth limit for each server",
                     "KB/S", 0, 1000000000);
   command
       .add_option(

@@ -13,6 +13,7 @@
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "base/strings.hpp"
+#include "cli/commands/ends.hpp"
 #include "cli/options.hpp"
 #include "cli/report/page.hpp"
 #include "cli/show/launches.hpp"
@@ -130,6 +131,15 @@ std::vector<PastLaunch> several_launches(Context& context, const JobOptions& opt
   return launches;
 }
 
+int tell_file(Context& context, const fs::path& file, const nlohmann::ordered_json& data) {
+  if (context.options.json) {
+    context.print(data);
+  } else {
+    context.terminal.out(file.string() + "\n");
+  }
+  return 0;
+}
+
 // Several launches on one page.
 int compare(Context& context, const ReportArguments& arguments, const std::vector<PastLaunch>& launches) {
   Project& project = context.project();
@@ -145,7 +155,7 @@ int compare(Context& context, const ReportArguments& arguments, const std::vecto
   }
   // What the reports have found out completes the records.
   std::vector<PastLaunch> now;
-  const History history(project.folder());
+  const History history = arguments.offline ? History(project.folder()) : asked_history(context);
   std::ranges::transform(launches, std::back_inserter(now),
                          [&](const PastLaunch& one) { return history.launch(one.id.text()); });
   const auto data = comparison_json(now, reports, project.name());
@@ -157,12 +167,7 @@ int compare(Context& context, const ReportArguments& arguments, const std::vecto
     file = reports_folder(project) / fmt::format("launches-{}.html", join(keys, "-"));
   }
   write_file_atomic(file, report_page(data, Report()), 0600);
-  if (context.options.json) {
-    context.print(data);
-  } else {
-    context.terminal.out(file.string() + "\n");
-  }
-  return 0;
+  return tell_file(context, file, data);
 }
 
 int run_report(Context& context, const ReportArguments& arguments) {
@@ -187,12 +192,7 @@ int run_report(Context& context, const ReportArguments& arguments) {
   context.show(report.errors);
   const auto data = report_json(report, context.project().name(), false);
   const fs::path file = write_page(context, arguments, data, report);
-  if (context.options.json) {
-    context.print(data);
-  } else {
-    context.terminal.out(file.string() + "\n");
-  }
-  return 0;
+  return tell_file(context, file, data);
 }
 
 }  // namespace

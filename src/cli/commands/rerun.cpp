@@ -14,7 +14,6 @@
 #include "cli/commands/launch_options.hpp"
 #include "cli/options.hpp"
 #include "cli/show/differences.hpp"
-#include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "jobs/job_json.hpp"
 #include "ui/table.hpp"
@@ -38,7 +37,7 @@ std::string why_gone(CodeKept why, const PastLaunch& launch) {
     case CodeKept::no_git:
       return "no commit of git is known for it";
     case CodeKept::no_commit:
-      return "git no longer has commit " + launch.commit.substr(0, 12);
+      return fmt::format("git no longer has commit {}; git fetch may bring it", launch.commit.substr(0, 12));
     case CodeKept::no_patch:
       return fmt::format("it differed from commit {}, and the patch was not kept",
                          launch.commit.substr(0, 12));
@@ -55,11 +54,11 @@ std::vector<std::string> losses_of(const Rerun& again, bool code_of_now) {
   if (again.code == Rerun::Code::gone && !code_of_now) {
     losses.push_back(
         fmt::format("its code is gone ({}): it would run what is here now", why_gone(again.why, launch)));
-    if (!again.changed.empty()) {
-      losses.push_back(fmt::format("what is here now differs in {}: {}",
-                                   counted(again.changed.size(), "file"),
-                                   join(first_lines(again.changed, 3), ", ")));
-    }
+    losses.push_back(again.changed.empty()
+                         ? "which files differ here now is not known: the list of its files was not kept"
+                         : fmt::format("what is here now differs in {}: {} (by size and time)",
+                                       counted(again.changed.size(), "file"),
+                                       join(first_lines(again.changed, 3), ", ")));
   }
   if (again.code == Rerun::Code::kept && launch.untracked > 0 && !code_of_now) {
     losses.push_back(
@@ -157,6 +156,7 @@ nlohmann::ordered_json diff_json(const LaunchDiff& diff) {
            {{"from", kept_name(diff.code_from)},
             {"to", kept_name(diff.code_to)},
             {"files", diff.files},
+            {"compared", diff.compared},
             {"diff", diff.code}}}};
 }
 
@@ -169,24 +169,27 @@ std::string code_text(const LaunchDiff& diff) {
   if (diff.code_to != CodeKept::kept) {
     text += diff.to ? fmt::format("the code of {} is not kept: {}\n", keys_of(*diff.to),
                                   why_gone(diff.code_to, *diff.to))
-                    : "git does not tell of the code that is here now\n";
+                    : "git does not know the code that is here now\n";
   }
-  if (!text.empty()) {
-    return text;
+  const bool from_git = text.empty();
+  if (!diff.compared) {
+    return text + "which files differ is not known: the list of its files was not kept\n";
   }
   if (diff.files.empty()) {
-    return "the code is the same, as far as git has it\n";
+    return text + (from_git ? "the code is the same, as far as git has it\n" : "the files are the same\n");
   }
-  text = fmt::format("{} of the code {}\n", counted(diff.files.size(), "file"),
-                     diff.files.size() == 1 ? "differs" : "differ");
-  return text + visible_text(diff.code);
+  text += fmt::format("{} of the code {}", counted(diff.files.size(), "file"),
+                      diff.files.size() == 1 ? "differs" : "differ");
+  return text + (from_git
+                     ? "\n" + visible_text(diff.code)
+                     : fmt::format(" (by size and time): {}\n", visible_line(join(diff.files, ", "), 10000)));
 }
 
 int run_diff(Context& context, const DiffArguments& arguments) {
-  const History history(context.project().folder());
+  History history(context.project().folder());
   if (!history.launch(arguments.from).ended_at ||
       (arguments.to != "now" && !history.launch(arguments.to).ended_at)) {
-    complete_records(context);
+    history = asked_history(context);
   }
   const LaunchDiff diff = history.diff(arguments.from, arguments.to, context.cancel);
   if (context.options.json) {
@@ -234,7 +237,7 @@ void add_diff(CLI::App& command, Context& context) {
   add_launch_word(command, context, arguments.from, "Key of any of its jobs, its name, or last")->required();
   CLI::Option* to = command.add_option("to", arguments.to, "Another launch, or now (default): the code here");
   to->type_name("KEY|now");
-  context.completers[to] = NameKind::launches;
+  context.completers[to] = NameKind::past;
 }
 
 }  // namespace remote::cli

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <remote/sweep.hpp>
 
+#include "base/command.hpp"
 #include "base/files.hpp"
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
@@ -29,7 +31,7 @@ struct SweepArguments {
   LeaseOptions lease;
   EnvOptions env;
   WorkdirOption workdir;
-  bool rsync = false;
+  std::optional<bool> rsync;
   std::string resume;
   std::vector<std::string> again;
   std::string results;
@@ -37,15 +39,25 @@ struct SweepArguments {
   std::string best;
 };
 
+// Whether a line begins with the name of a Python script, which no shell finds by its name alone.
+bool script_alone(const std::string& line) {
+  const std::string first = line.substr(0, line.find(' '));
+  return first.ends_with(".py") && first.find('/') == std::string::npos;
+}
+
 SweepRequest request_of(Context& context, const SweepArguments& arguments) {
   SweepRequest request = arguments.request;
   const std::string line = arguments.command.required(
       context, "sweep", "such as: remote sweep --param lr=1e-3,1e-4 -- python train.py --lr {lr}");
   const auto& words = context.command_words;
+  const bool script = script_alone(line);
   if (words && (words->marked || words->words.size() > 1)) {
     request.words = words->words;
+    if (script) {
+      request.words.insert(request.words.begin(), "python");
+    }
   } else {
-    request.line = line;
+    request.line = script ? with_python(line) : line;
   }
   std::ranges::transform(arguments.params, std::back_inserter(request.parameters), parse_sweep_parameter);
   if (!arguments.file.empty()) {
@@ -57,7 +69,7 @@ SweepRequest request_of(Context& context, const SweepArguments& arguments) {
   return request;
 }
 
-int show_started(Context& context, const SweepStarted& started, const char* how) {
+int show_started(Context& context, const SweepStarted& started, bool resumed) {
   std::vector<int> keys;
   std::ranges::transform(started.jobs, std::back_inserter(keys), &Job::key);
   if (context.options.json) {
@@ -68,9 +80,8 @@ int show_started(Context& context, const SweepStarted& started, const char* how)
     context.print(
         {{"launch", started.launch.text()}, {"servers", started.servers}, {"points", std::move(points)}});
   } else {
-    context.terminal.out(fmt::format("sweep {}: {} {} on {}\n", ranges(keys),
-                                     counted(started.jobs.size(), "point"), how,
-                                     server_names(started.servers)));
+    context.terminal.out(fmt::format("sweep {} {}: {} on {}\n", ranges(keys), resumed ? "goes on" : "started",
+                                     counted(started.jobs.size(), "point"), server_names(started.servers)));
     context.terminal.notice(
         fmt::format("watch it with: remote job-list --watch; its results: remote sweep --results {}",
                     started.jobs.front().key));
@@ -96,7 +107,7 @@ int show_results(Context& context, const SweepArguments& arguments) {
     context.terminal.out(results_csv(results));
   } else {
     context.terminal.out(results_table(context, results));
-    context.terminal.notice(sweep_text(results.points));
+    context.terminal.notice(sweep_text(results));
   }
   return 0;
 }
@@ -126,13 +137,13 @@ int sweep(Context& context, const SweepArguments& arguments) {
         context,
         context.project().resume_sweep(
             {.launch = arguments.resume, .failed = again("failed"), .unknown = again("unknown")}),
-        "go on");
+        true);
   }
   const SweepRequest request = request_of(context, arguments);
-  if (arguments.rsync) {
+  if (arguments.rsync.value_or(context.project().launch_defaults().rsync.value_or(false))) {
     send_project(context, request.servers);
   }
-  return show_started(context, context.project().sweep(request), "begin");
+  return show_started(context, context.project().sweep(request), false);
 }
 
 }  // namespace
@@ -165,7 +176,7 @@ void add_sweep(CLI::App& command, Context& context) {
   command.add_option("--note", request.note, "Note in its record")->type_name("TEXT");
   command.add_flag("--enable-stacks", request.enable_stacks,
                    "Let job-stacks read Python stacks without py-spy (signal 50)");
-  command.add_flag("--rsync", arguments.rsync, "Copy the project to the servers first");
+  add_switch(command, "--rsync,!--no-rsync", arguments.rsync, "Copy the project to the servers first");
   CLI::Option* resume =
       command.add_option("--resume", arguments.resume, "Go on with what is missing of this sweep");
   resume->type_name("KEY");

@@ -7,6 +7,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
 #include <fmt/format.h>
+#include <remote/history.hpp>
 
 #include "base/strings.hpp"
 #include "cli/help.hpp"
@@ -142,27 +143,46 @@ const CLI::Option* next_positional(const Position& at) {
   return nullptr;
 }
 
+std::string summary(const std::string& state, const std::string& servers, const std::string& command) {
+  return fmt::format("{} on {}: {}", state, servers, ui::shorten(command, 60));
+}
+
+// Keys and names of launches. `past`: also of those whose jobs were removed.
+std::vector<Completion::Word> launch_words(Project& project, bool past) {
+  std::vector<Completion::Word> words;
+  std::set<std::string> named;
+  std::set<JobId> there;
+  for (const Batch& batch : past ? std::vector<Batch>() : by_launch(project.jobs({.ask = false}))) {
+    if (batch.front().launch) {
+      there.insert(*batch.front().launch);
+      words.push_back({std::to_string(batch.front().key),
+                       summary(state_text(batch), server_names(batch), batch.front().command)});
+    }
+  }
+  for (const LaunchSummary& one : History(project.folder()).list()) {
+    const std::string what =
+        summary(std::string(to_string(one.state)), server_names(one.servers), one.command);
+    if (past) {
+      words.push_back({std::to_string(one.first_key), what});
+    }
+    if ((past || there.contains(one.id)) && !one.name.empty() && named.insert(one.name).second) {
+      words.push_back({one.name, what});  // of several, the newest
+    }
+  }
+  if (!words.empty()) {
+    words.push_back({"last", "the newest launch"});
+  }
+  return words;
+}
+
 std::vector<Completion::Word> job_names(Project& project, NameKind kind) {
   std::vector<Completion::Word> names;
   std::set<std::string> tags;
   const std::vector<Job> jobs = project.jobs({.ask = false});
-  if (kind == NameKind::launches) {
-    for (const Batch& batch : by_launch(jobs)) {
-      if (batch.front().launch) {
-        names.push_back({std::to_string(batch.front().key),
-                         fmt::format("{} on {}: {}", state_text(batch), server_names(batch),
-                                     ui::shorten(batch.front().command, 60))});
-      }
-    }
-    if (!names.empty()) {
-      names.push_back({"last", "the newest launch"});
-    }
-    return names;
-  }
   for (const Job& job : jobs) {
     if (kind == NameKind::jobs) {
-      names.push_back({std::to_string(job.key), fmt::format("{} on {}: {}", to_string(job.state), job.server,
-                                                            ui::shorten(job.command, 60))});
+      names.push_back(
+          {std::to_string(job.key), summary(std::string(to_string(job.state)), job.server, job.command)});
     }
     tags.insert(job.tags.begin(), job.tags.end());
   }
@@ -192,6 +212,9 @@ std::vector<Completion::Word> names_of(Context& context, NameKind kind) {
         names.push_back({name, ui::shorten(project.launch_defaults(name).command.value_or(""), 60)});
       }
       return names;
+    }
+    if (kind == NameKind::launches || kind == NameKind::past) {
+      return launch_words(project, kind == NameKind::past);
     }
     if (kind != NameKind::servers) {
       return job_names(project, kind);

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
-#include "base/json.hpp"
 #include "base/strings.hpp"
 #include "cli/context.hpp"
 #include "cli/report/page.hpp"

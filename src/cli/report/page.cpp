@@ -15,6 +15,7 @@
 #include "cli/show/error_json.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/show/verdict.hpp"
 #include "jobs/job_json.hpp"
 
 namespace remote::cli {

@@ -113,7 +113,7 @@ Json environment_json(const Report& report) {
   if (!report.record) {
     return nullptr;
   }
-  return {{"launcher", visible_line(report.record->launcher)},
+  return {{"launcher", to_string(report.record->launcher)},
           {"facts", side_by_side(*report.record, &ServerSetup::facts)},
           {"variables", side_by_side(*report.record, &ServerSetup::env)}};
 }

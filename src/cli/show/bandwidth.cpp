@@ -22,7 +22,8 @@ std::string speed_text(double gbit_s) {
 nlohmann::json flow_json(const Network& network, const Flow& flow) {
   return {{"to", network.servers[flow.to].server},
           {"gbit_s", flow.error.empty() ? nlohmann::json(flow.gbit_s) : nlohmann::json(nullptr)},
-          {"latency_us", flow.latency_us > 0 ? nlohmann::json(flow.latency_us) : nlohmann::json(nullptr)},
+          {"latency_us",
+           flow.latency.count() > 0 ? nlohmann::json(flow.latency.count()) : nlohmann::json(nullptr)},
           {"method", or_null(flow.method)},
           {"outlier", flow.outlier},
           {"error", or_null(flow.error)}};
@@ -67,7 +68,7 @@ std::string worst_rows(const Network& network, const ui::Terminal& terminal) {
     table.add({ui::Cell(network.servers[flow->from].server, ui::Style::cyan),
                network.servers[flow->to].server,
                ui::Cell(speed_text(flow->gbit_s) + (flow->outlier ? "!" : ""), style),
-               fmt::format("{:.0f}", flow->latency_us)});
+               fmt::format("{:.0f}", flow->latency.count())});
   }
   return table.text(terminal);
 }
@@ -155,7 +156,7 @@ std::string svg_cell(const Network& network, std::size_t from, std::size_t to, c
       R"(<rect class="cell{}" fill-opacity="{:.2f}" x="{}" y="{}" width="{}" height="{}"><title>{} → {}: {} Gbit/s, {:.0f} µs</title></rect>)"
       "\n",
       flow->outlier ? " slow" : "", strength, x, y, inner, inner, escaped(network.servers[from].server),
-      escaped(network.servers[to].server), speed_text(flow->gbit_s), flow->latency_us);
+      escaped(network.servers[to].server), speed_text(flow->gbit_s), flow->latency.count());
   if (size >= 36) {
     text += fmt::format(R"(<text class="mid{}" x="{}" y="{}">{}</text>)"
                         "\n",
@@ -197,8 +198,9 @@ std::string bandwidth_text(const Network& network, const ui::Terminal& terminal)
       return flow.outlier ? ui::Cell(speed_text(flow.gbit_s) + "!", ui::Style::yellow)
                           : ui::Cell(speed_text(flow.gbit_s));
     });
-    text += "\n" + matrix(network, "µS FROM, TO", terminal,
-                          [](const Flow& flow) { return ui::Cell(fmt::format("{:.0f}", flow.latency_us)); });
+    text += "\n" + matrix(network, "µS FROM, TO", terminal, [](const Flow& flow) {
+              return ui::Cell(fmt::format("{:.0f}", flow.latency.count()));
+            });
   } else {
     text += worst_rows(network, terminal);
   }

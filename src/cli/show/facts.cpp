@@ -49,7 +49,7 @@ nlohmann::json import_json(const std::optional<ImportFacts>& import) {
                          {"bytes", library.size}});
   }
   return {{"error", or_null(import->error)}, {"trouble", or_null(import->trouble)},
-          {"torch", or_null(import->torch)}, {"seconds", import->seconds},
+          {"torch", or_null(import->torch)}, {"seconds", import->took.count()},
           {"devices", import->devices},      {"cuda", or_null(import->cuda == "-" ? "" : import->cuda)},
           {"nccl", or_null(import->nccl)},   {"libraries", libraries}};
 }
@@ -85,7 +85,7 @@ nlohmann::json to_json(const ServerFacts& facts) {
       {"load", facts.load},
       {"disks", disks_json(facts)},
       {"limits", limits},
-      {"clock_ahead_s", facts.clock_ahead},
+      {"clock_ahead_s", facts.clock_ahead.count()},
       {"python", {{"version", or_null(facts.python)}, {"program", or_null(facts.python_program)}}},
       {"torch",
        {{"version", or_null(facts.torch)},

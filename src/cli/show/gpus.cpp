@@ -16,7 +16,7 @@ nlohmann::json process_json(const GpuProcess& process) {
           {"user", or_null(process.user)},
           {"own", process.own},
           {"job", or_null(process.job)},
-          {"age", or_null(process.age_s)}};
+          {"age", count_or_null(process.age)}};
 }
 
 nlohmann::json tool_json(const GpuTool& tool) {

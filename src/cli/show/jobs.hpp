@@ -37,23 +37,4 @@ nlohmann::ordered_json jobs_json(const std::vector<Job>& jobs);
 // 0 for a success; the exit code or 128+N of what failed; 1 where neither is known.
 int exit_code_of(const Job& job);
 
-// A plan as --dry-run shows it. Values of variables that look secret are masked, and what looks like one in
-// the command.
-std::string plan_text(const Plan& plan);
-nlohmann::ordered_json plan_json(const Plan& plan);
-
-// "rank 2 on node-2 failed first (exit 3, 2026-11-21 14:03:11 UTC+1, 0.2 s before the next)", of a launch
-// that did not succeed.
-std::string verdict_headline(const Verdict& verdict);
-// "attempt 1: rank 1 on node-2 failed (exit 3) after 12 s"
-std::string attempt_text(const Attempt& attempt);
-// What to try where the first failure's output shows what is missing; else "".
-std::string verdict_hint(const Verdict& verdict);
-// "3 others were ended after it, 1 succeeded": what became of the ranks but for the first that failed; "" for
-// none.
-std::string aftermath(const Verdict& verdict);
-// What went wrong while jobs were followed, and of a launch the verdict, on stderr: in one line where all is
-// well, else who failed first, the last lines that it wrote, and what became of the others.
-void show_end(Context& context, const FollowResult& result);
-
 }  // namespace remote::cli

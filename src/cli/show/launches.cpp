@@ -13,6 +13,7 @@
 #include "cli/show/gpus.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/sweeps.hpp"
+#include "cli/show/verdict.hpp"
 #include "jobs/job_json.hpp"
 
 namespace remote::cli {
@@ -334,7 +335,8 @@ void EndTeller::tell(Launch& launch) {
   std::ranges::sort(launch.ended, {}, &Job::key);
   std::string text = state_text(launch.ended);
   const Verdict verdict = verdict_of(launch.ended);
-  if (const std::string rest = verdict.first ? aftermath(verdict) : ""; !rest.empty()) {
+  const bool is_sweep = launch.ended.front().point.has_value();  // its points end by themselves
+  if (const std::string rest = verdict.first && !is_sweep ? aftermath(verdict) : ""; !rest.empty()) {
     text += "; " + rest;
   }
   terminal_.notice(fmt::format("{}: {}", describe(launch.ended), text));

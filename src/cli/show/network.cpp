@@ -24,7 +24,7 @@ json reach_json(const Network& network, const Reach& reach) {
            {"port", reach.port},
            {"result", reach_words.at(static_cast<std::size_t>(reach.kind))}};
   if (reach.kind == ReachKind::ok) {
-    all["connect_us"] = reach.connect_us;
+    all["connect_us"] = reach.connect.count();
     all["seen_as"] = or_null(reach.seen_as);
   }
   if (reach.kind == ReachKind::ok || reach.kind == ReachKind::lost_large) {

@@ -10,6 +10,7 @@
 #include "base/ranges.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/show/verdict.hpp"
 #include "cli/show/waiting.hpp"
 
 namespace remote::cli {

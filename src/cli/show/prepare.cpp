@@ -130,7 +130,7 @@ std::string summary(const PrepareReport& report, const PrepareRequest& request) 
     }
     parts.push_back(text);
   }
-  if (report.package_source != "none") {
+  if (report.package_source != PackageSource::none) {
     add("packages", report.packages);
   }
   return join(parts, ", ");
@@ -234,10 +234,7 @@ ui::Transfer as_transfer(const TransferProgress& progress) {
   }
   transfer.bytes_per_second = progress.bytes_per_second;
   // At the end it is what has passed; and rsync says zero while files follow that it has not counted yet.
-  transfer.left = progress.percent > 0 && progress.percent < 100 &&
-                          progress.left.find_first_not_of("0:") != std::string::npos
-                      ? progress.left
-                      : std::string();
+  transfer.left = progress.percent > 0 && progress.percent < 100 ? progress.left : std::chrono::seconds(0);
   return transfer;
 }
 
@@ -255,7 +252,8 @@ PrepareScreen::PrepareScreen(Context& context, const std::vector<std::string>& s
   };
   context.on_event = [this, request, print](const Event& event) {
     if (const auto* begun = std::get_if<StepBegun>(&event)) {
-      progress_.step(begun->server, begun->other.empty() ? begun->name : "waiting for " + begun->other);
+      progress_.step(begun->server,
+                     begun->other.empty() ? step_name(begun->step) : "waiting for " + begun->other);
     } else if (const auto* detail = std::get_if<StepDetail>(&event)) {
       progress_.detail(detail->server, package_line(detail->text), detail->fraction);
       print(detail->server, detail->text);
@@ -353,7 +351,7 @@ int show_prepared(Context& context, const std::vector<PrepareResult>& results, c
     all.push_back(prepared_json(result));
     failed += show_server(context, result, request) ? 0 : 1;
     left_alone = left_alone || !result.report.files.newer.empty();
-    nothing_to_install = nothing_to_install || result.report.package_source == "none";
+    nothing_to_install = nothing_to_install || result.report.package_source == PackageSource::none;
   }
   show_hints(context, results);
   show_shared(context, results, title);

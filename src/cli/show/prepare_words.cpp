@@ -88,6 +88,11 @@ std::string enumerated(std::vector<std::string> names) {
   return names.empty() ? last : join(names, ", ") + " and " + last;
 }
 
+std::string step_name(PrepareStep step) {
+  constexpr std::array names{"setup", "rsync", "packages", "shared"};  // in the order of the steps
+  return names.at(static_cast<std::size_t>(step));
+}
+
 std::string size_text(std::uint64_t bytes) {
   const auto number = static_cast<double>(bytes);
   return bytes >= 1'000'000'000 ? fmt::format("{:.1f} GB", number / 1e9)

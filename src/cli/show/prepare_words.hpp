@@ -17,6 +17,9 @@ std::string package_line(const std::string& line);
 // "a, b and c"
 std::string enumerated(std::vector<std::string> names);
 
+// The step's name, as its command has it: "rsync".
+std::string step_name(PrepareStep step);
+
 // "3.2 GB"
 std::string size_text(std::uint64_t bytes);
 

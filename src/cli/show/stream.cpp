@@ -7,6 +7,8 @@
 #include "base/strings.hpp"
 #include "cli/context.hpp"
 #include "cli/show/jobs.hpp"
+#include "cli/show/prepare_words.hpp"
+#include "cli/show/verdict.hpp"
 #include "jobs/job_json.hpp"
 
 namespace remote::cli {
@@ -146,7 +148,7 @@ struct Teller {
     const Plan& plan = event.result.plan;
     return {"launched",
             {{"launch", plan.run_id},
-             {"launcher", plan.launcher},
+             {"launcher", to_string(plan.launcher)},
              {"master_addr", or_null(plan.master_addr)},
              {"master_port", plan.master_port},
              {"world_size", plan.world_size},
@@ -157,8 +159,9 @@ struct Teller {
   }
   Told operator()(const KeyMade& event) const { return {"key_made", {{"file", event.file}}}; }
   Told operator()(const StepBegun& event) const {
-    return {"step",
-            {{"server", server(event.server)}, {"step", event.name}, {"other", or_null(event.other)}}};
+    return {
+        "step",
+        {{"server", server(event.server)}, {"step", step_name(event.step)}, {"other", or_null(event.other)}}};
   }
   Told operator()(const StepDetail& event) const {
     return {"step_detail",
@@ -247,7 +250,7 @@ void EventStream::verdict(const Verdict& verdict) {
          {"unknown", verdict.unknown},
          {"first", verdict.first ? jobs::to_json(*verdict.first) : Json(nullptr)},
          {"killed_first", verdict.killed_first ? jobs::to_json(*verdict.killed_first) : Json(nullptr)},
-         {"ahead_ms", or_null(verdict.ahead_ms)},
+         {"ahead_ms", count_or_null(verdict.ahead)},
          {"last_lines", verdict.last_lines},
          {"lost_server", or_null(verdict.lost_server)},
          {"hung_s", verdict.hung ? Json(verdict.hung->reason.number) : Json(nullptr)},

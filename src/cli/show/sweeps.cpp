@@ -9,7 +9,6 @@
 #include "base/clock.hpp"
 #include "base/strings.hpp"
 #include "cli/show/job_table.hpp"
-#include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "jobs/job_json.hpp"
 #include "ui/table.hpp"
@@ -83,7 +82,10 @@ std::vector<ResultColumn> columns_of(const SweepResults& results, bool csv) {
 }  // namespace
 
 std::string sweep_text(const std::vector<Job>& jobs) {
-  const SweepResults results = sweep_results(jobs);
+  return sweep_text(sweep_results(jobs));
+}
+
+std::string sweep_text(const SweepResults& results) {
   std::map<JobState, std::size_t> counts;
   for (const Job& job : results.points) {
     ++counts[job.state];

@@ -14,6 +14,7 @@ namespace remote::cli {
 
 // "12 of 20 done, 2 failed, best loss 0.031 at lr=1e-4". `jobs`: all of a sweep.
 std::string sweep_text(const std::vector<Job>& jobs);
+std::string sweep_text(const SweepResults& results);
 
 // A row a point.
 std::string results_table(const Context& context, const SweepResults& results);

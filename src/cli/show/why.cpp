@@ -122,8 +122,8 @@ std::string proof(const RankLook& rank, double seconds) {
     parts.push_back(fmt::format("it waited for a free processor for {:.0f}% of the time",
                                 std::min(1.0, rank.cpu_wait) * 100));
   }
-  if (rank.silent_s && *rank.silent_s >= 60) {
-    parts.push_back("no output for " + format_duration(*rank.silent_s));
+  if (rank.silent && rank.silent->count() >= 60) {
+    parts.push_back("no output for " + format_duration(rank.silent->count()));
   }
   return join(parts, "; ");
 }
@@ -144,7 +144,7 @@ std::string crowd(const Why& why, const WhyGroup& group) {
   const std::size_t count = group.ranks.size();
   const char* word = group.ranks.front().rank ? "ranks" : "jobs";
   if (count == 1) {
-    return line_of(group, why.seconds);
+    return line_of(group, why.between.count());
   }
   const std::string head =
       count == all ? fmt::format("all {} {}", all, word) : fmt::format("{} of {} {}", count, all, word);
@@ -201,12 +201,12 @@ std::vector<std::string> why_lines(const Why& why) {
   std::vector<std::string> odd;
   std::vector<std::string> rest;
   for (const WhyGroup& group : why.groups) {
-    (group.odd ? odd : rest).push_back(group.odd ? line_of(group, why.seconds) : crowd(why, group));
+    (group.odd ? odd : rest).push_back(group.odd ? line_of(group, why.between.count()) : crowd(why, group));
   }
   std::ranges::reverse(rest);  // the most first
   if (why.kept) {
     lines.push_back(fmt::format("as it was at {}, after {} of standing still:",
-                                format_local_time(why.kept->at), format_duration(why.kept->seconds)));
+                                format_local_time(why.kept->at), format_duration(why.kept->stood.count())));
   }
   switch (why.kind) {
     case WhyKind::moving:
@@ -254,7 +254,7 @@ std::vector<std::string> why_evidence(const Why& why) {
         text += rank.throttled > 0 ? fmt::format(", {:.2f} withheld", rank.throttled) : "";
         text += rank.kernel.empty() ? "" : "; kernel " + rank.kernel;
         text += rank.moved ? "; moved" : "; did not move";
-        text += rank.silent_s ? fmt::format("; last output {} ago", format_duration(*rank.silent_s)) : "";
+        text += rank.silent ? fmt::format("; last output {} ago", format_duration(rank.silent->count())) : "";
         text += rank.no_stack.empty() ? "" : "; no stack: " + visible_line(rank.no_stack);
       } else {
         text += " " + does(rank, false);
@@ -321,7 +321,7 @@ static nlohmann::ordered_json group_json(const WhyGroup& group) {
                               {"throttled", rank.throttled},
                               {"kernel", rank.kernel},
                               {"no_stack", rank.no_stack},
-                              {"silent_s", or_null(rank.silent_s)}});
+                              {"silent_s", count_or_null(rank.silent)}});
     if (rank.pipe_fd >= 0) {
       value["ranks"].back()["pipe"] = {{"fd", rank.pipe_fd}, {"reader", rank.pipe_reader}};
     }
@@ -333,9 +333,9 @@ nlohmann::ordered_json why_json(const Why& why) {
   nlohmann::ordered_json all = {
       {"kind", to_string(why.kind)},
       {"factor", why.kind == WhyKind::slow ? nlohmann::json(why.factor) : nlohmann::json()},
-      {"seconds", why.seconds},
+      {"seconds", why.between.count()},
       {"as_of", why.kept ? nlohmann::json(format_utc(why.kept->at)) : nlohmann::json()},
-      {"hung_s", why.kept ? nlohmann::json(why.kept->seconds) : nlohmann::json()},
+      {"hung_s", why.kept ? nlohmann::json(why.kept->stood.count()) : nlohmann::json()},
       {"text", why_lines(why)},
       {"next", why_next(why)},
       {"groups", nlohmann::ordered_json::array()},

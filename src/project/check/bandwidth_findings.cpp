@@ -80,7 +80,7 @@ std::vector<Finding> findings_of(const Network& network, std::size_t from,
       continue;
     }
     speeds.push_back(flow.gbit_s);
-    times.push_back(flow.latency_us);
+    times.push_back(flow.latency.count());
     if (flow.outlier) {
       findings.push_back(slow_finding(network, flow));
     }

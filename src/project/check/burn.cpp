@@ -175,12 +175,12 @@ void BurnAnswer::take(servers::AnswerLine& line) {
   line.end();
 }
 
-Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool by_gpu,
+Burn burn(Core& core, const std::vector<std::string>& servers, std::chrono::seconds time, bool by_gpu,
           const std::function<void(const std::string&, std::size_t, std::size_t)>& on_progress) {
   Burn burn;
   LaunchRequest request;
   // The program is a variable, so that what is shown of the command can be read.
-  request.command = "exec python3 -c \"$REMOTE_BURN\" " + std::to_string(seconds);
+  request.command = "exec python3 -c \"$REMOTE_BURN\" " + std::to_string(time.count());
   request.env = {{"REMOTE_BURN", std::string(server::python_text("burn.py"))}};
   request.servers = servers;
   request.nproc = by_gpu ? RanksPerServer(OnePer::gpu) : 1;
@@ -219,7 +219,7 @@ Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool
   std::atomic<std::size_t> ended = 0;
   const auto tell = [&](std::size_t done) {
     if (on_progress) {
-      on_progress(fmt::format("all devices compute, for about {} s; ranks done", seconds), done,
+      on_progress(fmt::format("all devices compute, for about {} s; ranks done", time.count()), done,
                   answers.size());
     }
   };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -11,11 +12,11 @@
 
 namespace remote::project {
 
-// Lets all devices of these servers compute and exchange data for so many seconds, by a launch of their own,
+// Lets all devices of these servers compute and exchange data for this time, by a launch of their own,
 // which is removed afterwards. `by_gpu`: a rank for each GPU, else one for each server. Throws Interrupted,
 // after the ranks were ended.
 // `on_progress` is told how many ranks are done.
-Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool by_gpu,
+Burn burn(Core& core, const std::vector<std::string>& servers, std::chrono::seconds time, bool by_gpu,
           const std::function<void(const std::string&, std::size_t, std::size_t)>& on_progress = {});
 
 // What burn.py answers on one rank; burn() and tests use it.

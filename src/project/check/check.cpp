@@ -197,9 +197,9 @@ void add_network(Core& core, const std::vector<config::Server>& servers, const s
   }
 }
 
-void add_burn(Core& core, const std::vector<config::Server>& servers, int seconds,
+void add_burn(Core& core, const std::vector<config::Server>& servers, std::chrono::seconds time,
               const NetworkOptions& options, CheckReport& report) {
-  if (seconds == 0) {
+  if (time.count() == 0) {
     return;
   }
   std::vector<std::string> names;
@@ -221,7 +221,7 @@ void add_burn(Core& core, const std::vector<config::Server>& servers, int second
   if (names.empty()) {
     return;
   }
-  report.burn = burn(core, names, seconds, by_gpu, options.on_progress);
+  report.burn = burn(core, names, time, by_gpu, options.on_progress);
   add_findings(burn_findings(*report.burn, names), places, report);
 }
 
@@ -262,7 +262,7 @@ CheckReport check(Core& core, const CheckRequest& request) {
     add_findings(deep_findings(report), report);
   }
   add_network(core, servers, asked, {.bandwidth = request.bandwidth, .on_progress = on_progress}, report);
-  add_burn(core, servers, request.burn_s, {.on_progress = on_progress}, report);
+  add_burn(core, servers, request.burn, {.on_progress = on_progress}, report);
   return report;
 }
 

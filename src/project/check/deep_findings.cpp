@@ -47,7 +47,7 @@ Finding import_finding(const ServerCheck& server, const ImportFacts& import) {
   }
   return {"import",
           CheckStatus::ok,
-          fmt::format("torch {} in {:.1f} s, {} devices{}, {} libraries", import.torch, import.seconds,
+          fmt::format("torch {} in {:.1f} s, {} devices{}, {} libraries", import.torch, import.took.count(),
                       import.devices, import.nccl.empty() ? "" : ", NCCL " + import.nccl,
                       import.libraries.size()),
           {}};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,7 +38,7 @@ struct Compared {
 std::vector<std::vector<Finding>> judge_same(const std::vector<Compared>& all);
 
 // Of these, also for a launch. `excluded`: users that logind excludes already.
-Finding clock_finding(double clock_ahead);
+Finding clock_finding(std::chrono::duration<double> clock_ahead);
 // Of a server that a launch has left out (ServerFacts::sick).
 Finding sick_finding(const std::string& sick, const std::string& server);
 Finding logout_finding(std::vector<std::string> excluded, const std::string& user);

@@ -8,6 +8,7 @@
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "project/check/judge.hpp"
+#include "servers/container.hpp"
 #include "servers/facts.hpp"
 #include "servers/python_env.hpp"
 
@@ -16,7 +17,7 @@ namespace {
 
 // Certificates, tickets and the order of events suffer from more than this; time daemons keep it below a
 // second.
-constexpr double most_clock_difference_s = 5;
+constexpr std::chrono::seconds most_clock_difference{5};
 
 Finding judge_rsync(const ServerFacts& facts) {
   if (facts.programs.contains("rsync")) {
@@ -119,7 +120,7 @@ void judge_places(const config::Server& server, const ServerFacts& facts, std::v
   if (!server.container || server.container->image.empty()) {
     return;
   }
-  const std::string& wanted = server.container->engine;
+  const std::string wanted = servers::engine_word(*server.container);
   std::vector<std::string> found;
   for (const char* engine : {"docker", "podman", "apptainer"}) {
     if (facts.programs.contains(engine) && (wanted.empty() || wanted == engine)) {
@@ -146,12 +147,13 @@ void judge_places(const config::Server& server, const ServerFacts& facts, std::v
 
 }  // namespace
 
-Finding clock_finding(double off) {
-  if (std::abs(off) <= most_clock_difference_s) {
+Finding clock_finding(std::chrono::duration<double> ahead) {
+  if (std::chrono::abs(ahead) <= most_clock_difference) {
     return {"clock", CheckStatus::ok, "agrees with this machine's", {}};
   }
   return {"clock", CheckStatus::warn,
-          fmt::format("{:.0f} s {} this machine's", std::abs(off), off > 0 ? "ahead of" : "behind"),
+          fmt::format("{:.0f} s {} this machine's", std::abs(ahead.count()),
+                      ahead.count() > 0 ? "ahead of" : "behind"),
           Fix{Fix::Where::server_as_root, "timedatectl set-ntp true"}};
 }
 

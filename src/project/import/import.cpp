@@ -6,7 +6,6 @@
 #include <remote/error.hpp>
 
 #include "base/strings.hpp"
-#include "config/config.hpp"
 #include "config/validate.hpp"
 #include "project/import/parts.hpp"
 

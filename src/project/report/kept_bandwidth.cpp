@@ -29,7 +29,7 @@ Json json_of(const std::vector<Flow>& flows) {
     all.push_back({{"from", flow.from},
                    {"to", flow.to},
                    {"gbit_s", flow.gbit_s},
-                   {"latency_us", flow.latency_us},
+                   {"latency_us", flow.latency.count()},
                    {"method", flow.method},
                    {"error", flow.error},
                    {"outlier", flow.outlier}});
@@ -49,7 +49,7 @@ std::vector<Flow> flows_of(const Json& json, std::size_t servers) {
     flow.from = one.at("from").get<std::size_t>();
     flow.to = one.at("to").get<std::size_t>();
     flow.gbit_s = number_of(one.at("gbit_s"));
-    flow.latency_us = number_of(one.at("latency_us"));
+    flow.latency = Microseconds(number_of(one.at("latency_us")));
     flow.method = one.at("method").get<std::string>();
     flow.error = one.at("error").get<std::string>();
     flow.outlier = one.at("outlier").get<bool>();

@@ -152,6 +152,8 @@ std::vector<NamedNumber> numbers_of(std::string_view line) {
       at = std::min(text.find_first_not_of(' ', at + 1), text.size());
     } else if (at == end && at < text.size() && text[at] != '[' && text[at] != '(') {
       continue;
+    } else if (at == end && at < text.size() && text[at] == '(' && name.find('.') != std::string::npos) {
+      continue;  // a call, in a line of a traceback: "torch.manual_seed(42)"
     }
     if (at < text.size() && (text[at] == '[' || text[at] == '(')) {
       ++at;  // "Epoch [3/10]"

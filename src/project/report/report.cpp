@@ -147,7 +147,9 @@ void find_moments(const Core& core, const std::vector<Moment>& notes, Report& re
     if (report.record) {
       const auto& servers = report.record->servers;
       const auto server = std::ranges::find(servers, note.server, &ServerSetup::server);
-      note.at_ms -= server == servers.end() ? 0 : static_cast<std::int64_t>(server->clock_ahead * 1000);
+      if (server != servers.end()) {
+        note.at_ms -= std::chrono::duration_cast<std::chrono::milliseconds>(server->clock_ahead).count();
+      }
     }
     report.moments.push_back(std::move(note));
   }

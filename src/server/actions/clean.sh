@@ -8,21 +8,26 @@
 . "$remote_program/lib/tree.sh"
 cleaned=
 
+# clean_unseen ID: of one whose folder is not there, or cannot be read.
+clean_unseen() {
+  if carries_cookie "$1"; then
+    say "clean $1 running it still runs (pid $ck_pid), but its folder is not there or cannot be seen"
+  elif unseen "$1"; then
+    say "clean $1 failed $reason"
+  elif [ -e "$jobs/$1" ] || [ -L "$jobs/$1" ]; then
+    say "clean $1 failed $jobs/$1 is not a folder"
+  else
+    say "clean $1 none"
+  fi
+}
+
 clean_one() {
   case $1 in
     *[!0-9a-f]* | '') give_up "'$1' is no job" ;;
   esac
   [ ${#1} = 32 ] || give_up "'$1' is no job"
   if [ -L "$jobs/$1" ] || ! facts "$1"; then
-    if carries_cookie "$1"; then
-      say "clean $1 running it still runs (pid $ck_pid), but its folder is not there or cannot be seen"
-    elif unseen "$1"; then
-      say "clean $1 failed $reason"
-    elif [ -e "$jobs/$1" ] || [ -L "$jobs/$1" ]; then
-      say "clean $1 failed $jobs/$1 is not a folder"
-    else
-      say "clean $1 none"
-    fi
+    clean_unseen "$1"
     return
   fi
   # The claim of an id keeps a start that is still on its way from starting: it stays for a minute.

@@ -92,50 +92,55 @@ tell_load() {
   done 2>/dev/null <"$root/proc/meminfo"
 }
 
+# What tell_machine reads with.
+awk_reading='
+  function first(file,  line) {
+    line = ""
+    if ((getline line < file) <= 0) line = ""
+    close(file)
+    return line
+  }
+  function value_of(line) {
+    sub(/^[^:=]*[:=][ \t]*/, "", line)
+    return line
+  }
+  function tell(key, value) {
+    if (value != "") print "@remote1 facts " key " " value
+  }
+  # How many numbers a list such as "0-3,8" has.
+  function length_of(list,  part, n, i, ends, sum) {
+    n = split(list, part, ",")
+    for (i = 1; i <= n; i++) sum += (split(part[i], ends, "-") == 2) ? ends[2] - ends[1] + 1 : 1
+    return sum
+  }
+  # The lowest limit on the way from a control group up to the root, of those that are numbers.
+  function lowest(base, path, file,  value, low) {
+    low = ""
+    for (;;) {
+      value = first(base path "/" file)
+      if (value ~ /^[0-9]+/ && (low == "" || value + 0 < low + 0)) low = value
+      if (path == "" || path == "/") return low
+      sub(/\/[^\/]*$/, "", path)
+    }
+  }
+  # Processors of a quota that control groups give: "QUOTA PERIOD".
+  function lowest_quota(base, path, old,  value, low, part) {
+    low = ""
+    for (;;) {
+      value = old ? first(base path "/cpu.cfs_quota_us") " " first(base path "/cpu.cfs_period_us") : first(base path "/cpu.max")
+      if (value ~ /^[0-9]+ [0-9]+$/) {
+        split(value, part, " ")
+        if (part[2] > 0 && (low == "" || part[1] / part[2] < low)) low = part[1] / part[2]
+      }
+      if (path == "" || path == "/") return low
+      sub(/\/[^\/]*$/, "", path)
+    }
+  }
+'
+
 tell_machine() {
-  facts_root=$root awk '
-    function first(file,  line) {
-      line = ""
-      if ((getline line < file) <= 0) line = ""
-      close(file)
-      return line
-    }
-    function value_of(line) {
-      sub(/^[^:=]*[:=][ \t]*/, "", line)
-      return line
-    }
-    function tell(key, value) {
-      if (value != "") print "@remote1 facts " key " " value
-    }
-    # How many numbers a list such as "0-3,8" has.
-    function length_of(list,  part, n, i, ends, sum) {
-      n = split(list, part, ",")
-      for (i = 1; i <= n; i++) sum += (split(part[i], ends, "-") == 2) ? ends[2] - ends[1] + 1 : 1
-      return sum
-    }
-    # The lowest limit on the way from a control group up to the root, of those that are numbers.
-    function lowest(base, path, file,  value, low) {
-      low = ""
-      for (;;) {
-        value = first(base path "/" file)
-        if (value ~ /^[0-9]+/ && (low == "" || value + 0 < low + 0)) low = value
-        if (path == "" || path == "/") return low
-        sub(/\/[^\/]*$/, "", path)
-      }
-    }
-    # Processors of a quota that control groups give: "QUOTA PERIOD".
-    function lowest_quota(base, path, old,  value, low, part) {
-      low = ""
-      for (;;) {
-        value = old ? first(base path "/cpu.cfs_quota_us") " " first(base path "/cpu.cfs_period_us") : first(base path "/cpu.max")
-        if (value ~ /^[0-9]+ [0-9]+$/) {
-          split(value, part, " ")
-          if (part[2] > 0 && (low == "" || part[1] / part[2] < low)) low = part[1] / part[2]
-        }
-        if (path == "" || path == "/") return low
-        sub(/\/[^\/]*$/, "", path)
-      }
-    }
+  # shellcheck disable=SC2016  # awk's
+  facts_root=$root awk "$awk_reading"'
     BEGIN {
       root = ENVIRON["facts_root"]
       proc = root "/proc"
@@ -182,21 +187,29 @@ tell_machine() {
       tell("driver", first(root "/sys/module/nvidia/version"))
     }
   ' 2>/dev/null
-  tm_user=${LOGNAME:-${USER:-unknown}}
-  fact "user $tm_user"
-  [ ! -e "$root/var/lib/systemd/linger/$tm_user" ] || fact 'linger yes'
-  for tm_program in rsync docker podman apptainer sbatch mpirun iperf3; do
-    ! command -v "$tm_program" >/dev/null 2>&1 || fact "has $tm_program"
+  tell_login
+  tell_infiniband
+}
+
+tell_login() {
+  tl_user=${LOGNAME:-${USER:-unknown}}
+  fact "user $tl_user"
+  [ ! -e "$root/var/lib/systemd/linger/$tl_user" ] || fact 'linger yes'
+  for tl_program in rsync docker podman apptainer sbatch mpirun iperf3; do
+    ! command -v "$tl_program" >/dev/null 2>&1 || fact "has $tl_program"
   done
-  for tm_port in "$root"/sys/class/infiniband/*/ports/*; do
-    [ -r "$tm_port/state" ] || continue
-    tm_state='' tm_rate='' tm_layer=''
-    read -r tm_state <"$tm_port/state"
-    read -r tm_rate <"$tm_port/rate"
-    read -r tm_layer <"$tm_port/link_layer"
-    tm_device=${tm_port%/ports/*}
-    fact "infiniband ${tm_device##*/} ${tm_port##*/} ${tm_layer:-unknown} ${tm_state#*: }"
-    [ -z "$tm_rate" ] || fact "rate ${tm_device##*/} ${tm_port##*/} $tm_rate"
+}
+
+tell_infiniband() {
+  for ti_port in "$root"/sys/class/infiniband/*/ports/*; do
+    [ -r "$ti_port/state" ] || continue
+    ti_state='' ti_rate='' ti_layer=''
+    read -r ti_state <"$ti_port/state"
+    read -r ti_rate <"$ti_port/rate"
+    read -r ti_layer <"$ti_port/link_layer"
+    ti_device=${ti_port%/ports/*}
+    fact "infiniband ${ti_device##*/} ${ti_port##*/} ${ti_layer:-unknown} ${ti_state#*: }"
+    [ -z "$ti_rate" ] || fact "rate ${ti_device##*/} ${ti_port##*/} $ti_rate"
   done 2>/dev/null
 }
 

@@ -100,8 +100,7 @@ in_order() {
   fi
 }
 
-# copy_loop: where tail cannot be told to stop with a process (busybox). Two shared file offsets: cat goes on where
-# the last cat stopped.
+# copy_loop: two shared file offsets: cat goes on where the last cat stopped.
 copy_loop() {
   while :; do
     last=$ended
@@ -135,6 +134,47 @@ rank_output() {
   done
 }
 
+# only_wait: ends with the job, and says nothing.
+only_wait() {
+  exec 2>/dev/null
+  wait_for_end 3<&- >/dev/null &
+  ender=$!
+  watch_input $ender >/dev/null &
+  watcher=$!
+  trap 'kill $watcher' EXIT
+  wait $ender
+  exit 0
+}
+
+# copy_by_tail: tail goes on for as long as the process that waits for the end lives, and then reads to the end once more.
+copy_by_tail() {
+  wait_for_end 3<&- 8>&- >/dev/null &
+  ender=$!
+  tail -c "+$((out + 1))" -f --pid=$ender -s 0.02 "$out_file" 3<&- 8>&- &
+  out_tail=$!
+  tail -c "+$((err + 1))" -f --pid=$ender -s 0.02 "$err_file" >&8 3<&- 8>&- &
+  err_tail=$!
+  watch_input $ender $out_tail $err_tail 8>&- >/dev/null &
+  watcher=$!
+  exec 8>&-
+  wait $out_tail $err_tail
+}
+
+# copy_by_cat: where tail cannot be told to stop with a process (busybox).
+copy_by_cat() {
+  command exec 6<"$out_file" 7<"$err_file" || exit 1
+  dd bs=1 skip="$out" count=0 <&6
+  dd bs=1 skip="$err" count=0 <&7
+  {
+    wait_for_end
+    kill -s USR1 $$
+  } 3<&- 6<&- 7<&- 8>&- >/dev/null &
+  ender=$!
+  watch_input $ender $$ 6<&- 7<&- 8>&- >/dev/null &
+  watcher=$!
+  copy_loop
+}
+
 follow_job() {
   exec 3<&0 </dev/null
   id=$1 out=$2 err=$3
@@ -158,16 +198,7 @@ follow_job() {
     echo
     say "follow $out $err"
   } >&2
-  if [ "$5" = wait ]; then
-    exec 2>/dev/null
-    wait_for_end 3<&- >/dev/null &
-    ender=$!
-    watch_input $ender >/dev/null &
-    watcher=$!
-    trap 'kill $watcher' EXIT
-    wait $ender
-    exit 0
-  fi
+  [ "$5" != wait ] || only_wait
   in_order
   if [ "$5" = 0 ] || [ -n "$f_end" ]; then
     exit 0
@@ -179,29 +210,9 @@ follow_job() {
   trap 'exit 1' HUP TERM PIPE
   trap 'ended=1' USR1
   if tail --pid=$$ -s 0.02 -c 0 /dev/null >/dev/null; then
-    # tail goes on for as long as this waiting process lives, and then reads to the end once more.
-    wait_for_end 3<&- 8>&- >/dev/null &
-    ender=$!
-    tail -c "+$((out + 1))" -f --pid=$ender -s 0.02 "$out_file" 3<&- 8>&- &
-    out_tail=$!
-    tail -c "+$((err + 1))" -f --pid=$ender -s 0.02 "$err_file" >&8 3<&- 8>&- &
-    err_tail=$!
-    watch_input $ender $out_tail $err_tail 8>&- >/dev/null &
-    watcher=$!
-    exec 8>&-
-    wait $out_tail $err_tail
+    copy_by_tail
   else
-    command exec 6<"$out_file" 7<"$err_file" || exit 1
-    dd bs=1 skip="$out" count=0 <&6
-    dd bs=1 skip="$err" count=0 <&7
-    {
-      wait_for_end
-      kill -s USR1 $$
-    } 3<&- 6<&- 7<&- 8>&- >/dev/null &
-    ender=$!
-    watch_input $ender $$ 6<&- 7<&- 8>&- >/dev/null &
-    watcher=$!
-    copy_loop
+    copy_by_cat
   fi
   exit 0
 }

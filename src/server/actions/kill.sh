@@ -31,60 +31,69 @@ kill_none() {
   say "kill $1 none 0"
 }
 
-kill_one() {
+# kill_due ID CLAIM: whether there is something to end; else it has said how the job is.
+kill_due() {
   phase=starting reason=
   if facts "$1"; then
     [ "$f_end" = never ] || state_of "$1" brief
   elif [ -n "$no_forks" ]; then
     reason="its folder is not to be seen, and $no_forks"
     kill_refused "$1"
-    return
+    return 1
   elif carries_cookie "$1"; then
     phase=running f_sid=- # which session is its own is not known
   elif [ "$2" != 1 ] && unseen "$1"; then
     kill_refused "$1"
-    return
+    return 1
   fi
   if [ "$phase" = starting ] && [ -z "$f_sup" ]; then
     # not there, or not yet: from now on it never starts, unless its supervisor was quicker
     if [ "$f_end" = never ] || claim "$1"; then
       kill_none "$1"
-      return
+      return 1
     fi
     nap 0.1
     if ! facts "$1"; then
       unseen "$1" || reason="cannot write in $jobs: no right to, or the disk is full"
       kill_refused "$1"
-      return
+      return 1
     fi
   fi
   if [ "$f_end" = never ] || [ "$f_sup" = claimed ]; then
     kill_none "$1"
-    return
+    return 1
   fi
   case $phase:$f_end in
     unknown:*)
       kill_refused "$1"
-      return
+      return 1
       ;;
     rebooted:* | ended:)
       leave_init_file "$jobs/$1"
       say "kill $1 ended 0"
-      return
+      return 1
       ;;
   esac
+}
+
+# record_kill ID: that it is ended, before the first signal. Sets $rs_mine when this one's record stands.
+record_kill() {
   rs_mine=
-  if [ -z "$f_end$keep" ]; then
-    read_ms
-    record_stop "$signal $by $ms" 2>/dev/null
-    # that it is not alone, before the first signal, for the one whose record stands
-    [ -n "$rs_mine" ] || create "$f_dir/stop.too" "$signal $by $ms"
-    again_over
-    # Nobody but this one is left to tell how it ended.
-    if [ -z "$no_forks" ] && [ "$f_backend" = local ] && ! alive "$f_sup" "$f_sup_start" && stat_of $$; then
-      (umask 077 && printf '%s %s\n' $$ "$st_start" >"$f_dir/ending") 2>/dev/null
-    fi
+  [ -z "$f_end$keep" ] || return 0
+  read_ms
+  record_stop "$signal $by $ms" 2>/dev/null
+  # that it is not alone, before the first signal, for the one whose record stands
+  [ -n "$rs_mine" ] || create "$f_dir/stop.too" "$signal $by $ms"
+  again_over
+  # Nobody but this one is left to tell how it ended.
+  if [ -z "$no_forks" ] && [ "$f_backend" = local ] && ! alive "$f_sup" "$f_sup_start" && stat_of $$; then
+    (umask 077 && printf '%s %s\n' $$ "$st_start" >"$f_dir/ending") 2>/dev/null
   fi
+}
+
+kill_one() {
+  kill_due "$1" "$2" || return 0
+  record_kill "$1"
   targets="$targets $1"
   for_backend "$f_backend" "$1"
   [ "$f_backend" = local ] || f_pid= # its own backend knows it
@@ -338,6 +347,66 @@ wake_lifeline() {
   ! alive "$wl_pid" "$wl_start" || [ "$st_state" != T ] || kill -s CONT "$wl_pid" 2>/dev/null
 }
 
+# kill_told ID: says what came of it. Fails where something is left.
+kill_told() {
+  id=$1
+  recall "had_$id" && had=$recalled
+  recall "count_$id" && count=$recalled
+  recall "stop_$id" && mine=$recalled
+  recall "main_$id" && main=$recalled
+  last=
+  [ -z "$main" ] || recall "sent_$main" && last=${recalled#*:}
+  # It had ended before, also where only what it left behind got a signal: then its end is not this kill's.
+  if [ "$count" = 0 ] || { [ -n "$main" ] && [ -z "$last" ]; }; then
+    had=1
+  fi
+  # shellcheck disable=SC2086
+  left_of "$id" $members $closing
+  held=
+  for holder in $holders; do
+    [ "${holder##*:}" = "$id" ] && held="$held ${holder%%:*}"
+  done
+  record_survivors "$id" "$left" "$held"
+  if [ -n "$left$held" ]; then
+    say "kill $id survivors $count"
+    for member in $left; do
+      survivor "$id" "$member"
+    done
+    for pid in $held; do
+      say "survivor $id $pid X ? (gone, but its GPU memory is still held)"
+    done
+    return 1
+  fi
+  facts "$id"
+  [ -n "$f_end" ] || state_of "$id" brief
+  if [ -z "$f_end$had$keep" ] && [ "$phase" != ended ]; then
+    # its supervisor is dead; this is the only one left to tell
+    put_result "$id" signal "${last:-$signal}" kill
+  fi
+  [ -n "$keep" ] || leave_init_file "$jobs/$id" # where its supervisor is dead
+  wake_lifeline "$id"
+  if [ -n "$had" ]; then
+    take_back_stop
+    say "kill $id ended $count"
+  else
+    say "kill $id killed $count"
+  fi
+  for member in $suspects; do
+    suspect "$id" "$member"
+  done
+  return 0
+}
+
+# take_back_stop: of a job that had ended before. Two may end a job at once, such as a lifeline and who follows the launch: then the signal
+# was the other one's, which relies on this record.
+take_back_stop() {
+  if [ -n "$mine" ] && [ -z "$no_forks" ] && [ ! -e "$f_dir/stop.too" ]; then
+    rm -f "$f_dir/stop" 2>/dev/null
+    ! second_file "$id.stop" || rm -f "$second"
+  fi
+  [ -n "$mine" ] || [ -n "$no_forks" ] || rm -f "$f_dir/stop.too" 2>/dev/null # it was not this one's signal either
+}
+
 kill_finish() {
   blanks=$IFS
   final='' login='' kill_left=
@@ -346,58 +415,8 @@ kill_finish() {
     gpu_holders
     look_for_suspects
   fi
-  for id in $targets; do
-    recall "had_$id" && had=$recalled
-    recall "count_$id" && count=$recalled
-    recall "stop_$id" && mine=$recalled
-    recall "main_$id" && main=$recalled
-    last=
-    [ -z "$main" ] || recall "sent_$main" && last=${recalled#*:}
-    # It had ended before, also where only what it left behind got a signal: then its end is not this kill's.
-    if [ "$count" = 0 ] || { [ -n "$main" ] && [ -z "$last" ]; }; then
-      had=1
-    fi
-    # shellcheck disable=SC2086
-    left_of "$id" $members $closing
-    held=
-    for holder in $holders; do
-      [ "${holder##*:}" = "$id" ] && held="$held ${holder%%:*}"
-    done
-    record_survivors "$id" "$left" "$held"
-    if [ -n "$left$held" ]; then
-      kill_left=1 kill_proven=
-      say "kill $id survivors $count"
-      for member in $left; do
-        survivor "$id" "$member"
-      done
-      for pid in $held; do
-        say "survivor $id $pid X ? (gone, but its GPU memory is still held)"
-      done
-      continue
-    fi
-    facts "$id"
-    [ -n "$f_end" ] || state_of "$id" brief
-    if [ -z "$f_end$had$keep" ] && [ "$phase" != ended ]; then
-      # its supervisor is dead; this is the only one left to tell
-      put_result "$id" signal "${last:-$signal}" kill
-    fi
-    [ -n "$keep" ] || leave_init_file "$jobs/$id" # where its supervisor is dead
-    wake_lifeline "$id"
-    if [ -n "$had" ]; then
-      # Two may end a job at once, such as a lifeline and who follows the launch. Then the signal was the other one's, which relies on
-      # this record.
-      if [ -n "$mine" ] && [ -z "$no_forks" ] && [ ! -e "$f_dir/stop.too" ]; then
-        rm -f "$f_dir/stop" 2>/dev/null
-        ! second_file "$id.stop" || rm -f "$second"
-      fi
-      [ -n "$mine" ] || [ -n "$no_forks" ] || rm -f "$f_dir/stop.too" 2>/dev/null # it was not this one's signal either
-      say "kill $id ended $count"
-    else
-      say "kill $id killed $count"
-    fi
-    for member in $suspects; do
-      suspect "$id" "$member"
-    done
+  for kf_id in $targets; do
+    kill_told "$kf_id" || kill_left=1 kill_proven=
   done
   if [ -n "${status_too-}" ]; then
     proven=$kill_proven scanned=

@@ -103,6 +103,29 @@ slurm_ended() {
   slurm_reason
 }
 
+# slurm_live ID: how it is while Slurm has it in its queue or runs it; else it fails.
+slurm_live() {
+  slurm_row "$1" || return
+  slurm_kind "$slurm_state"
+  case $slurm_kind in
+    queued)
+      phase=queued
+      reason="Slurm job $slurm_number, $slurm_state${slurm_why:+ ($slurm_why)}"
+      [ "$slurm_state" != PENDING ] || reason="Slurm job $slurm_number${slurm_why:+, $slurm_why}"
+      # By the node's clock, without its seconds.
+      case $slurm_begin in
+        [0-9]*-*T*:*:[0-9][0-9]) reason="$reason, expected to start ${slurm_begin%:*}" ;;
+      esac
+      ;;
+    running)
+      phase=running
+      reason="Slurm job $slurm_number${slurm_nodes:+ on $slurm_nodes}"
+      [ "$slurm_state" = RUNNING ] || reason="$reason, $slurm_state"
+      ;;
+    *) return 1 ;;
+  esac
+}
+
 # slurm_state ID [HOW]: with `brief`, Slurm is asked every two seconds only.
 slurm_state() {
   if [ -n "$f_end" ] && [ ! -e "$f_dir/requeue" ]; then
@@ -119,27 +142,7 @@ slurm_state() {
     phase=unknown reason=$slurm_trouble
     return
   fi
-  if slurm_row "$1"; then
-    slurm_kind "$slurm_state"
-    case $slurm_kind in
-      queued)
-        phase=queued
-        reason="Slurm job $slurm_number, $slurm_state${slurm_why:+ ($slurm_why)}"
-        [ "$slurm_state" != PENDING ] || reason="Slurm job $slurm_number${slurm_why:+, $slurm_why}"
-        # By the node's clock, without its seconds.
-        case $slurm_begin in
-          [0-9]*-*T*:*:[0-9][0-9]) reason="$reason, expected to start ${slurm_begin%:*}" ;;
-        esac
-        return
-        ;;
-      running)
-        phase=running
-        reason="Slurm job $slurm_number${slurm_nodes:+ on $slurm_nodes}"
-        [ "$slurm_state" = RUNNING ] || reason="$reason, $slurm_state"
-        return
-        ;;
-    esac
-  fi
+  ! slurm_live "$1" || return 0
   # It is over. The result is written before Slurm is told, but a shared file system may show it late: listing the folder asks for news.
   ls -a "$f_dir" >/dev/null 2>&1
   facts "$1" || return

@@ -19,15 +19,20 @@ job_read_attempt() {
   [ ! -e "${0%job.sh}attempt" ] || job_values=$(cat "${0%job.sh}attempt") || job_fails 'cannot read the number of its attempt'
 }
 
-job_attempt() {
+# job_export LINES: those that set a variable.
+job_export() {
   while IFS= read -r job_value; do
     case $job_value in
       [A-Z]*=*) export "${job_value?}" ;;
     esac
   done <<EOT
-$job_values
+$1
 EOT
   job_init_method
+}
+
+job_attempt() {
+  job_export "$job_values"
   [ "$RESTART_COUNT" != 0 ] || return 0
   case ${INIT_METHOD-} in
     file://*) export INIT_METHOD="$INIT_METHOD.$RESTART_COUNT" ;; # what an ended attempt left in its file would hang this one
@@ -70,14 +75,7 @@ job_read_devices() {
 }
 
 job_devices() {
-  while IFS= read -r job_value; do
-    case $job_value in
-      [A-Z]*=*) export "${job_value?}" ;;
-    esac
-  done <<EOT
-$job_leased
-EOT
-  job_init_method
+  job_export "$job_leased"
 }
 
 # job_workdir: where the command runs, if REMOTE_WORKDIR names another place than the project's folder.

@@ -15,10 +15,13 @@ import os
 import re
 import stat
 import struct
-import subprocess
 import sys
 import time
 from collections import namedtuple
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # with -I, Python does not look there
+import lease_machine
+from lease_machine import KEY, Refused
 
 PLACES = ("/run/lock", "/tmp", "/var/tmp")  # not /dev/shm: logind empties that of a user's files when the user logs out
 PREFIX = ".remote-lease."
@@ -29,17 +32,10 @@ HELD, IN_LINE, ANNOUNCED = 0, 1, 2  # bytes of a lease's file
 F_OFD_GETLK, F_OFD_SETLK = 36, 37
 FLOCK = "hhqqi4x" if struct.calcsize("P") == 8 else "hhqqi"
 NAME = re.compile(r"\.remote-lease\.[0-9]{1,10}\.[A-Za-z0-9]{6,32}")
-KEY = re.compile(r"[A-Za-z0-9:._-]{1,100}")
 GIB = 1 << 30
 
-Gpu = namedtuple("Gpu", "vendor index key pids")
-# `key` names the GPU on this machine for all users; `pids` have memory of it.
 Entry = namedtuple("Entry", "state uid arrival name gpus cpus memory")
 # A lease (`state` HELD), or one who waits for it. `arrival`: nanoseconds since the boot.
-
-
-class Refused(Exception):
-    """This machine offers no leases; why."""
 
 
 class Needs(namedtuple("Needs", "gpus cpus memory among")):
@@ -47,95 +43,6 @@ class Needs(namedtuple("Needs", "gpus cpus memory among")):
 
     def __new__(cls, gpus=0, cpus=0, memory=0, among=None):
         return super().__new__(cls, gpus, cpus, memory, among)
-
-
-# ---- What the machine has
-
-
-def run(words):
-    """The output of a program; None where it cannot be run or fails."""
-    try:
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    # 15: a GPU has fallen off the bus; the others answer nevertheless
-    return done.stdout.decode(errors="replace") if done.returncode in (0, 15) else None
-
-
-def nvidia_gpus():
-    text = run(["nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader,nounits"])
-    if text is None:
-        return []
-    found = [[word.strip() for word in line.split(",")] for line in text.splitlines()]
-    found = [words for words in found if len(words) == 2 and words[0].isdigit() and KEY.fullmatch(words[1])]
-    apps = run(["nvidia-smi", "--query-compute-apps=gpu_uuid,pid,used_memory,process_name", "--format=csv,noheader,nounits"])
-    if apps is None:
-        raise Refused("nvidia-smi does not tell which processes use its GPUs")
-    pids = {}
-    for line in apps.splitlines():
-        words = [word.strip() for word in line.split(",")]
-        if len(words) >= 2 and words[1].isdigit():
-            pids.setdefault(words[0], []).append(int(words[1]))
-    return [Gpu("nvidia", int(index), uuid, pids.get(uuid, [])) for index, uuid in found]
-
-
-def amd_gpus():
-    """As the kernel's driver tells in /sys, for everybody: the order is ROCm's."""
-    ids = []
-    nodes = "/sys/class/kfd/kfd/topology/nodes"
-    try:
-        for node in sorted(os.listdir(nodes), key=int):
-            with open("%s/%s/gpu_id" % (nodes, node)) as file:
-                ids.append(file.read().strip())
-    except (OSError, ValueError):
-        return []
-    pids = {}
-    try:
-        for pid in os.listdir("/sys/class/kfd/kfd/proc"):
-            for name in os.listdir("/sys/class/kfd/kfd/proc/" + pid):
-                if name.startswith("vram_"):
-                    with open("/sys/class/kfd/kfd/proc/%s/%s" % (pid, name)) as file:
-                        if file.read().strip() not in ("", "0"):
-                            pids.setdefault(name[5:], []).append(int(pid))
-    except (OSError, ValueError):
-        pass
-    ids = [each for each in ids if each.isdigit() and each != "0"]
-    return [Gpu("amd", index, "amd:" + each, pids.get(each, [])) for index, each in enumerate(ids)]
-
-
-def intel_gpus():
-    """Intel's program tells of processes to root alone: only leases count."""
-    text = run(["xpu-smi", "discovery", "--dump", "1,2"]) or ""
-    rows = [line.split(",")[0].strip() for line in text.splitlines()[1:]]
-    return [Gpu("intel", int(row), "intel:" + row, []) for row in rows if row.isdigit()]
-
-
-def gpus_here():
-    """Those of the first vendor that has some."""
-    return nvidia_gpus() or amd_gpus() or intel_gpus()
-
-
-def memory_here():
-    """Bytes in all, and those that programs can still get."""
-    values = {}
-    with open("/proc/meminfo") as file:
-        for line in file:
-            words = line.split()
-            if words[0] in ("MemTotal:", "MemAvailable:"):
-                values[words[0]] = int(words[1]) * 1024
-    return values["MemTotal:"], values.get("MemAvailable:", values["MemTotal:"])
-
-
-def variables(chosen):
-    """By which programs see these GPUs alone."""
-    if not chosen:
-        return {}
-    text = ",".join(str(gpu.index) for gpu in chosen)
-    if chosen[0].vendor == "nvidia":
-        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": text}
-    if chosen[0].vendor == "amd":
-        return {"ROCR_VISIBLE_DEVICES": text}
-    return {"ZE_AFFINITY_MASK": text}
 
 
 # ---- The folder
@@ -287,11 +194,7 @@ class Lease:
 
     @property
     def variables(self):
-        return variables(self.gpus)
-
-    @property
-    def fds(self):
-        return [self.fd]
+        return lease_machine.variables(self.gpus)
 
     def write(self, needs):
         words = ["remote-lease1", self.arrival, needs.cpus, needs.memory] + [gpu.key for gpu in self.gpus]
@@ -342,9 +245,9 @@ class Machine:
     """What this machine has, of the kinds that are needed: asked before the folder is locked, as a driver may take a second."""
 
     def __init__(self, needs):
-        self.gpus = gpus_here() if needs.gpus else []
+        self.gpus = lease_machine.gpus_here() if needs.gpus else []
         self.cpus = len(os.sched_getaffinity(0)) if needs.cpus else 0
-        self.memory, self.available = memory_here() if needs.memory else (0, 0)
+        self.memory, self.available = lease_machine.memory_here() if needs.memory else (0, 0)
 
 
 class Survey:
@@ -379,10 +282,10 @@ class Survey:
 
 
 def take(needs, folder=None):
-    """The lease, or None where not all of it is free. `needs` has gpus, cpus and memory (bytes). Never waits. Raises Refused."""
+    """The lease, or None where not all of it is free. Never waits. Raises Refused."""
     lease = Lease.make(folder)
     try:
-        if lease.claim(Needs(needs.gpus, needs.cpus, needs.memory, getattr(needs, "among", None))) is None:
+        if lease.claim(needs) is None:
             os.set_inheritable(lease.fd, True)
             return lease
     except BaseException:

@@ -11,6 +11,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # with -I, Python does not look there
 import lease
+import lease_machine
 from lifeline_job import put
 from lifeline_link import free_port
 
@@ -69,7 +70,7 @@ class Turn:
         if not may_take:
             return False
         if self.needs.memory:
-            survey.memory = min(survey.memory, lease.memory_here()[1])
+            survey.memory = min(survey.memory, lease_machine.memory_here()[1])
         if survey.ahead(self.lease.arrival, self.lease.name) or not survey.enough() or now < self.processes_at:
             return False
         if self.lease.claim(self.needs) is None:

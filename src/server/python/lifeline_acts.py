@@ -4,7 +4,7 @@ import glob
 import os
 import time
 
-from lifeline_job import clock, put, read_words
+from lifeline_job import BEGIN_ANEW, clock, end_of_output, put, read_words
 from lifeline_link import free_port, sha256
 from lifeline_members import SICK
 from lifeline_orders import forget_attempt
@@ -36,14 +36,9 @@ def marker_of(path, files, complete):
 def mark_of(path):
     """The place of a failure, as far as the last words in this file tell, or what ails the machine by them."""
     try:
-        with open(path, "rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - 2000))
-            text = file.read()
+        text = end_of_output(path, 2000)
     except OSError:
         text = b""
-    # What an earlier attempt wrote is not this one's.
-    text = text.rpartition(b"\nremote: the ranks begin anew (")[2]
     for mark, signs in SICK:
         if any(sign in text for sign in signs):
             return mark
@@ -66,6 +61,16 @@ class Acts:
         self.attempt = int(words[1]) if len(words) == 2 else 0 if self.spare else 1
         words = read_words(os.path.join(self.jobs[0].folder, "lease"))
         self.until = clock() + int(words[0]) / 100 - uptime() if words else None
+        self.began = self.beginning()
+
+    def beginning(self):
+        """When the attempt on record began."""
+        for name in ("attempt", "pid"):
+            try:
+                return clock() - time.time() + os.stat(os.path.join(self.jobs[0].folder, name)).st_mtime
+            except OSError:
+                pass
+        return clock()
 
     def lease(self, until):
         text = "%d\n" % ((uptime() + until - clock()) * 100)
@@ -104,7 +109,7 @@ class Acts:
                 text = "number %d\n" % number + "".join("%s=%s\n" % one for one in numbers.items())
                 put(job.folder, "attempt", text, sure=True)
                 with open(os.path.join(job.folder, "job.err"), "ab") as file:
-                    file.write(("remote: the ranks begin anew (restart %d) at %s after %s\n" % (number - 1, when, why)).encode())
+                    file.write(BEGIN_ANEW + ("restart %d) at %s after %s\n" % (number - 1, when, why)).encode())
             for job in self.jobs:
                 self.word(job, "go %d" % number)
         except OSError:

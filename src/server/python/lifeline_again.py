@@ -25,7 +25,7 @@ class AgainPolicy(Policy):
     where a job failed, `checkpoints()` are the complete ones,
     newest first, `port()` is a free one, `note_attempt(number, began, failed, next, why, left_out)` puts one that has failed on record, and
     `note_sick(mark)` that this server is. `act.attempt` is the number of the attempt that is on record (0: a spare that has had none), and `act.until` until when its ranks may
-    live, or None where no earlier process of this lifeline has died. A job's `round` is (attempt, kind, code) of its last end on record."""
+    live, or None where no earlier process of this lifeline has died; `act.began` is when that attempt began. A job's `round` is (attempt, kind, code) of its last end on record."""
 
     def __init__(self, request, jobs, now, broadcast, write, act):
         Policy.__init__(self, request, jobs, now, broadcast, write)
@@ -63,7 +63,7 @@ class AgainPolicy(Policy):
         self.outcomes = {}
         self.has = {}  # the attempt that each member has, as it has said
         self.acked = {}  # the checkpoints of who has nothing left of this attempt
-        self.begun = self.failed_at = now
+        self.begun, self.failed_at = act.began if revived else now, now
         self.decided = False  # what follows from the failure
         self.begin_at = None  # the next attempt
         self.shorts = 0

@@ -4,6 +4,7 @@ import os
 import stat
 import time
 
+BEGIN_ANEW = b"remote: the ranks begin anew ("
 MARK_SECONDS = 10  # so often it is noted how much output there is
 
 
@@ -55,6 +56,16 @@ def put(folder, name, text, sure=False):
             file.flush()
             os.fsync(file.fileno())
     os.rename(part, os.path.join(folder, name))
+
+
+def end_of_output(path, most):
+    """The last bytes of what a job has written to this file in its last attempt (Acts.start divides them by a line). Raises OSError."""
+    with open(path, "rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(0, file.tell() - most))
+        text = file.read()
+    _, line, after = (b"\n" + text).rpartition(b"\n" + BEGIN_ANEW)
+    return after.partition(b"\n")[2] if line else text
 
 
 def boot():

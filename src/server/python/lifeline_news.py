@@ -28,12 +28,11 @@ def read_request(text):
 
 def last_lines(folder, names):
     """The end of the first of these files that has something, as text."""
+    from lifeline_job import end_of_output
+
     for name in names:
         try:
-            with open(os.path.join(folder, name), "rb") as file:
-                file.seek(0, os.SEEK_END)
-                file.seek(max(0, file.tell() - MOST_BYTES))
-                data = file.read()
+            data = end_of_output(os.path.join(folder, name), MOST_BYTES)
         except OSError:
             continue
         text = "".join(c if c.isprintable() or c == "\n" else "?" for c in data.decode(errors="replace").replace("\r", "\n").replace("\t", " "))
@@ -181,13 +180,14 @@ def deliver(folder, state, why, lines, first_pause=FIRST_PAUSE, seconds=RETRY_SE
         sent, answer = tell(request, news)
         if sent is not False:
             return finish(folder, "sent" if sent else answer, kind)
-        if time.monotonic() + pause > until:
+        left = until - time.monotonic()
+        if left <= 0:
             return finish(folder, "not sent, tried for %d s: %s" % (seconds, answer), kind)
         try:
             os.unlink(mark)
         except OSError:
             return
-        time.sleep(pause)
+        time.sleep(min(pause, left))
         pause = min(pause * 2, LONGEST_PAUSE)
 
 

@@ -101,15 +101,15 @@ def send_all(sock, data):
     return True
 
 
-def receive(sock, enough, seconds):
-    """What has come when enough(data) is true, or when nothing more comes."""
+def receive(source, enough, seconds):
+    """What has come from a socket or a pipe when enough(data) is true, or when nothing more comes."""
     data = b""
     end = time.monotonic() + seconds
     while not enough(data):
-        if not (yield sock, select.POLLIN, end - time.monotonic()):
+        if not (yield source, select.POLLIN, end - time.monotonic()):
             break
         try:
-            piece = sock.recv(65536)
+            piece = os.read(source.fileno(), 65536)
         except BlockingIOError:
             continue
         except OSError:

@@ -31,23 +31,6 @@ def start_child(words):
     return child
 
 
-def read_child(child, enough, seconds):
-    """What the child has printed when enough(data) is true, or when it has ended."""
-    data = b""
-    end = time.monotonic() + seconds
-    while not enough(data):
-        if not (yield child.stdout, select.POLLIN, end - time.monotonic()):
-            break
-        try:
-            piece = os.read(child.stdout.fileno(), 65536)
-        except BlockingIOError:
-            continue
-        if not piece:
-            break
-        data += piece
-    return data
-
-
 def end_child(child):
     child.kill()
     child.wait()
@@ -109,7 +92,7 @@ def start_iperf(server, _):
                 child = start_child(["iperf3", "-s", "-p", str(port), "--forceflush"])
             except OSError:
                 break
-            data = yield from read_child(child, lambda data: b"listening" in data, 5)
+            data = yield from receive(child.stdout, lambda data: b"listening" in data, 5)
             if b"listening" in data:
                 server.loop.watch(child.stdout.fileno(), lambda: drain(server.loop, child))
                 say("iperf3", port)
@@ -169,7 +152,7 @@ def send_iperf(address, port, seconds):
             )
         except OSError:
             return "iperf3 cannot be started"
-        data = yield from read_child(child, lambda data: False, seconds + SEND_SPARE)
+        data = yield from receive(child.stdout, lambda data: False, seconds + SEND_SPARE)
         end_child(child)
         try:
             answer = json.loads(data.decode("utf-8", "replace"))

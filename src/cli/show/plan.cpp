@@ -1,0 +1,143 @@
+#include "cli/show/plan.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/command.hpp"
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+
+namespace remote::cli {
+namespace {
+
+std::string shown_value(const std::string& name, const std::string& value) {
+  return visible_line(mask_value(name, value));
+}
+
+// What all processes have in common.
+Env shared_env(const std::vector<PlannedProcess>& processes) {
+  Env shared = processes.front().env;
+  for (const PlannedProcess& process : processes) {
+    std::erase_if(
+        shared, [&](const auto& pair) { return std::ranges::find(process.env, pair) == process.env.end(); });
+  }
+  return shared;
+}
+
+void print_env(std::string& text, const Env& env, const Env& without, std::string_view indent) {
+  for (const auto& pair : env) {
+    if (std::find(without.begin(), without.end(), pair) == without.end()) {
+      text += fmt::format("{}{}={}\n", indent, pair.first, shown_value(pair.first, pair.second));
+    }
+  }
+}
+
+std::string container_words(const Container& container) {
+  std::string words =
+      fmt::format("{} {}", container.engine ? to_string(*container.engine) : "the engine that is there,",
+                  container.image);
+  if (!container.workdir.empty()) {
+    words += fmt::format(", in {}", container.workdir);
+  }
+  if (!container.args.empty()) {
+    words += fmt::format(", with {}", mask_command(shell_join(container.args)));
+  }
+  return words;
+}
+
+nlohmann::ordered_json container_json(const Container& container) {
+  std::vector<std::string> args;
+  // a secret may stand behind its option
+  for (const std::string& word : shell_words(mask_command(shell_join(container.args)))) {
+    args.push_back(word);
+  }
+  nlohmann::ordered_json json{
+      {"engine", nullptr}, {"image", container.image}, {"args", args}, {"workdir", nullptr}};
+  if (container.engine) {
+    json["engine"] = to_string(*container.engine);
+  }
+  if (!container.workdir.empty()) {
+    json["workdir"] = container.workdir;
+  }
+  return json;
+}
+
+std::string shown_command(const PlannedProcess& process) {
+  return mask_command(process.shown.empty() ? process.command : process.shown);
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& plan) {
+  std::set<std::string> servers;
+  for (const PlannedProcess& process : plan.processes) {
+    servers.insert(process.server);
+  }
+  std::string text =
+      plan.batch_script.empty()
+          ? fmt::format("launch {}: {} on {}, launcher {}, master {} port {}\n", plan.run_id,
+                        counted(static_cast<std::size_t>(plan.world_size), "rank"),
+                        counted(servers.size(), "server"), to_string(plan.launcher), plan.master_addr,
+                        plan.master_port)
+          : fmt::format("launch {}: {} by Slurm, launcher {}\n", plan.run_id,
+                        counted(static_cast<std::size_t>(plan.world_size), "rank"), to_string(plan.launcher));
+  const Env everywhere = shared_env(plan.processes);
+  text += "on every process\n";
+  print_env(text, everywhere, {}, "  ");
+  int node = -1;
+  for (const PlannedProcess& process : plan.processes) {
+    if (node != process.node_rank) {
+      node = process.node_rank;
+      text += fmt::format("{} (node {})\n", process.server, node);
+    }
+    text += process.ranks == 1 ? fmt::format("  rank {} (local {})", process.rank, process.local_rank)
+                               : fmt::format("  ranks {}-{}", process.rank, process.rank + process.ranks - 1);
+    text += fmt::format(": {}\n", visible_line(shown_command(process)));
+    text += fmt::format("    tags: {}\n", visible_line(join(process.tags, ", ")));
+    if (process.container) {
+      text += fmt::format("    container: {}\n", visible_line(container_words(*process.container)));
+    }
+    print_env(text, process.env, everywhere, "    ");
+  }
+  if (!plan.batch_script.empty()) {
+    text += "batch script\n";
+    for (const std::string& line : split(trim(plan.batch_script), '\n')) {
+      text += "  " + visible_line(line) + "\n";
+    }
+  }
+  return text;
+}
+
+nlohmann::ordered_json plan_json(const Plan& plan) {
+  using Json = nlohmann::ordered_json;
+  Json processes = Json::array();
+  for (const PlannedProcess& process : plan.processes) {
+    Json env = Json::object();
+    for (const auto& [name, value] : process.env) {
+      env[name] = mask_value(name, value);
+    }
+    processes.push_back(Json{{"server", process.server},
+                             {"node_rank", process.node_rank},
+                             {"rank", process.rank},
+                             {"local_rank", process.local_rank},
+                             {"ranks", process.ranks},
+                             {"command", shown_command(process)},
+                             {"env", std::move(env)},
+                             {"tags", process.tags}});
+    if (process.container) {
+      processes.back()["container"] = container_json(*process.container);
+    }
+  }
+  Json json{{"launch", plan.run_id},           {"launcher", to_string(plan.launcher)},
+            {"master_addr", plan.master_addr}, {"master_port", plan.master_port},
+            {"world_size", plan.world_size},   {"processes", std::move(processes)}};
+  if (!plan.batch_script.empty()) {
+    json["batch_script"] = plan.batch_script;
+  }
+  return json;
+}
+
+}  // namespace remote::cli

@@ -1,0 +1,250 @@
+#include "cli/show/verdict.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/clock.hpp"
+#include "base/strings.hpp"
+#include "cli/markdown.hpp"
+#include "cli/show/jobs.hpp"
+#include "jobs/job_json.hpp"
+#include "project/excluded.hpp"
+
+namespace remote::cli {
+namespace {
+
+constexpr std::size_t longest_line = 500;
+
+std::string cause(const Job& job) {
+  std::string text = job.result ? job.result->describe() : std::string(to_string(job.state));
+  if (const std::string reason = jobs::reason_text(job.reason); !reason.empty()) {
+    text += ", " + reason;
+  }
+  return text;
+}
+
+// ", 0.2 s before the next"
+std::string lead(const Verdict& verdict) {
+  constexpr std::chrono::seconds to_tenths{10};
+  if (!verdict.ahead) {
+    return "";
+  }
+  if (!verdict.exact && verdict.ahead->count() == 0) {
+    return ", in the same second as the next";
+  }
+  if (!verdict.exact || *verdict.ahead >= to_tenths) {
+    return fmt::format(", {} s before the next", verdict.ahead->count() / 1000);
+  }
+  const std::int64_t tenths = verdict.ahead->count() / 100;
+  return tenths == 0 ? ", less than 0.1 s before the next"
+                     : fmt::format(", {}.{} s before the next", tenths / 10, tenths % 10);
+}
+
+// The last line of the first failure's output; "" for none. Only this one counts: libraries warn of modules
+// that they can do without.
+std::string last_word(const Verdict& verdict) {
+  const auto last = std::ranges::find_if(verdict.last_lines.rbegin(), verdict.last_lines.rend(),
+                                         [](const std::string& line) { return !trim(line).empty(); });
+  return verdict.first && last != verdict.last_lines.rend() ? *last : "";
+}
+
+std::string missing_module(const std::string& last) {
+  constexpr std::string_view missing = "No module named ";
+  const std::size_t at = last.find(missing);
+  if (at == std::string::npos || !(last.starts_with("ModuleNotFoundError: ") || last.find("python") < at)) {
+    return "";
+  }
+  std::string name = last.substr(at + missing.size());
+  name = name.substr(name.starts_with('\'') ? 1 : 0);
+  return name.substr(
+      0, name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"));
+}
+
+// How the project may name the file or module that was not found there; the likeliest first.
+std::vector<std::string> missing_names(const Verdict& verdict) {
+  const std::string last = last_word(verdict);
+  if (const std::string name = missing_module(last); !name.empty()) {
+    return {name, name + ".py"};
+  }
+  const std::size_t end = last.rfind('\'');
+  const std::size_t begin = end == std::string::npos || end == 0 ? end : last.rfind('\'', end - 1);
+  if (begin == std::string::npos || last.find("No such file or directory") == std::string::npos) {
+    return {};
+  }
+  // The path may be one of the server's: what it ends with is the project's.
+  std::vector<std::string> names = {last.substr(begin + 1, end - begin - 1)};
+  while (names.back().find('/') != std::string::npos) {
+    names.push_back(names.back().substr(names.back().find('/') + 1));
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string attempt_text(const Attempt& attempt) {
+  const std::string server = visible_line(attempt.server);
+  const std::string took = format_duration(std::max<std::int64_t>(attempt.failed_at - attempt.began_at, 0));
+  std::string text = fmt::format("attempt {}: ", attempt.number);
+  if (attempt.cause == RestartCause::hang) {
+    text += "no rank wrote or computed any more";
+  } else if (!attempt.rank) {
+    text += fmt::format("server {} was lost", server);
+  } else if (attempt.cause == RestartCause::oom) {
+    text += fmt::format("rank {} on {} ran out of memory", *attempt.rank, server);
+  } else {
+    text += fmt::format("rank {} on {} failed{}", *attempt.rank, server,
+                        attempt.result ? fmt::format(" ({})", attempt.result->describe()) : "");
+  }
+  return text + " after " + took + (attempt.left_out ? ", and the server was left out as sick" : "");
+}
+
+std::string verdict_headline(const Verdict& verdict) {
+  if (verdict.first) {
+    const Job& first = *verdict.first;
+    const auto second = first.failed_ms ? std::optional(*first.failed_ms / 1000) : first.ended_at;
+    const std::string when = second ? ", " + format_local_time(*second) : "";
+    const std::string node = failed_node(first);
+    return fmt::format("{} on {} failed{} ({}{}{})", rank_text(first), node.empty() ? first.server : node,
+                       verdict.total > 1 ? " first" : "", cause(first), when, lead(verdict));
+  }
+  if (verdict.killed_first) {
+    Job killed = *verdict.killed_first;
+    killed.reason.result.reset();
+    return verdict.killed > 0
+               ? state_text(killed)
+               : fmt::format("{} on {}: {}", rank_text(killed), killed.server, state_text(killed));
+  }
+  if (verdict.hung) {
+    return jobs::reason_text(verdict.hung->reason);
+  }
+  if (!verdict.lost_server.empty()) {
+    return verdict.lost_server + " was lost";
+  }
+  return fmt::format("{} of {} did not succeed", verdict.total - verdict.succeeded,
+                     counted(static_cast<std::size_t>(verdict.total), "rank"));
+}
+
+std::string verdict_hint(const Verdict& verdict) {
+  if (verdict.hung) {
+    return fmt::format("what its ranks did then: remote job-why --launch {}", verdict.hung->key);
+  }
+  if (const std::string name = missing_module(last_word(verdict)); !name.empty()) {
+    return fmt::format(
+        "Python there has no module {}: name what has it in requirements.txt, then run `remote prepare`{}",
+        name, name == "torch" ? "; Debian has it as python3-torch" : "");
+  }
+  if (trim(last_word(verdict)) == "bdb.BdbQuit") {
+    return "breakpoint() waits for `remote attach` where the launch has --enable-stacks, as torch-launch has "
+           "by "
+           "itself; --env PYTHONBREAKPOINT=0 skips it";
+  }
+  for (const std::string& line : verdict.last_lines) {
+    if (line.find("python: command not found") != std::string::npos ||
+        line.find("python: not found") != std::string::npos) {
+      return "`remote prepare` makes the Python environment there";
+    }
+    for (const char* end : {".py: command not found", ".py: not found", ".py: Permission denied"}) {
+      if (line.ends_with(end)) {
+        return "a Python script is started by Python: python train.py; torch-launch does that by itself";
+      }
+    }
+  }
+  return "";
+}
+
+std::string aftermath(const Verdict& verdict) {
+  const bool after = verdict.first || verdict.killed_first || !verdict.lost_server.empty();
+  std::vector<std::string> parts;
+  const auto add = [&](int count, const char* one, const char* several) {
+    if (count > 0) {
+      // only the first part says of whom it speaks
+      const std::string who = parts.empty() && after ? counted(count, "other") : std::to_string(count);
+      parts.push_back(fmt::format("{} {}", who, count == 1 ? one : several));
+    }
+  };
+  add(verdict.ended, after ? "was ended after it" : "was ended",
+      after ? "were ended after it" : "were ended");
+  add(verdict.aborted, "failed after it", "failed after it");
+  add(verdict.killed, "was killed", "were killed");
+  add(verdict.succeeded, "succeeded", "succeeded");
+  add(verdict.unknown, "is unknown", "are unknown");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+namespace {
+
+void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::string& hint) {
+  for (const Attempt& attempt : verdict.attempts) {
+    terminal.notice(attempt_text(attempt));
+  }
+  if (verdict.succeeded == verdict.total) {
+    terminal.notice(
+        verdict.total == 1 ? "the rank succeeded" : fmt::format("all {} ranks succeeded", verdict.total),
+        ui::Style::green);
+    return;
+  }
+  if (!verdict.left.empty()) {
+    terminal.notice(
+        fmt::format("the launch succeeded with {}; it went on without {}",
+                    counted(static_cast<std::size_t>(verdict.succeeded), "rank"), join(verdict.left, ", ")),
+        ui::Style::green);
+    return;
+  }
+  std::vector<std::string> lines;
+  for (const std::string& line : verdict.last_lines) {
+    if (!trim(line).empty()) {
+      lines.push_back(visible_line(line, longest_line));
+    }
+  }
+  const std::string rest = aftermath(verdict);
+  std::string text = verdict_headline(verdict);
+  if (!lines.empty()) {
+    text += ": last lines of its stderr:";
+  } else if (!rest.empty()) {
+    text += ": " + rest;
+  }
+  // It may be longer than the terminal is wide, which would break it within a word.
+  terminal.notice(terminal.stderr_is_terminal() ? wrapped(text, 0, terminal.columns()) : text,
+                  ui::Style::red);
+  for (const std::string& line : lines) {
+    terminal.notice("  " + line);
+  }
+  if (!lines.empty() && !rest.empty()) {
+    terminal.notice(rest);
+  }
+  if (!hint.empty()) {
+    terminal.notice(" hint: " + hint);
+  }
+  if (verdict.first) {
+    const Job& first = *verdict.first;
+    const bool of_agent = first.ranks && ranks_of(first) == 1;
+    terminal.notice(fmt::format("its output: remote job-tail --job {}{}", first.key,
+                                of_agent ? fmt::format(" --rank {}", first.rank.value_or(0)) : ""));
+  }
+}
+
+}  // namespace
+
+void show_end(Context& context, const FollowResult& result) {
+  context.show(result.errors);
+  if (!result.verdict) {
+    return;
+  }
+  // What is missing there may be here, and was not sent.
+  const std::vector<std::string> excluded =
+      project::excluded(context.project().folder(), missing_names(*result.verdict), context.cancel);
+  const std::string hint = excluded.empty()
+                               ? verdict_hint(*result.verdict)
+                               : fmt::format(
+                                     "{} exists here but is excluded by exclude.txt: take it out of there, "
+                                     "then run `remote rsync`",
+                                     visible_line(excluded.front()));
+  if (context.stream) {
+    context.stream->verdict(*result.verdict);
+  }
+  show_verdict(context.terminal, *result.verdict, hint);
+}
+
+}  // namespace remote::cli

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "cli/context.hpp"
+
+// How a launch ended, in words.
+
+namespace remote::cli {
+
+// "rank 2 on node-2 failed first (exit 3, 2026-11-21 14:03:11 UTC+1, 0.2 s before the next)", of a launch
+// that did not succeed.
+std::string verdict_headline(const Verdict& verdict);
+// "attempt 1: rank 1 on node-2 failed (exit 3) after 12 s"
+std::string attempt_text(const Attempt& attempt);
+// What to try where the first failure's output shows what is missing; else "".
+std::string verdict_hint(const Verdict& verdict);
+// "3 others were ended after it, 1 succeeded": what became of the ranks but for the first that failed; "" for
+// none.
+std::string aftermath(const Verdict& verdict);
+// What went wrong while jobs were followed, and of a launch the verdict, on stderr: in one line where all is
+// well, else who failed first, the last lines that it wrote, and what became of the others.
+void show_end(Context& context, const FollowResult& result);
+
+}  // namespace remote::cli
