@@ -7,6 +7,7 @@
 
 #include "base/files.hpp"
 #include "base/paths.hpp"
+#include "config/init.hpp"
 #include "config/init_templates.hpp"
 
 namespace remote::sandbox {
