@@ -46,9 +46,9 @@ struct StoreProblem {
   std::string text;
 };
 
-// A server did not say how its jobs are: their state is unknown.
-struct SilentServer {
-  Error error;
+// These servers, an error each, did not say how their jobs are: the state of these is unknown.
+struct SilentServers {
+  std::vector<Error> errors;
 };
 
 // A symbolic link that leads out of the project is not sent.
@@ -59,10 +59,10 @@ struct LinkLeftOut {
   Why why = Why::not_allowed;
 };
 
-// Something failed on one server or for one job; the call goes on for the others, and its result has the
-// error too.
-struct PartFailed {
-  Error error;
+// Something failed on some servers or for some jobs, an error each; the call goes on for the others, and its
+// result has the errors too.
+struct PartsFailed {
+  std::vector<Error> errors;
 };
 
 // ---- Following and launching ----
@@ -228,8 +228,8 @@ struct ServerFailed {
   std::string log;         // the folder with all of it; may be ""
 };
 
-using Event = std::variant<ConfigWarning, NewHostKey, KeyProblem, StoreProblem, SilentServer, LinkLeftOut,
-                           PartFailed, LinkLost, LinkBack, NoLifeline, SweepTrouble, RankWaits,
+using Event = std::variant<ConfigWarning, NewHostKey, KeyProblem, StoreProblem, SilentServers, LinkLeftOut,
+                           PartsFailed, LinkLost, LinkBack, NoLifeline, SweepTrouble, RankWaits,
                            GpuCountDiffers, CheckWarned, CodeDiffers, CodeChanged, Launched, EndingRanks,
                            KeyMade, StepBegun, StepDetail, TransferNews, ServerPrepared, ServerFailed>;
 

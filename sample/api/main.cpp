@@ -13,8 +13,10 @@ namespace {
 remote::Cancel stopped;  // by Ctrl-C: every call ends
 
 void tell(const remote::Event& event) {
-  if (const auto* failed = std::get_if<remote::PartFailed>(&event)) {
-    std::cerr << failed->error.message() << '\n';
+  if (const auto* failed = std::get_if<remote::PartsFailed>(&event)) {
+    for (const remote::Error& error : failed->errors) {
+      std::cerr << error.message() << '\n';
+    }
   } else if (const auto* launched = std::get_if<remote::Launched>(&event)) {
     std::cerr << launched->result.jobs.size() << " ranks, master " << launched->result.plan.master_addr
               << '\n';

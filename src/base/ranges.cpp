@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -26,6 +27,18 @@ std::string ranges(std::vector<int> numbers) {
     begin = end;
   }
   return join(pieces, ", ");
+}
+
+std::optional<std::vector<int>> numbers_of(std::string_view text, int highest) {
+  const std::size_t dash = text.find('-');
+  const auto first = parse_number<int>(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : parse_number<int>(text.substr(dash + 1));
+  if (!first || !last || *first < 0 || *first > *last || *last > highest) {
+    return std::nullopt;
+  }
+  std::vector<int> numbers(static_cast<std::size_t>(*last - *first) + 1);
+  std::iota(numbers.begin(), numbers.end(), *first);
+  return numbers;
 }
 
 }  // namespace remote

@@ -106,7 +106,46 @@ std::string words_of(Remedy remedy, const std::string& detail, const std::string
                      fmt::arg("server", server.empty() ? "" : " --server " + shell_join({{server}})));
 }
 
+// The same went wrong, wherever it was.
+bool alike(const Error& one, const Error& other) {
+  return one.what_failed() == other.what_failed() && one.reason() == other.reason() &&
+         one.hint() == other.hint() && one.remedy() == other.remedy() &&
+         one.remedy_detail() == other.remedy_detail();
+}
+
+// Without its server.
+Error anywhere(const Error& error) {
+  return Error(error.what_failed(), error.reason(), error.hint(), error.kind())
+      .mended_by(error.remedy(), error.remedy_detail());
+}
+
 }  // namespace
+
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 3;
+  return names.size() <= most ? join(names, ", ")
+                              : fmt::format("{}, {} and {} more", names[0], names[1], names.size() - 2);
+}
+
+std::string SameErrors::message() const {
+  return servers.size() > 1 ? some_of(servers) + ": " + error.message() : error.message();
+}
+
+std::vector<SameErrors> told_once(const std::vector<Error>& errors) {
+  std::vector<SameErrors> all;
+  for (const Error& error : errors) {
+    const auto same = std::ranges::find_if(all, [&](const SameErrors& told) {
+      return !error.server().empty() && !told.servers.front().empty() && alike(told.error, error);
+    });
+    if (same == all.end()) {
+      all.push_back({error, {error.server()}});
+    } else if (std::ranges::find(same->servers, error.server()) == same->servers.end()) {
+      same->error = anywhere(error);
+      same->servers.push_back(error.server());
+    }
+  }
+  return all;
+}
 
 bool is_yes(const std::optional<std::string>& answer) {
   return answer == "y" || answer == "Y" || answer == "yes";
@@ -175,18 +214,20 @@ void Context::print(const nlohmann::ordered_json& value) {
 }
 
 void Context::show(const Error& error) {
-  if (stream) {
-    stream->error(error, hint_of(error));
-  }
-  terminal.err(terminal.paint_err(ui::Style::red, "error:") + " " + error.message() + "\n");
-  if (const std::string hint = hint_of(error); !hint.empty()) {
-    terminal.err(terminal.paint_err(ui::Style::cyan, " hint:") + " " + hint + "\n");
-  }
+  show(std::vector<Error>{error});
 }
 
 void Context::show(const std::vector<Error>& errors) {
-  for (const Error& error : errors) {
-    show(error);
+  if (stream) {
+    for (const Error& error : errors) {
+      stream->error(error, hint_of(error));
+    }
+  }
+  for (const SameErrors& same : told_once(errors)) {
+    terminal.err(terminal.paint_err(ui::Style::red, "error:") + " " + same.message() + "\n");
+    if (const std::string hint = hint_of(same.error); !hint.empty()) {
+      terminal.err(terminal.paint_err(ui::Style::cyan, " hint:") + " " + hint + "\n");
+    }
   }
 }
 

@@ -77,6 +77,7 @@ class Context {
   // Prints what --json and --jsonl print for data.
   void print(const nlohmann::ordered_json& value);
   void show(const Error& error);
+  // What went wrong in the same way on several servers is told once: "node-1, node-2 and 62 more: …".
   void show(const std::vector<Error>& errors);
   void show(const Event& event);
   // Waits. Throws Interrupted on a cancel.
@@ -118,6 +119,29 @@ std::filesystem::path absolute_path(const std::filesystem::path& path);
 // What to try after the error: its own hint, then the option or command that does its remedy. Empty if there
 // is nothing to say.
 std::string hint_of(const Error& error);
+
+// What went wrong in the same way on these servers: once, without a server's name where there are several.
+struct SameErrors {
+  Error error;
+  std::vector<std::string> servers;
+  std::string message() const;
+};
+std::vector<SameErrors> told_once(const std::vector<Error>& errors);
+
+// The errors of those results, one for each server, that have one.
+template <typename Result>
+std::vector<Error> errors_of(const std::vector<Result>& results) {
+  std::vector<Error> errors;
+  for (const Result& result : results) {
+    if (result.error) {
+      errors.push_back(*result.error);
+    }
+  }
+  return errors;
+}
+
+// Of more than three the first two and how many more: "node-1, node-2 and 62 more".
+std::string some_of(const std::vector<std::string>& names);
 
 // The first of these texts, which are foreign, and a line that counts the others.
 std::vector<std::string> first_lines(const std::vector<std::string>& texts, std::size_t most);

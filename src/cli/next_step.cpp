@@ -66,8 +66,8 @@ std::optional<NextStep> settings_to_mend(Project& project) {
     }
     for (const ServerSetting& setting : server.settings) {
       if (!setting.problem.empty()) {
-        return NextStep{fmt::format("{}: {} {} ({}): {}; to mend it", server.name, setting.name,
-                                    setting.value, setting.from, setting.problem),
+        return NextStep{fmt::format("{}: {} {} ({}): {}; to fix it", server.name, setting.name, setting.value,
+                                    setting.from, setting.problem),
                         "${EDITOR:-vi} " + config_file(project)};
       }
     }

@@ -79,13 +79,14 @@ class OtherRanksStopper {
 
   void end(const std::vector<Job>& others, const KillRequest& request) {
     try {
-      for (const Error& error : kill(core_, others, request, core_.cancel()).errors) {
-        core_.tell(PartFailed{error});
+      const std::vector<Error> errors = kill(core_, others, request, core_.cancel()).errors;
+      if (!errors.empty()) {
+        core_.tell(PartsFailed{errors});
       }
     } catch (const Interrupted&) {
       // the following itself says so
     } catch (const Error& error) {
-      core_.tell(PartFailed{error});
+      core_.tell(PartsFailed{{error}});
     }
   }
 

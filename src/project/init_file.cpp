@@ -46,7 +46,7 @@ void InitFile::make(const std::vector<config::Server>& servers) {
     }
     return answer.folder;
   };
-  bool complete = true;
+  std::vector<Error> errors;
   const auto look = [&](const std::vector<config::Server>& some, const auto& action_on) {
     const auto outcomes =
         servers::fan_out(some, &config::Server::name, [&](const config::Server& server, std::size_t) {
@@ -56,21 +56,20 @@ void InitFile::make(const std::vector<config::Server>& servers) {
     for (std::size_t i = 0; i < some.size(); ++i) {
       if (outcomes[i].ok()) {
         folders_[some[i].name] = *outcomes[i].value;
-      } else {
-        complete = false;
-        core_.tell(PartFailed{*outcomes[i].error});
       }
     }
+    errors = servers::errors_of(outcomes);
   };
   look({first_}, [&](const config::Server& server) {
     return servers::make_init_file_action(place_on(server), launch_, folder_.empty());
   });
-  if (complete) {
+  if (errors.empty()) {
     look({servers.begin() + 1, servers.end()}, [&](const config::Server& server) {
       return servers::see_init_file_action(place_on(server), launch_, first_.name);
     });
   }
-  if (!complete) {
+  if (!errors.empty()) {
+    core_.tell(PartsFailed{errors});
     throw Error("nothing was started", "the ranks need a file that all servers can see")
         .mended_by(Remedy::share_folder);
   }

@@ -16,7 +16,7 @@ class InitFile {
   // Makes the launch's folder on the first of these servers, and then looks on all others whether they see
   // it. `folder` is absolute, "~/…", or within the project's folder; "": the folder of the jobs, which all
   // servers have in common where they have one home. Throws Error, after telling of each server that does not
-  // see it (PartFailed); then nothing is left of it.
+  // see it (PartsFailed); then nothing is left of it.
   InitFile(Core& core, const std::vector<config::Server>& servers, const std::string& folder,
            const JobId& launch);
   // Removes it, unless keep() was called.

@@ -60,8 +60,8 @@ std::vector<Job> refresh(Core& core, std::vector<Job> jobs, std::chrono::millise
   const std::vector<Job> waiting = take_waiting_points(core, jobs, patience);
   const std::vector<Job> before = jobs;
   jobs::News news = jobs::refresh(core.site(), std::move(jobs), patience);
-  for (const Error& error : news.silent) {
-    core.tell(SilentServer{error});
+  if (!news.silent.empty()) {
+    core.tell(SilentServers{news.silent});
   }
   if (news.unsaved) {
     core.tell(StoreProblem{news.unsaved->message()});

@@ -135,14 +135,9 @@ void LaunchAttempt::add_spares() {
 }
 
 void LaunchAttempt::need_all(const auto& outcomes, const std::string& reason, Remedy remedy) {
-  bool complete = true;
-  for (const auto& outcome : outcomes) {
-    if (!outcome.ok()) {
-      complete = false;
-      core_.tell(PartFailed{*outcome.error});
-    }
-  }
-  if (!complete) {
+  const std::vector<Error> errors = servers::errors_of(outcomes);
+  if (!errors.empty()) {
+    core_.tell(PartsFailed{errors});
     throw Error("nothing was started", reason).mended_by(remedy);
   }
 }
@@ -338,8 +333,8 @@ void LaunchAttempt::end_started(std::vector<Job>& jobs) {
   // One that has just fallen silent is not waited for long.
   const KillResult killed =
       kill(core_, started, request, Cancel(), std::chrono::ceil<std::chrono::seconds>(ask_limit));
-  for (const Error& error : killed.errors) {
-    core_.tell(PartFailed{error});
+  if (!killed.errors.empty()) {
+    core_.tell(PartsFailed{killed.errors});
   }
   for (const KillResult::Entry& entry : killed.entries) {
     std::ranges::replace_if(
@@ -377,8 +372,8 @@ LaunchResult LaunchAttempt::start() {
   if (started.unsaved) {
     core_.tell(StoreProblem{started.unsaved->message()});
   }
-  for (const Error& error : result.errors) {
-    core_.tell(PartFailed{error});
+  if (!result.errors.empty()) {
+    core_.tell(PartsFailed{result.errors});
   }
   const bool some_run = std::ranges::any_of(result.jobs, [](const Job& job) { return !is_final(job.state); });
   if (init_file_ && (result.errors.empty() || (!request_.end_others && some_run))) {

@@ -42,18 +42,17 @@ auto gpus_of_ranks(const Plan& plan, const std::string& server, const std::vecto
 
 }  // namespace
 
-// Whether the launch can run on this server.
-bool LaunchAttempt::judge_server(std::size_t index, const Plan& plan) {
-  bool fit = true;
+// Why the launch cannot run on this server.
+std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& plan) {
+  std::vector<Error> errors;
   const config::Server& server = servers_[index];
   if (const std::string& missing = answers_[index].missing; !missing.empty()) {
-    fit = false;
-    core_.tell(PartFailed{
+    errors.push_back(
         cannot_run(
             fmt::format("there is no program '{}', and the project's Python environment does not provide it",
                         missing))
             .mended_by(Remedy::prepare_servers)
-            .on(server.name)});
+            .on(server.name));
   }
   const ServerFacts& facts = answers_[index].facts;
   const std::string jobs = core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;
@@ -63,23 +62,23 @@ bool LaunchAttempt::judge_server(std::size_t index, const Plan& plan) {
   for (const Finding& finding :
        judge_launch(facts, jobs, logins_[index].user, gpus_of_ranks(plan, server.name, facts.gpus.gpus))) {
     if (finding.status == CheckStatus::fail) {
-      fit = false;
-      core_.tell(PartFailed{cannot_run(finding.detail, where_and_what(finding.fix)).on(server.name)});
+      errors.push_back(cannot_run(finding.detail, where_and_what(finding.fix)).on(server.name));
     } else {
       core_.tell(CheckWarned{server.name, finding});
     }
   }
-  return fit;
+  return errors;
 }
 
 void LaunchAttempt::judge_servers(const Plan& plan) {
   if (!request_.check) {
     return;
   }
-  bool fit = true;
+  std::vector<Error> errors;
   std::vector<Compared> compared;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
-    fit = judge_server(i, plan) && fit;
+    const std::vector<Error> found = judge_server(i, plan);
+    errors.insert(errors.end(), found.begin(), found.end());
     const ServerFacts& facts = answers_[i].facts;
     if (!facts.torch.empty() && !servers::container_of(servers_[i], request_.image)) {
       Compared& one = compared.emplace_back();
@@ -89,14 +88,11 @@ void LaunchAttempt::judge_servers(const Plan& plan) {
   }
   for (std::size_t i = 0; i < servers_.size() && request_.python && !compared.empty(); ++i) {
     if (answers_[i].facts.torch.empty() && !servers::container_of(servers_[i], request_.image)) {
-      fit = false;
-      core_.tell(PartFailed{cannot_run(fmt::format("torch is missing there; {} has {}",
-                                                   compared.front().server, compared.front().facts.torch),
-                                       "name torch in requirements.txt, then: remote prepare --server " +
-                                           servers_[i].name +
-                                           " (Debian has it as python3-torch); or --no-check where it is "
-                                           "found in another way")
-                                .on(servers_[i].name)});
+      errors.push_back(cannot_run(fmt::format("torch is missing there; {} has {}", compared.front().server,
+                                              compared.front().facts.torch),
+                                  "name torch in requirements.txt, then: remote prepare (Debian has it as "
+                                  "python3-torch); or --no-check where it is found in another way")
+                           .on(servers_[i].name));
     }
   }
   const auto differences = judge_same(compared);
@@ -107,7 +103,8 @@ void LaunchAttempt::judge_servers(const Plan& plan) {
       }
     }
   }
-  if (!fit) {
+  if (!errors.empty()) {
+    core_.tell(PartsFailed{errors});
     throw Error("nothing was started", "a launch needs servers that are fit for it")
         .mended_by(Remedy::skip_check);
   }

@@ -167,9 +167,7 @@ void LaunchAttempt::judge_leases() {
   if (problems.size() == 1) {
     throw problems.front();
   }
-  for (const Error& problem : problems) {
-    core_.tell(PartFailed{problem});
-  }
+  core_.tell(PartsFailed{problems});
   const bool would_wait = std::ranges::all_of(
       problems, [](const Error& problem) { return problem.remedy() == Remedy::wait_for_turn; });
   throw Error("nothing was started", "a launch leases on all of its servers or on none")

@@ -109,7 +109,7 @@ void record_shared(Core& core, const std::vector<PrepareResult>& results) {
   try {
     servers::SharedRecord(core.config).update(asked, found);
   } catch (const Error& error) {
-    core.tell(PartFailed{error});
+    core.tell(PartsFailed{{error}});
   }
 }
 

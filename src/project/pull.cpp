@@ -183,7 +183,7 @@ void remember(Core& core, const fs::path& to, const std::vector<std::string>& na
   try {
     servers::ProjectState::add_pulled(core.config, brought);
   } catch (const Error& error) {
-    core.tell(PartFailed{error});  // the files are there all the same
+    core.tell(PartsFailed{{error}});  // the files are there all the same
   }
 }
 

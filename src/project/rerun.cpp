@@ -166,7 +166,7 @@ void require_tree(Core& core, const LaunchRequest& request) {
     const jobs::TreeAnswer& answer = *outcomes[i].value;
     if (!answer.failure.empty()) {
       throw Error("cannot make the tree of the launch again", answer.failure,
-                  "mend that on the server, or take the code from git")
+                  "fix that on the server, or take the code from git")
           .on(chosen[i].name);
     }
     if (!answer.ready) {
@@ -184,14 +184,14 @@ void send(Core& core, const LaunchRequest& request, const config::Config& config
   files.servers = server_names(request);
   files.setup = files.packages = false;
   files.overwrite = overwrite;
-  bool all = true;
+  std::vector<Error> errors;
   for (const PrepareResult& result : prepare(core, files, config)) {
     if (result.error) {
-      core.tell(PartFailed{*result.error});
-      all = false;
+      errors.push_back(*result.error);
     }
   }
-  if (!all) {
+  if (!errors.empty()) {
+    core.tell(PartsFailed{errors});
     throw Error("nothing was started", "the code was not sent to all of the servers")
         .mended_by(Remedy::check_server);
   }

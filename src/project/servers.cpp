@@ -135,8 +135,10 @@ std::vector<ServerState> server_states(Core& core, const std::vector<std::string
   const auto answers =
       servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t) {
         const auto connection = core.connector().connect(server, core.cancel());
-        return servers::facts_of(*connection, servers::load_request(core.config.project_path_on(server)),
-                                 core.cancel());
+        servers::FactsRequest request = servers::load_request(core.config.project_path_on(server));
+        // A question to a GPU's program may take ten seconds; longer silence is a shell that hangs.
+        request.parts.insert(request.parts.begin(), {"stay_heard", "12"});
+        return servers::facts_of(*connection, request, core.cancel());
       });
   std::vector<ServerState> states;
   std::vector<Job> known = stored_jobs(core, {.unfinished_only = true});

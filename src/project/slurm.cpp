@@ -257,8 +257,8 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
   if (started.unsaved) {
     core.tell(StoreProblem{started.unsaved->message()});
   }
-  for (const Error& error : result.errors) {
-    core.tell(PartFailed{error});
+  if (!result.errors.empty()) {
+    core.tell(PartsFailed{result.errors});
   }
   return result;
 }

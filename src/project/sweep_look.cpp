@@ -222,8 +222,8 @@ std::vector<Job> take_waiting_points(Core& core, std::vector<Job>& jobs, std::ch
     if (waits) {
       tell_trouble(core, view);
     }
-    for (const Error& error : view.errors) {
-      core.tell(SilentServer{error});
+    if (!view.errors.empty()) {
+      core.tell(SilentServers{view.errors});
     }
   }
   std::erase_if(jobs, [&](const Job& job) { return apart.contains(job.id); });

@@ -55,10 +55,11 @@ std::vector<Value> successes(Core& core, const std::vector<servers::Outcome<Valu
   for (const servers::Outcome<Value>& outcome : outcomes) {
     if (outcome.ok()) {
       values.push_back(*outcome.value);
-    } else {
-      errors.push_back(*outcome.error);
-      core.tell(PartFailed{*outcome.error});
     }
+  }
+  if (const std::vector<Error> failed = servers::errors_of(outcomes); !failed.empty()) {
+    errors.insert(errors.end(), failed.begin(), failed.end());
+    core.tell(PartsFailed{failed});
   }
   return values;
 }

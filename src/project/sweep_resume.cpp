@@ -85,8 +85,8 @@ SweepView stop_runners(Core& core, const std::vector<Job>& points, const ResumeR
         .mended_by(Remedy::rerun_unknown)
         .on(first);
   }
-  for (const Error& error : view.errors) {
-    core.tell(SilentServer{error});
+  if (!view.errors.empty()) {
+    core.tell(SilentServers{view.errors});
   }
   return view;
 }

@@ -84,6 +84,18 @@ auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work,
   return outcomes;
 }
 
+// The errors of those that failed.
+template <typename Value>
+std::vector<Error> errors_of(const std::vector<Outcome<Value>>& outcomes) {
+  std::vector<Error> errors;
+  for (const Outcome<Value>& outcome : outcomes) {
+    if (!outcome.ok()) {
+      errors.push_back(*outcome.error);
+    }
+  }
+  return errors;
+}
+
 // The values. Throws the first error.
 template <typename Value>
 std::vector<Value> values_of(const std::vector<Outcome<Value>>& outcomes) {

@@ -288,7 +288,7 @@ std::optional<NewHostKey> check_host_key(ssh_session session, const Target& targ
   }
   if (const std::string why = unfit_reason(file); !why.empty()) {
     throw Error("the server's key cannot be saved", fmt::format("{}: {}", file.string(), why),
-                fmt::format("it would be added there ({}); name another file, or mend that line",
+                fmt::format("it would be added there ({}); name another file, or fix that line",
                             target.known_hosts.origin));
   }
   // Another connection may have written it while we waited.

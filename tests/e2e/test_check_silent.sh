@@ -53,6 +53,10 @@ code 1 check
 kill -KILL "$(cat .remote/sandbox/node-2/home/stopped)"
 grep -q 'node-2  network: .*nothing came from the server for 6 s' "$work/out" || fail "it waits longer for a stopped shell"
 grep -q '^node-1  warn ' "$work/out" || fail "the other server is not there"
+code 1 servers
+kill -KILL "$(cat .remote/sandbox/node-2/home/stopped)"
+grep -q '^error: node-2: no answer: nothing came from the server for 12 s' "$work/err" || fail "servers waits longer for a stopped shell"
+grep -q '^node-1 ' "$work/out" || fail "the other server is not there"
 cp "$work/entry.sh" "$sandbox/entry.sh"
 
 # What gives signs of life for the first session gives none while the script itself is stopped.

@@ -69,6 +69,34 @@ TEST(CommandRun, AServerThatIsNotReachedFailsAloneAndIsNamed) {
   EXPECT_THAT(one, Ends(1, "", AllOf(HasSubstr("error: b: "), Not(HasSubstr("failed on")))));
 }
 
+TEST(CommandRun, WhatGoesWrongInTheSameWayOnSeveralServersIsToldOnce) {
+  CommandWorld world;
+  world.configure(
+      "name: proj\npython: {manager: system}\nservers:\n  a: {hostname: a}\n  b: {hostname: b}\n"
+      "  c: {hostname: c}\n  d: {hostname: d}\n  e: {hostname: e}\n");
+  for (const char* server : {"c", "d", "e"}) {
+    make_folders(world.there(server));
+  }
+  EXPECT_THAT(world.run({"run", "--cmd", "test $(basename ~) != c || exit 4; exit 7"}),
+              Ends(1, "", "c: exit 4\na, b and 2 more: exit 7\nfailed on 5 of 5 servers\n"));
+  world.cut_off({"b", "c", "d", "e"});
+  for (const char* command : {"run", "servers", "top"}) {
+    std::vector<std::string> words = {command};
+    if (words.front() == "run") {
+      words.insert(words.end(), {"--cmd", "true"});
+    }
+    const CommandResult result = world.run(words);
+    EXPECT_EQ(result.code, 1) << result;
+    EXPECT_THAT(result.err, HasSubstr("error: b, c and 2 more: "));
+    EXPECT_EQ(result.err.find("error: "), result.err.rfind("error: ")) << result;
+  }
+  const CommandResult stream = world.run({"run", "--jsonl", "--cmd", "true"});
+  for (const char* server : {"b", "c", "d", "e"}) {
+    EXPECT_THAT(stream.out,
+                HasSubstr(std::string("\"what\":\"cannot connect\",\"server\":\"") + server + "\""));
+  }
+}
+
 TEST(CommandRun, ServersAreChosenByNameAndGlob) {
   CommandWorld world;
   EXPECT_THAT(world.run({"run", "--server", "[b-z]", "--cmd", "basename ~"}), Ends(0, "b\n", ""));

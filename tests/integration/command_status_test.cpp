@@ -67,7 +67,7 @@ TEST(CommandStatus, ASettingThatCannotWorkIsToldFirst) {
       "name: proj\nservers:\n  a: {hostname: a}\n  b: {hostname: b, private_key: ./.remote/key}\n");
   EXPECT_THAT(
       world.run({}).err,
-      MatchesRegex(".*\nb: key [^\n]*/my project/.remote/key .configs.yaml:4.: no such file; to mend it: "
+      MatchesRegex(".*\nb: key [^\n]*/my project/.remote/key .configs.yaml:4.: no such file; to fix it: "
                    "\\$\\{EDITOR:-vi\\} [^\n]*\nto make the servers ready: remote prepare\n"));
   EXPECT_EQ(world.servers().commands(), 0);
 }

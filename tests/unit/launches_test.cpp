@@ -30,6 +30,11 @@ Job rank(int number, JobState state = JobState::running) {
 TEST(Launches, NumbersInOrderAreRanges) {
   EXPECT_EQ(ranges({}), "");
   EXPECT_EQ(ranges({7}), "7");
+  EXPECT_EQ(numbers_of("7", 9), std::vector({7}));
+  EXPECT_EQ(numbers_of("1-3", 3), std::vector({1, 2, 3}));
+  for (const char* wrong : {"", "-", "1-", "-3", "3-1", "1-4", "1-2-3", "a", "1,2", " 1", "99999999999"}) {
+    EXPECT_EQ(numbers_of(wrong, 3), std::nullopt) << wrong;
+  }
   EXPECT_EQ(ranges({48, 45, 47, 46, 50}), "45-48, 50");
   EXPECT_EQ(ranges({1, 3, 5, 7, 9, 11, 13}), "1, 3, 5, 7, 9 and 2 more");
 }

@@ -74,9 +74,9 @@ TEST(EventStream, EveryEventIsAsDocumented) {
       NewHostKey{"node-1", "[127.0.0.1]:2222", "ssh-ed25519", "SHA256:abc", ""},
       KeyProblem{error},
       StoreProblem{"a record cannot be read"},
-      SilentServer{error},
+      SilentServers{{error}},
       LinkLeftOut{"data", "/mnt/data", LinkLeftOut::Why::not_allowed},
-      PartFailed{error},  // told by error() alone
+      PartsFailed{{error}},  // told by error() alone
       LinkLost{"node-1", "timed out", true},
       LinkBack{"node-1"},
       NoLifeline{{{"node-1", NoLifeline::Cause::no_connection, "from node-2"}}, false},

@@ -147,6 +147,17 @@ TEST(Verdict, ALaunchThatStoodStillHasNoFirstFailure) {
   EXPECT_EQ(cli::aftermath(verdict), "2 were ended, 1 failed after it");
 }
 
+TEST(Verdict, AScriptThatNoPythonStartsHasAHint) {
+  Verdict verdict = verdict_of({rank(0, JobState::failed, 104)});
+  for (const char* line : {"bash: line 1: train.py: command not found", "sh: 1: train.py: not found",
+                           "bash: line 1: ./train.py: Permission denied"}) {
+    verdict.last_lines = {line};
+    EXPECT_THAT(cli::verdict_hint(verdict), testing::HasSubstr("python train.py")) << line;
+  }
+  verdict.last_lines = {"train.py: not found is what it says of data/x"};
+  EXPECT_EQ(cli::verdict_hint(verdict), "");
+}
+
 TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {
   const std::vector<Job> jobs = {
       rank(0, JobState::killed, 100, {.kind = JobReason::Kind::after_rank, .number = 1}),

@@ -14,12 +14,8 @@
 namespace remote::cli {
 namespace {
 
-// Returns whether the key is there and works.
-bool show_result(Context& context, const AuthorizeResult& result) {
-  if (result.error) {
-    context.show(*result.error);
-    return false;
-  }
+// Of a server whose key is there and works.
+void show_result(Context& context, const AuthorizeResult& result) {
   if (!context.options.json) {
     context.terminal.out(fmt::format("{}: {}; logged in with it alone\n", result.server,
                                      result.added ? "key added" : "key was there already"));
@@ -29,7 +25,6 @@ bool show_result(Context& context, const AuthorizeResult& result) {
         "{0}: others may write to {1} there; with StrictModes, sshd would not read the key (chmod go-w {1})",
         result.server, result.open_folder));
   }
-  return true;
 }
 
 nlohmann::json authorize_json(const AuthorizeResult& result) {
@@ -46,21 +41,24 @@ nlohmann::json authorize_json(const AuthorizeResult& result) {
 int run_authorize(Context& context, const AuthorizeRequest& request) {
   const std::vector<AuthorizeResult> results = context.project().authorize(request);
   nlohmann::json all = nlohmann::json::array();
-  std::size_t failed = 0;
   std::set<std::string> not_configured;
   for (const AuthorizeResult& result : results) {
-    failed += show_result(context, result) ? 0 : 1;
+    if (!result.error) {
+      show_result(context, result);
+    }
     all.push_back(authorize_json(result));
     if (!result.configured) {
       not_configured.insert(result.key.string());
     }
   }
+  const std::vector<Error> errors = errors_of(results);
+  context.show(errors);
   if (context.options.json) {
     context.print(all);
   }
-  if (failed > 0) {
+  if (!errors.empty()) {
     if (results.size() > 1) {
-      context.terminal.notice(fmt::format("failed on {} of {} servers", failed, results.size()));
+      context.terminal.notice(fmt::format("failed on {} of {} servers", errors.size(), results.size()));
     }
     return 1;
   }

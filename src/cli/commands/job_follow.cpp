@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -11,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.hpp"
+#include "base/ranges.hpp"
 #include "base/strings.hpp"
 #include "cli/commands/ends.hpp"
 #include "cli/options.hpp"
@@ -25,7 +27,7 @@ namespace {
 struct TailArguments {
   JobOptions jobs;
   bool all = false;
-  std::vector<int> ranks;
+  std::vector<std::string> ranks;  // each a number or a range
   std::optional<int> lines;
   std::string since;
   std::string grep;
@@ -72,6 +74,21 @@ std::vector<Job> choose(Project& project, const JobOptions& options, bool all) {
     }
   }
   return chosen;
+}
+
+// Throws Error (usage).
+std::vector<int> ranks_named(const std::vector<std::string>& texts) {
+  std::set<int> ranks;
+  for (const std::string& text : texts) {
+    const auto numbers = numbers_of(text, 999999);
+    if (!numbers) {
+      throw Error::usage("remote job-tail: --rank",
+                         "'" + visible_line(text) + "' is no rank and no range of ranks",
+                         "such as --rank 3,7 or --rank 0-3");
+    }
+    ranks.insert(numbers->begin(), numbers->end());
+  }
+  return {ranks.begin(), ranks.end()};
 }
 
 // The jobs of the launch that run these ranks.
@@ -129,9 +146,7 @@ int tail(Context& context, const TailArguments& arguments) {
     context.terminal.notice("--delay has no effect: output is shown as soon as it is written");
   }
   if (!arguments.ranks.empty()) {
-    request.ranks = arguments.ranks;
-    std::ranges::sort(request.ranks);
-    request.ranks.erase(std::unique(request.ranks.begin(), request.ranks.end()), request.ranks.end());
+    request.ranks = ranks_named(arguments.ranks);
     return follow_on_screen(context, with_ranks(context.project(), arguments.jobs, request.ranks), request,
                             arguments.raw);
   }
@@ -181,7 +196,7 @@ void tell_of_ended(Context& context, std::ptrdiff_t launches) {
 // which is no news.
 std::vector<Job> asked_quickly(Context& context, std::vector<Job> jobs) {
   const auto usual = std::exchange(context.on_event, [&context](const Event& event) {
-    if (!std::holds_alternative<SilentServer>(event)) {
+    if (!std::holds_alternative<SilentServers>(event)) {
       context.show(event);
     }
   });
@@ -258,10 +273,9 @@ void add_job_tail(CLI::App& command, Context& context) {
   arguments.jobs.add_words(command, context);
   CLI::Option* all =
       command.add_flag("-a,--all", arguments.all, "All ranks of the launch, each line with its rank");
-  command.add_option("--rank", arguments.ranks, "Only these ranks of the launch")
+  command.add_option("--rank", arguments.ranks, "Only these ranks of the launch: 3,7 or 0-3")
       ->type_name("N,…")
       ->delimiter(',')
-      ->check(CLI::Range(0, 999999))
       ->excludes(all);
   command.add_flag("--fold", arguments.fold, "A line that several ranks write is shown once (all ranks)");
   command

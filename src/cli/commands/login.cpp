@@ -34,13 +34,9 @@ int run_login(Context& context, const LoginArguments& arguments) {
   request.on_questions = [&](const std::string& name) { context.terminal.notice(name + ":"); };
   const std::vector<LoginResult> results = context.project().login(request);
   auto json = nlohmann::json::array();
-  std::size_t failed = 0;
   for (const LoginResult& result : results) {
     nlohmann::json entry = {{"server", result.server}, {"was_open", result.was_open}, {"until", nullptr}};
-    if (result.error) {
-      ++failed;
-      context.show(*result.error);
-    } else {
+    if (!result.error) {
       entry["until"] = result.until;
       if (!context.options.json) {
         context.terminal.out(fmt::format("{}: {}open until {}\n", result.server,
@@ -50,6 +46,9 @@ int run_login(Context& context, const LoginArguments& arguments) {
     put_error(entry, result.error);
     json.push_back(std::move(entry));
   }
+  const std::vector<Error> errors = errors_of(results);
+  context.show(errors);
+  const std::size_t failed = errors.size();
   if (!arguments.open_for.empty() &&
       std::ranges::any_of(results, [](const LoginResult& result) { return result.was_open; })) {
     context.terminal.notice("--for has no effect on what is open already; `remote logout` closes it");

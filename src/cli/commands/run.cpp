@@ -2,6 +2,7 @@
 // comes.
 
 #include <algorithm>
+#include <map>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -86,16 +87,19 @@ std::vector<OutputScreen> screens_for(Context& context, const std::vector<std::s
 
 // Says how it ended on several servers; returns the exit code.
 int conclude(Context& context, const std::vector<ServerRun>& runs) {
-  int failed = 0;
+  std::map<std::string, std::vector<std::string>> ends;  // and the servers
   for (const ServerRun& run : runs) {
-    if (run.error) {
-      ++failed;
-      context.show(*run.error);
-    } else if (!run.status->success()) {
-      ++failed;
-      if (runs.size() > 1) {
-        context.terminal.notice(fmt::format("{}: {}", run.server, run.status->describe()));
-      }
+    if (!run.error && !run.status->success()) {
+      ends[run.status->describe()].push_back(run.server);
+    }
+  }
+  const std::vector<Error> errors = errors_of(runs);
+  context.show(errors);
+  std::size_t failed = errors.size();
+  for (const auto& [end, servers] : ends) {
+    failed += servers.size();
+    if (runs.size() > 1) {
+      context.terminal.notice(some_of(servers) + ": " + end);
     }
   }
   if (runs.size() == 1 && runs.front().status) {

@@ -116,13 +116,11 @@ int show_settings(Context& context, const std::vector<ServerInfo>& servers) {
   int code = 0;
   for (const ServerInfo& server : servers) {
     json.push_back(entry_json(server, nullptr));
-    if (server.error) {
-      context.show(*server.error);
-      code = code_of(*server.error);
-    }
+    code = server.error ? code_of(*server.error) : code;
     // In a pipe each line says its server, for grep and awk.
     add_settings(table, server, !context.terminal.stdout_is_terminal());
   }
+  context.show(errors_of(servers));
   print(context, json, table);
   return code;
 }
@@ -152,11 +150,7 @@ int run_servers(Context& context, const std::vector<std::string>& globs) {
     }
   }
   print(context, json, table);
-  for (const ServerState& state : states) {
-    if (state.error) {
-      context.show(*state.error);
-    }
-  }
+  context.show(errors_of(states));
   return code;
 }
 

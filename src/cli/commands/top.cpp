@@ -36,14 +36,9 @@ int show_once(Context& context, const TopArguments& arguments) {
     }
     context.terminal.out(text);
   }
-  int code = 0;
-  for (const ServerSample& sample : samples) {
-    if (sample.error) {
-      context.show(*sample.error);
-      code = 1;
-    }
-  }
-  return code;
+  const std::vector<Error> errors = errors_of(samples);
+  context.show(errors);
+  return errors.empty() ? 0 : 1;
 }
 
 int run_top(Context& context, const TopArguments& arguments) {

@@ -17,10 +17,13 @@ class EventText {
 
   void operator()(const ConfigWarning& event) { terminal_.warning(event.text); }
   void operator()(const StoreProblem& event) { terminal_.warning(event.text); }
-  void operator()(const SilentServer& event) {
-    terminal_.warning(event.error.message() + "; the state of its jobs is unknown");
+  void operator()(const SilentServers& event) {
+    for (const SameErrors& same : told_once(event.errors)) {
+      terminal_.warning(fmt::format("{}; the state of {} jobs is unknown", same.message(),
+                                    same.servers.size() > 1 ? "their" : "its"));
+    }
   }
-  void operator()(const PartFailed& event) { context_.show(event.error); }
+  void operator()(const PartsFailed& event) { context_.show(event.errors); }
   void operator()(const NewHostKey& key) {
     terminal_.notice(fmt::format("new host key of {} ({}) accepted: {} {}", key.server, key.host, key.type,
                                  key.fingerprint));
@@ -155,8 +158,7 @@ void EventText::operator()(const NoLifeline& event) {
       event.servers.end()) {
     terminal_.warning(
         "a failed rank therefore ends the ranks on other servers only while this machine follows (--follow). "
-        "To mend "
-        "it: let the servers reach each other's TCP ports, or give the first server of the launch the "
+        "To fix it, let the servers reach each other's TCP ports, or give the first server of the launch the "
         "internal_address by which the others reach it, in configs.yaml");
   }
 }

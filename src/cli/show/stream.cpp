@@ -96,17 +96,12 @@ struct Teller {
              {"fingerprint", event.fingerprint},
              {"warning", or_null(event.warning)}}};
   }
-  Told operator()(const SilentServer& event) const {
-    return {"silent_server",
-            {{"server", or_null(event.error.server())},
-             {"reason", event.error.message()},
-             {"cause", to_string(event.error.cause())}}};
-  }
+  Told operator()(const SilentServers&) const { return {}; }  // a line for each
   Told operator()(const LinkLeftOut& event) const {
     return {"link_left_out", {{"name", event.name}, {"target", event.target}, {"why", why_word(event.why)}}};
   }
   // Its words go through Context::show(Error), which tells an error.
-  Told operator()(const PartFailed&) const { return {}; }
+  Told operator()(const PartsFailed&) const { return {}; }
   Told operator()(const LinkLost& event) const {
     return {"link_lost", {{"server", event.server}, {"reason", event.reason}, {"reached", event.reached}}};
   }
@@ -208,6 +203,13 @@ void EventStream::begin(const std::string& command) {
 }
 
 void EventStream::take(const Event& event) {
+  if (const auto* silent = std::get_if<SilentServers>(&event)) {
+    for (const Error& error : silent->errors) {
+      print("silent_server", {{"server", or_null(error.server())},
+                              {"reason", error.message()},
+                              {"cause", to_string(error.cause())}});
+    }
+  }
   if (const Told told = std::visit(Teller{servers_}, event); told.name != nullptr) {
     print(told.name, told.fields);
   }

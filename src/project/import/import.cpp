@@ -18,7 +18,7 @@ void check(const std::optional<std::string>& problem, const std::string& where, 
            const std::string& value) {
   if (problem) {
     throw Error::usage(where, fmt::format("{} '{}': {}", what, config::printable(value), *problem),
-                       "mend the line, or leave that server out of the file");
+                       "fix the line, or leave that server out of the file");
   }
 }
 
