@@ -39,6 +39,20 @@ code 1 launch --restarts 5 --failure-grace 0 --follow --cmd 'echo "attempt $REST
 [ "$(grep -c '^attempt' "$work/out")" = 2 ] || fail 'a failure without a word was not taken for the same one'
 ! grep -q 'last lines of its stderr' "$work/err" || fail 'it had none'
 
+# What a rank wrote in an earlier attempt does not make its failure one that follows from another rank's.
+export OVER="$work/over"
+code 1 launch --restarts 1 --failure-grace 5 --follow -e OVER --cmd '
+  if [ $RESTART_COUNT = 0 ]; then
+    [ $RANK = 0 ] || exit 3
+    echo "RuntimeError: Connection reset by peer" >&2
+    exec sleep 300
+  fi
+  [ $RANK = 1 ] || { touch "$OVER"; exit 5; }
+  until [ -e "$OVER" ]; do sleep 0.1; done
+  sleep 1
+  exit 7'
+grep -q 'rank 0 on .* failed first (exit 5' "$work/err" || fail 'the verdict does not name the rank that failed first'
+
 # ---- what --restart-on leaves out
 code 1 launch --restarts 5 --restart-on lost,signal --failure-grace 0 --follow --cmd '
   echo "attempt $RESTART_COUNT"

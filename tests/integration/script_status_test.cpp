@@ -51,6 +51,18 @@ TEST_P(JobStatus, TellsTheMomentOfAFailuresLastWords) {
   EXPECT_FALSE(fine.wrote_ms);
 }
 
+// A rank that has said nothing in its last attempt failed when it ended, not when that attempt began.
+TEST_P(JobStatus, WhatDividesAttemptsIsNoLastWord) {
+  const auto wrote = [&](const std::string& words) {
+    const JobId id = start("printf '%s\\n' " + words + " >&2; exit 3");
+    std::ofstream(folder(id) / "attempt") << "number 2\n";
+    return wait_end(id).wrote_ms.has_value();
+  };
+  const std::string anew = "'remote: the ranks begin anew (restart 1) at 2026-11-24T11:58:19Z after rank 1'";
+  EXPECT_FALSE(wrote("why " + anew));
+  EXPECT_EQ(wrote(anew + " why"), wrote("why"));
+}
+
 TEST_P(JobStatus, TellsWhoseLastWordsAreOfAPeer) {
   const auto told = [&](const std::string& words, const std::string& end = "exit 1") {
     return wait_end(start("printf '%b' '" + words + "' >&2; " + end)).after_peer;
@@ -63,6 +75,9 @@ TEST_P(JobStatus, TellsWhoseLastWordsAreOfAPeer) {
   EXPECT_FALSE(told(traceback + "ValueError: a bad batch\\n"));
   EXPECT_FALSE(told("Connection reset by peer, trying again\\n" + traceback + "ValueError: a bad batch\\n"));
   EXPECT_FALSE(told(""));
+  const std::string anew = "remote: the ranks begin anew (restart 1) at 2026-11-24T11:58:19Z after rank 1\\n";
+  EXPECT_FALSE(told("Connection reset by peer\\n" + anew)) << "an earlier attempt";
+  EXPECT_TRUE(told(anew + "Connection reset by peer"));
   EXPECT_FALSE(told("Connection reset by peer", "exit 0"));
 }
 

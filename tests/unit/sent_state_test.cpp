@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/files.hpp"
+#include "base/hashing.hpp"
+
 namespace remote::servers {
 namespace {
 
@@ -36,11 +39,38 @@ TEST(SentState, AnotherSizeOrTimeOrNameIsAChange) {
   EXPECT_THAT(state("1 1 a\0"s).changed_since(then), IsEmpty()) << "what is gone here stays there";
   EXPECT_THAT(state("2 1 a\0"s + "1 2 b\0"s + "1 1 c\0"s + "1 1 d\0"s + "1 1 e\0"s).changed_since(then),
               ElementsAre("a", "b", "c", "e"));
+  EXPECT_THAT(state("2 1 a\0"s + "1 1 b\0"s + "1 1 c\0"s).differing_from(then), ElementsAre("a", "c", "d"));
   EXPECT_THAT(then.newer_than(0), ElementsAre("a", "b", "d"));
   EXPECT_THAT(then.newer_than(1), IsEmpty());
   // rsync sees another size, another second and another name.
   EXPECT_TRUE(state("1 2 a\0"s).hides_a_change_since(then));
   EXPECT_FALSE(state("1 1 a\0"s + "2 2 b\0"s + "1 2 c\0"s + "1 2000000000 d\0"s).hides_a_change_since(then));
+}
+
+// The list of what a launch was sent is there as long as its record, whatever is sent afterwards.
+TEST(SentState, WhatIsKeptGoesWithTheFolderThatKeepsIt) {
+  const TempFolder folder("remote-sent-");
+  config::Config config;
+  config.project = folder.path();
+  make_folders(folder.path() / ".remote/sent");
+  make_folders(folder.path() / "record");
+  const auto add = [&](const std::string& text) {
+    write_file_atomic(folder.path() / ".remote/sent" / (".tree." + sha256_hex(text)), text);
+    return sha256_hex(text);
+  };
+  const std::string small = "1 1 a\0"s;
+  const std::string large = "1 1 " + std::string(1U << 20U, 'x') + '\0';
+  const std::string forgotten = add("1 1 b\0"s);
+  keep_sent(config, add(small), folder.path() / "record");
+  keep_sent(config, add(large), folder.path() / "record");
+  keep_sent(config, sha256_hex("nothing"), folder.path() / "record");
+  remove_old_trees(config);
+  EXPECT_EQ(sent_text(config, sha256_hex(small)), small);
+  EXPECT_EQ(sent_text(config, sha256_hex(large)), "");
+  EXPECT_EQ(sent_text(config, forgotten), "");
+  std::filesystem::remove_all(folder.path() / "record");
+  remove_old_trees(config);
+  EXPECT_EQ(sent_text(config, sha256_hex(small)), "");
 }
 
 }  // namespace

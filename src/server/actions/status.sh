@@ -149,8 +149,13 @@ status_end() {
 }
 
 # last_words ID: when the job last wrote to its stderr, where this stat tells parts of a second, and by a clock that is the server's: on a
-# network file system it may be another's, which the time of the result shows.
+# network file system it may be another's, which the time of the result shows. The line that divides attempts (docs/resilience.md) is none of its.
 last_words() {
+  if [ -e "$f_dir/attempt" ] && [ -z "$no_forks" ]; then
+    case $(tail -c 1000 "$f_dir/job.err" | tail -n 1) in
+      'remote: the ranks begin anew ('*) return 0 ;;
+    esac
+  fi
   recall "result_$1"
   if [ -z "$recalled" ]; then # it has ended since all of them were looked at
     [ -z "$no_forks" ] || return
