@@ -32,7 +32,7 @@ void check_env(const Env& env, bool of_one_server) {
         (of_one_server && std::ranges::find(same_everywhere, name) != same_everywhere.end())) {
       std::string hint = "leave it out of the environment";
       if (name == "MASTER_PORT") {
-        hint = "choose the port with --master-port";
+        hint = "choose the master's port instead";
       } else if (name == "MASTER_ADDR") {
         hint = "set internal_address of the first server in configs.yaml";
       } else if (name == "WORLD_SIZE" || name == "LOCAL_WORLD_SIZE") {

@@ -194,11 +194,9 @@ JobId find_launch(const jobs::LaunchStore& records, const std::string& name) {
     }
   }
   if (found == all.end()) {
-    throw Error::usage(
-        fmt::format("there is no launch '{}' on record", visible_line(name)),
-        all.empty() ? "there is none at all" : "",
-        all.empty() ? ""
-                    : fmt::format("the last one is {}; `remote history` lists all", all.front().first_key));
+    throw Error::usage(fmt::format("there is no launch '{}' on record", visible_line(name)),
+                       all.empty() ? "there is none at all" : "",
+                       all.empty() ? "" : fmt::format("the last one is {}", all.front().first_key));
   }
   return found->id;
 }

@@ -11,14 +11,6 @@ constexpr std::size_t arrived_limit = std::size_t{4} << 20U;
 // sshd names a signal that SSH has no name for "SIG@openssh.com": that it was one is all that is known.
 constexpr int unknown_signal_code = 255;
 
-// Why the server refuses a channel, without libssh's number of it: "… channel 44 error (2) Connection
-// refused".
-std::string refusal_of(ssh_session session) {
-  const std::string text = last_error(session);
-  const std::size_t at = text.starts_with("Channel opening failure") ? text.find(") ") : std::string::npos;
-  return at == std::string::npos || at + 2 == text.size() ? text : text.substr(at + 2);
-}
-
 }  // namespace
 
 ChannelState::ChannelState(ssh_session session, std::string command, Sink sink, bool forward_agent)
@@ -126,7 +118,7 @@ bool ChannelState::proceed() {
       return false;
     }
     if (rc != SSH_OK) {
-      refusal_ = refusal_of(session_);
+      refusal_ = last_error(session_);
       phase_ = Phase::refused;
       return true;
     }
