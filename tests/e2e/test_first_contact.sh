@@ -62,7 +62,7 @@ grep -q 'has no module' "$work/err" && fail "a warning is taken for the reason"
 # Practice servers that are down
 code 0 sandbox down
 code 0
-says 'practice servers are down; to start them: remote sandbox up'
+says 'some practice servers are down; to start them: remote sandbox up'
 code 1 run --cmd true
 says 'error: node-1: cannot connect: 127.0.0.1:'
 says ' hint: `remote sandbox up` starts the practice servers'

@@ -79,7 +79,7 @@ TEST(CommandStatus, PracticeServersThatAreDownAreToldFirst) {
   const std::string node = "  node-1: {hostname: 127.0.0.1, port: 2022}\n";
   world.configure("name: proj\nservers:\n" + node);
   EXPECT_EQ(world.run({}).err,
-            "proj: nothing runs on 1 server\npractice servers are down; to start them: remote sandbox up\n"
+            "proj: nothing runs on 1 server\nsome practice servers are down; to start them: remote sandbox up\n"
             "to make the servers ready: remote prepare\n");
   // One that the project does not use is of no interest.
   world.configure("name: proj\nservers:\n  a: {hostname: a}\n");
