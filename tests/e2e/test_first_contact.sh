@@ -36,7 +36,7 @@ if "$REMOTE" run --server node-1 -- sh -c 'command -v python' >"$work/out" 2>"$w
   echo "there is a $(cat "$work/out") here, so what is said without one was not looked at"
 else
   code 1 torch-launch --no-follow --no-rsync --cmd 'python train.py'
-  says "error: node-1: it cannot run there: there is no program 'python', and the project's Python environment does not provide it"
+  says "error: node-1, node-2, node-3: it cannot run there: there is no program 'python', and the project's Python environment does not provide it"
   says 'hint: `remote prepare` makes it'
   says 'error: nothing was started'
   code 1 torch-launch --no-check --cmd 'python train.py'
