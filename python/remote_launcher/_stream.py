@@ -215,6 +215,9 @@ class Answer:
         self.errors: List[RemoteError] = []
         self.exit_code = 0
 
+    def __repr__(self) -> str:
+        return f"Answer(exit_code={self.exit_code}, value={self.value!r}, events={len(self.events)}, errors={len(self.errors)})"
+
     def check(self) -> "Answer":
         """Raises the first error of a command that failed."""
         if self.exit_code != 0 and self.errors:

@@ -27,7 +27,7 @@ void run_fix(Core& core, const config::Server& server, const std::vector<std::st
     const auto connection = core.connector().connect(server, core.cancel());
     const ExecResult ended = servers::run_action(*connection, action, core.cancel()).ended;
     if (!ended.status.success()) {
-      throw Error("cannot mend it by: " + fix, ended.describe(), "try it there by hand");
+      throw Error("cannot repair it by: " + fix, ended.describe(), "try it there by hand");
     }
   }
 }
