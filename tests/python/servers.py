@@ -72,10 +72,10 @@ class Server:
             lines += ["=" + key, "-" + value]
         lines.append("<actions/" + action)
         for key, value in values.items():
-            lines += ["=" + key, "%" + value.replace("\\", "\\\\").replace("\n", "\\n")]
+            lines += ["=" + key, "-" + value.replace("\n", "\n+")]
         for call in calls:
             lines.append(":" + call[0])
-            lines += ["%" + word.replace("\\", "\\\\").replace("\n", "\\n") for word in call[1:]]
+            lines += ["-" + word.replace("\n", "\n+") for word in call[1:]]
         request = "\n".join(lines) + "\n.null\n"
         program = 'remote_program="$1" remote_digest=test; . "$1/main.sh"'
         done = subprocess.run(
