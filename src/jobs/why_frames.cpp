@@ -114,6 +114,8 @@ Place place_of(const std::vector<std::string>& frames) {
       place.doing = doing;
       meant = frame;
     }
+    place.in_backward = place.in_backward || (frame->function == "backward" &&
+                                              frame->file.find("torch/autograd/") != frame->file.npos);
     own = frame;
     if (!is_library(frame->file)) {
       break;

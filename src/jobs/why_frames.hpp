@@ -15,6 +15,7 @@ struct Place {
   std::string function{};  // as RankLook has them
   std::string file{};
   int line = 0;
+  bool in_backward = false;  // of autograd, in whose own threads the ranks of DDP meet
   friend bool operator==(const Place&, const Place&) = default;
 };
 

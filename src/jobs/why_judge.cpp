@@ -146,6 +146,16 @@ RankDoing doing_of(const RankLook& rank, const ProcessState& first, const Proces
   return of_stack == RankDoing::waiting ? kernel : of_stack;
 }
 
+// The main thread of a rank of DDP waits for autograd's threads, which no stack shows, while these wait for
+// the other ranks.
+void see_through_backward(const RankLook& rank, RankDoing doing, Place& place) {
+  if (place.in_backward && place.doing == RankDoing::waiting && doing == RankDoing::lock &&
+      rank.job.world_size != 1) {
+    place.doing = RankDoing::collective;
+    place.function = "backward";
+  }
+}
+
 void add_silence(RankLook& rank, std::int64_t now_ms) {
   if (rank.job.failed_ms && ranks_of(rank.job) == 1) {
     rank.silent = std::chrono::seconds(std::max<std::int64_t>(0, (now_ms - *rank.job.failed_ms) / 1000));
@@ -157,9 +167,8 @@ RankLook look_at(const WhySample& sample, const Job& job, int root, const std::o
   const auto& [first, second] = sample.answer.looks;
   const bool polls = !sample.answer.facts.facts.gpus.gpus.empty();
   RankLook rank{.job = job, .rank = number, .pid = root};
-  const Place before = place_in(first, root);
-  const Place after = place_in(second, root);
-  rank.function = after.function;
+  Place before = place_in(first, root);
+  Place after = place_in(second, root);
   rank.file = after.file;
   rank.line = after.line;
   const ProcessDump* dump = dump_of(second, root);
@@ -187,6 +196,10 @@ RankLook look_at(const WhySample& sample, const Job& job, int root, const std::o
   const ProcessState to = state_in(second);
   rank.kernel = to.kernel;
   rank.doing = doing_of(rank, from, to, after.doing);
+  see_through_backward(rank, rank.doing, before);
+  see_through_backward(rank, rank.doing, after);
+  rank.doing = doing_of(rank, from, to, after.doing);
+  rank.function = after.function;
   if (const auto pipe = sample.answer.pipes.find(rank.pid); pipe != sample.answer.pipes.end()) {
     rank.pipe_fd = pipe->second.fd;
     rank.pipe_reader = pipe->second.reader;

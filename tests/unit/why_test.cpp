@@ -132,6 +132,23 @@ TEST(Why, ARankThatSkippedACollectiveIsTheOddOne) {
   EXPECT_EQ(cli::why_next(why), "remote job-stacks --threads --launch 13");
 }
 
+TEST(Why, WhoWaitsInDdpsBackwardWaitsForTheOthers) {
+  const auto in_backward = [](int number) {
+    return Rank{.number = number,
+                .frames = {"backward (torch/autograd/__init__.py:197)", "backward (torch/_tensor.py:488)",
+                           "<module> (/home/ada/proj/train.py:28)"}};
+  };
+  Rank other{.number = 3, .frames = {"<module> (/home/ada/proj/train.py:20)"}};
+  other.kernel = "hrtimer_nanosleep";
+  EXPECT_EQ(lines_of({sample_of("node-1", {in_backward(0), in_backward(1)}),
+                      sample_of("node-2", {in_backward(2), other})})
+                .front(),
+            "3 of 4 ranks wait in backward (train.py:28)");
+  Rank busy = in_backward(0);
+  busy.ticks = 450;
+  EXPECT_EQ(judge({sample_of("node-1", {busy})}, {}, 0).groups.at(0).ranks.at(0).doing, RankDoing::computing);
+}
+
 TEST(Why, CollectivesInAnotherOrderAreAMismatch) {
   const Why why =
       judge({sample_of("a", {waiting(0), waiting(1), waiting(2), waiting(3, "broadcast", 90)})}, {}, 0);
