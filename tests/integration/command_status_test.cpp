@@ -78,9 +78,10 @@ TEST(CommandStatus, PracticeServersThatAreDownAreToldFirst) {
   write_file_atomic(world.project() / ".remote/sandbox/node-1/port", "2022\n");
   const std::string node = "  node-1: {hostname: 127.0.0.1, port: 2022}\n";
   world.configure("name: proj\nservers:\n" + node);
-  EXPECT_EQ(world.run({}).err,
-            "proj: nothing runs on 1 server\nsome practice servers are down; to start them: remote sandbox up\n"
-            "to make the servers ready: remote prepare\n");
+  EXPECT_EQ(
+      world.run({}).err,
+      "proj: nothing runs on 1 server\nsome practice servers are down; to start them: remote sandbox up\n"
+      "to make the servers ready: remote prepare\n");
   // One that the project does not use is of no interest.
   world.configure("name: proj\nservers:\n  a: {hostname: a}\n");
   EXPECT_THAT(world.run({}).err, Not(HasSubstr("sandbox up")));
