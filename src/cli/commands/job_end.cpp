@@ -157,7 +157,8 @@ int kill(Context& context, const KillArguments& arguments) {
     throw Error::usage("--signal " + arguments.signal, "there is no such signal", "try TERM, INT or KILL");
   }
   const std::vector<Job> chosen = jobs_to_kill(context, arguments);
-  const auto unended = std::ranges::count_if(chosen, [](const Job& job) { return !is_final(job.state); });
+  const auto unended = std::ranges::count_if(
+      chosen, [](const Job& job) { return !is_final(job.state) || job.leftovers.value_or(0) > 0; });
   if (unended > 0 && arguments.grace > 0 && request.signal != SIGKILL) {
     context.terminal.notice(fmt::format("ending {}; what has not ended after {} s is killed",
                                         counted(static_cast<std::size_t>(unended), "job"), arguments.grace));
