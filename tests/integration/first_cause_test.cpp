@@ -68,7 +68,7 @@ TEST_F(FirstCause, OfTorchrunsWorkersTheOneThatRaisedIsNamedAndItsTracebackShown
   const CommandResult result = launch("3", "[].remove(5)", {"--launcher", "torchrun"});
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, AllOf(HasSubstr("rank 3 on b failed first (exit 1, "),
-                                HasSubstr("  ValueError: list.remove(x): x not in list\n3 others aborted")))
+                                HasSubstr("  ValueError: list.remove(x): x not in list\n3 others failed")))
       << result;
 }
 
