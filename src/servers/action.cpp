@@ -134,7 +134,7 @@ std::string shell_text(const Script& script) {
 void append_steps(Script& script, const Script& more) {
   const std::vector<std::string> lines = split(more.text(), '\n');
   for (std::size_t i = 0; i + 1 < lines.size();) {
-    const std::string line = lines[i++];
+    const std::string& line = lines[i++];
     const std::string name = line.substr(1);
     if (line.front() == '<') {
       script.add(name);
