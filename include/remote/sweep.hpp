@@ -36,6 +36,10 @@ std::vector<SweepRow> sweep_points(const std::vector<SweepParameter>& parameters
 // A word of the command with `{name}` replaced by the point's value; `{{` and `}}` are braces. Throws Error
 // (usage) for an unknown name.
 std::string fill_sweep_word(const std::string& word, const SweepRow& point);
+// Whether this is a point that began nowhere, as far as is known here.
+inline bool waits_for_turn(const Job& job) {
+  return job.point && job.point->waiting && !is_final(job.state);
+}
 // "lr=1e-4 seed=2"
 std::string sweep_point_text(const SweepRow& point);
 // The variable that a parameter's value is in: "SWEEP_LR".

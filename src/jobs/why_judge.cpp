@@ -148,8 +148,8 @@ RankDoing doing_of(const RankLook& rank, const ProcessState& first, const Proces
 
 // The main thread of a rank of DDP waits for autograd's threads, which no stack shows, while these wait for
 // the other ranks.
-void see_through_backward(const RankLook& rank, RankDoing doing, Place& place) {
-  if (place.in_backward && place.doing == RankDoing::waiting && doing == RankDoing::lock &&
+void see_through_backward(const RankLook& rank, Place& place) {
+  if (place.in_backward && place.doing == RankDoing::waiting && rank.doing == RankDoing::lock &&
       rank.job.world_size != 1) {
     place.doing = RankDoing::collective;
     place.function = "backward";
@@ -196,8 +196,8 @@ RankLook look_at(const WhySample& sample, const Job& job, int root, const std::o
   const ProcessState to = state_in(second);
   rank.kernel = to.kernel;
   rank.doing = doing_of(rank, from, to, after.doing);
-  see_through_backward(rank, rank.doing, before);
-  see_through_backward(rank, rank.doing, after);
+  see_through_backward(rank, before);
+  see_through_backward(rank, after);
   rank.doing = doing_of(rank, from, to, after.doing);
   rank.function = after.function;
   if (const auto pipe = sample.answer.pipes.find(rank.pid); pipe != sample.answer.pipes.end()) {

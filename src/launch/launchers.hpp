@@ -21,7 +21,7 @@ struct Planner {
   bool needs_mpi = false;
 };
 
-// Throws Error (usage) for what is no launcher of a launch.
+// Throws Error (usage) for one that starts no ranks (`sweep`).
 const Planner& planner_of(Launcher launcher);
 
 // make_plan() (plan.hpp) with this planner, whatever the spec names.

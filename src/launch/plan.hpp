@@ -55,12 +55,12 @@ struct Node {
   std::optional<MpiRuntime> mpi{};          // for a launcher that needs_mpi(); nullopt: there is none
 };
 
-// Throws Error (usage) for what cannot be: no server, no command, what is no launcher of a launch, a variable
+// Throws Error (usage) for what cannot be: no server, no command, a launcher that starts no ranks, a variable
 // that is set by the launch itself or has no valid name.
 Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes);
 
 // Whether LaunchSpec::master_port must be a free port on the first server, and whether Node::mpi must be
-// known. Both throw Error (usage) for what is no launcher of a launch.
+// known. Both throw Error (usage) for a launcher that starts no ranks (`sweep`).
 bool needs_port(Launcher launcher);
 bool needs_mpi(Launcher launcher);
 

@@ -18,7 +18,7 @@ namespace remote::project {
 // Ranks that do the same write the same lines, each a little earlier or later than its neighbours. This gives
 // such a line once. A line waits for its like from the others; it is given when all ranks that still write
 // have come to it, or when it has waited for `longest_wait`. It does not wait where only single ranks have
-// written such lines so far (the same but for numbers). The order of each rank's lines stays. One thread.
+// written such lines so far (apart from their numbers). The order of each rank's lines stays. One thread.
 class LineFold {
  public:
   using Clock = std::chrono::steady_clock;

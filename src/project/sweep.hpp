@@ -41,10 +41,6 @@ SweepView ask_sweep(Core& core, jobs::SweepAsk ask, const std::vector<Job>& poin
                     ssh::ConnectLimit limit);
 // A point that waits becomes one of the server that it was given to, or where it began.
 void place_point(const Core& core, const SweepView& view, Job& point);
-// A point that began nowhere, as far as is known here.
-inline bool waits_for_turn(const Job& job) {
-  return job.point && job.point->waiting && !is_final(job.state);
-}
 // A point of which its server knows that it began, however far its start got, waits no more.
 void note_begun(Job& point);
 

@@ -10,6 +10,7 @@
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
+#include <remote/sweep.hpp>
 
 #include "base/clock.hpp"
 #include "base/ranges.hpp"
@@ -115,12 +116,11 @@ std::vector<Job> with_ranks(Project& project, const JobOptions& options, const s
 
 // Leaves out the points of a sweep that have not begun where others have.
 void leave_waiting(Context& context, std::vector<Job>& jobs) {
-  const auto waits = [](const Job& job) { return job.point && job.point->waiting && !is_final(job.state); };
-  if (jobs.size() > 1 && std::ranges::any_of(jobs, waits)) {
+  if (jobs.size() > 1 && std::ranges::any_of(jobs, waits_for_turn)) {
     jobs = context.project().refresh(std::move(jobs));
-    const auto waiting = static_cast<std::size_t>(std::ranges::count_if(jobs, waits));
+    const auto waiting = static_cast<std::size_t>(std::ranges::count_if(jobs, waits_for_turn));
     if (waiting > 0 && waiting < jobs.size()) {
-      std::erase_if(jobs, waits);
+      std::erase_if(jobs, waits_for_turn);
       context.terminal.notice(fmt::format("{} of the sweep {} for {} turn", counted(waiting, "point"),
                                           waiting == 1 ? "waits" : "wait", waiting == 1 ? "its" : "their"));
     }

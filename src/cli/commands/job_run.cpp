@@ -20,6 +20,7 @@ namespace {
 
 // "0-9", "1,4,7", "0-20:5", with "%4" at its end for at most four at a time.
 void read_array(const std::string& text, JobRequest& request) {
+  constexpr int highest = 100000;
   const auto wrong = [&] {
     return Error::usage(fmt::format("wrong --array '{}'", visible_line(text, 60)),
                         "it is numbers from 0 to 100000 and ranges of them, 1000 at most",
@@ -27,7 +28,7 @@ void read_array(const std::string& text, JobRequest& request) {
   };
   const auto number = [&](std::string_view word) {
     const auto value = parse_number<int>(word);
-    if (!value || *value < 0 || *value > 100000) {
+    if (!value || *value < 0 || *value > highest) {
       throw wrong();
     }
     return *value;
@@ -39,16 +40,14 @@ void read_array(const std::string& text, JobRequest& request) {
   for (const std::string& part : split(text.substr(0, percent), ',')) {
     const std::string_view word = part;
     const std::size_t colon = word.find(':');
-    const std::string_view range = word.substr(0, colon);
+    const auto numbers = numbers_of(word.substr(0, colon), highest);
     const int step = colon == std::string_view::npos ? 1 : number(word.substr(colon + 1));
-    const std::size_t dash = range.find('-');
-    const int first = number(range.substr(0, dash));
-    const int last = dash == std::string_view::npos ? first : number(range.substr(dash + 1));
-    if (step < 1 || last < first) {
+    if (!numbers || step < 1) {
       throw wrong();
     }
-    for (int next = first; next <= last && request.array.size() <= 1000; next += step) {
-      request.array.push_back(next);
+    for (std::size_t i = 0; i < numbers->size() && request.array.size() <= 1000;
+         i += static_cast<std::size_t>(step)) {
+      request.array.push_back((*numbers)[i]);
     }
   }
   std::ranges::sort(request.array);
