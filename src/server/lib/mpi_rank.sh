@@ -41,15 +41,18 @@ command : >"open.rank.$RANK" # until it has ended (supervisor.sh)
 trap : HUP INT TERM USR1 USR2
 
 # label STREAM FIFO: the rank's lines into ranks/RANK.STREAM, and behind "[RANK] " to what stdout is. It ends with the last
-# who writes, and not by a signal before. The lines of earlier attempts stay: sed's `w` would
-# empty the file.
+# who writes, and not by a signal before, nor when MPICH kills the rank's process group. The lines of earlier attempts stay: sed's `w`
+# would empty the file.
+apart=
+! command -v setsid >/dev/null || apart=setsid
 label() {
   trap '' HUP INT TERM USR1 USR2
   if [ "${RESTART_COUNT:-0}" != 0 ]; then
-    tee -a "ranks/$RANK.$1" <"$2" | stdbuf -oL sed "s/^/[$RANK] /"
-    return
+    # shellcheck disable=SC2016,SC2086
+    exec $apart sh -c 'tee -a "$1" <"$2" | stdbuf -oL sed "s/^/[$3] /"' sh "ranks/$RANK.$1" "$2" "$RANK"
   fi
-  exec stdbuf -oL sed -e "w ranks/$RANK.$1" -e "s/^/[$RANK] /" <"$2"
+  # shellcheck disable=SC2086
+  exec $apart stdbuf -oL sed -e "w ranks/$RANK.$1" -e "s/^/[$RANK] /" <"$2"
 }
 
 # Where a server has several ranks, each line says whose it is.
@@ -65,6 +68,7 @@ if [ "$LOCAL_WORLD_SIZE" -gt 1 ] && command -v stdbuf >/dev/null && mkdir -p ran
 fi
 earlier=0 # bytes that are there before it begins: of earlier attempts, or of the job's prologue
 [ ! -s "$words" ] || earlier=$(wc -c <"$words")
+echo "$$ $earlier ${labels##* }" >"open.rank.$RANK" # for mpi_open.sh
 
 shell='sh'
 command -v bash >/dev/null && shell='bash --norc'

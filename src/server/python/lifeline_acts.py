@@ -104,8 +104,9 @@ class Acts:
                     job.rank = first + index  # it had none
                 text = "number %d\n" % number + "".join("%s=%s\n" % one for one in numbers.items())
                 put(job.folder, "attempt", text, sure=True)
-                with open(os.path.join(job.folder, "job.err"), "ab") as file:
-                    file.write(BEGIN_ANEW + ("restart %d) at %s after %s\n" % (number - 1, when, why)).encode())
+                for path in [os.path.join(job.folder, "job.err")] + glob.glob(os.path.join(glob.escape(job.folder), "ranks/*.err")):
+                    with open(path, "ab") as file:
+                        file.write(BEGIN_ANEW + ("restart %d) at %s after %s\n" % (number - 1, when, why)).encode())
             for job in self.jobs:
                 self.word(job, "go %d" % number)
         except OSError:

@@ -4,13 +4,13 @@ import os
 import stat
 import time
 
-BEGIN_ANEW = b"remote: the ranks begin anew ("
+BEGIN_ANEW, WORKERS_ANEW = b"remote: the ranks begin anew (", b"remote: the workers begin anew ("  # the second is torch_agent.py's
 # Words of a failure that follows from another rank's: as in lib/peer_words.sh.
 PEER = (b"Connection reset", b"Connection closed", b"Connection refused", b"Connection was likely closed", b"Broken pipe", b"connectFullMesh failed")
 PEER += (b"Socket Timeout", b"Socket closed", b"DistNetworkError", b"DistStoreError", b"ms for recv operation", b"ms for send operation")
 PEER += (b"remote process exited", b"NCCL communicator was aborted", b"NCCL operations have failed or timed out")
-PEER += (b"Watchdog caught collective operation timeout", b"remote: ended by TERM", b"remote: exited with 14, as ", b"remote: mpirun has ended")
-PEER += (b"has lost communication with a remote daemon", b"assert (!closed) failed")
+PEER += (b"Watchdog caught collective operation timeout", b"remote: ended by TERM, as ", b"remote: ended by KILL, as ")
+PEER += (b"remote: exited with 14, as ", b"remote: mpirun has ended", b"has lost communication with a remote daemon", b"assert (!closed) failed")
 MOST_WORDS = 16384  # of a file's end, for these
 MARK_SECONDS = 10  # so often it is noted how much output there is
 
@@ -66,13 +66,13 @@ def put(folder, name, text, sure=False):
 
 
 def end_of_output(path, most):
-    """The last bytes of what a job has written to this file in its last attempt (Acts.start divides them by a line). Raises OSError."""
+    """The last bytes of what a job has written to this file in its last attempt (a line divides them). Raises OSError."""
     with open(path, "rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - most))
         text = file.read()
-    _, line, after = (b"\n" + text).rpartition(b"\n" + BEGIN_ANEW)
-    return after.partition(b"\n")[2] if line else text
+    at = max((b"\n" + text).rfind(b"\n" + line) for line in (BEGIN_ANEW, WORKERS_ANEW))
+    return text if at < 0 else text[at:].partition(b"\n")[2]
 
 
 def tells_of_peer(text):
@@ -198,13 +198,12 @@ class Job:
         for words in lines:
             if len(words) < 3 or not words[0].isdigit() or words[1] not in ("exit", "signal") or not words[2].isdigit():
                 break
-            if words[1:3] == ["signal", "15"] and words[4:5] == ["mpirun"]:
-                continue  # as mpirun ends ranks when another one has failed
             oom = words[1:3] == ["signal", "9"] and os.path.exists(os.path.join(self.folder, "oom"))
             worker = int(words[0]), "oom" if oom else words[1], words[2]
-            found = found or worker
-            if not self.follows(*worker):
+            if not self.follows(int(words[0]), *words[1:3]):
                 return worker
+            if words[1] != "signal" or words[4:5] != ["mpirun"]:  # as that ends ranks when another one has failed
+                found = found or worker
         return found
 
     def follows(self, rank, kind, code):
