@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -283,8 +285,11 @@ StacksResult Project::stacks(const std::vector<Job>& jobs, const std::optional<C
 
 Why Project::why(const std::vector<Job>& jobs, const WhyRequest& request,
                  const std::optional<Cancel>& cancel) {
+  std::vector<Job> members;
+  std::ranges::copy_if(jobs, std::back_inserter(members), std::not_fn(is_idle));
   return project::call_servers(*state_, cancel, [&](project::Core& core) {
-    return request.kept ? jobs::look_kept(core.site(), jobs) : jobs::look_why(core.site(), jobs, request);
+    return request.kept ? jobs::look_kept(core.site(), members)
+                        : jobs::look_why(core.site(), members, request);
   });
 }
 
