@@ -11,6 +11,6 @@ tells_of_peer() {
     -e 'Broken pipe' -e 'connectFullMesh failed' -e 'Socket Timeout' -e 'Socket closed' -e 'Dist\(Network\|Store\)Error' \
     -e 'Timed out waiting [0-9]*ms for \(recv\|send\) operation' -e 'remote process exited' \
     -e 'NCCL communicator was aborted' -e 'NCCL operations have failed or timed out' \
-    -e 'Watchdog caught collective operation timeout' -e '^remote: ended by TERM' -e '^remote: mpirun has ended' \
+    -e 'Watchdog caught collective operation timeout' -e '^remote: ended by TERM' -e '^remote: exited with 14, as ' -e '^remote: mpirun has ended' \
     -e 'has lost communication with a remote daemon' -e 'control_cb (.*assert (!closed) failed'
 }
