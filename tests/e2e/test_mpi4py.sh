@@ -73,3 +73,53 @@ grep -q '^attempt 1: rank 0 on node-1 failed (SIGKILL) after ' "$work/err" || fa
 grep -qx 'both ranks succeeded\|all 2 ranks succeeded' "$work/err" || fail "the verdict on the second attempt"
 meet 1 'dies 1'
 blamed 1 2 SIGKILL
+
+# MPICH kills a rank together with its shell, also for MPI_Abort. Debian's mpi4py is only for Open MPI: what this test needs of it, for MPICH
+if ! mpirun.mpich --version >/dev/null 2>&1; then
+  echo "without MPICH: there is no mpirun.mpich"
+  exit 0
+fi
+mkdir "$work/mpich" mpi4py
+ln -s "$(command -v mpirun.mpich)" "$work/mpich/mpirun"
+ln -s "$(command -v hydra_pmi_proxy)" "$work/mpich/hydra_pmi_proxy"
+# shellcheck disable=SC2016  # the servers expand it
+printf 'prologue: "export PATH=\\"%s:$PATH\\""\n' "$work/mpich" >>.remote/configs.yaml
+: >mpi4py/__init__.py
+cat >mpi4py/MPI.py <<'PY'
+import ctypes
+
+mpi = ctypes.CDLL("libmpich.so.12", ctypes.RTLD_GLOBAL)
+mpi.MPI_Init(None, None)
+ctypes.pythonapi.Py_AtExit(mpi.MPI_Finalize)
+WORLD, INT, SUM = 0x44000000, 0x4C000405, 0x58000003
+
+
+class COMM_WORLD:
+    def Get_rank():
+        rank = ctypes.c_int()
+        mpi.MPI_Comm_rank(WORLD, ctypes.byref(rank))
+        return rank.value
+
+    def allreduce(number):
+        sent, received = ctypes.c_int(number), ctypes.c_int()
+        mpi.MPI_Allreduce(ctypes.byref(sent), ctypes.byref(received), 1, INT, SUM, WORLD)
+        return received.value
+
+    def Abort(code):
+        mpi.MPI_Abort(WORLD, code)
+PY
+code 0 rsync
+nproc=2
+meet 1 'raises 3'
+blamed 3 2 'exit 1'
+grep -qx '  ValueError: no such data' "$work/err" || fail "the verdict has not the exception"
+meet 1 'dies 0'
+blamed 0 1 SIGKILL
+meet 1 'aborts 1'
+blamed 1 1 'exit 7'
+grep -q '^  Abort(7) on node 1 ' "$work/err" || fail "the verdict has not what MPI_Abort says"
+meet 0 'aborts 3' --restarts 2
+grep -q '^attempt 1: rank 3 on node-2 failed (exit 7) after ' "$work/err" || fail "the first attempt is not told"
+nproc=1
+meet 1 'aborts 1'
+blamed 1 2 'exit 7'

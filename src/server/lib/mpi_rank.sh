@@ -115,8 +115,8 @@ end_record "$kind" "$code" "$ms" mpirun
 mkdir -p failures || exit "$exit_code"
 {
   echo "$ms"
-  # without what Open MPI 5 tells there of others
-  tail -c "+$((earlier + 1))" "$words" | tail -c 16384 | grep -v '^\[[^] ]*:00000] ' | tail -n 50
+  # without what mpirun and its daemon tell there of others: "[host:00000] …" and "[proxy:0:1@host] …"
+  tail -c "+$((earlier + 1))" "$words" | tail -c 16384 | grep -v -e '^\[[^] ]*:00000] ' -e '^\[\(proxy[0-9:]*\|mpiexec\)@' | tail -n 50
   case "$kind $code${OMPI_COMM_WORLD_RANK+ OMPI}$raised" in # peer_words.sh knows both lines
     'signal 15'*) echo 'remote: ended by TERM, as mpirun does it when another rank has failed' ;;
     'exit 14 OMPI') echo 'remote: exited with 14, as ranks of Open MPI 5 do when another one has failed' ;;
