@@ -256,6 +256,9 @@ TEST_P(JobTools, TellsTheLastLinesOfFiles) {
   EXPECT_EQ(last("1\n" + anew), "\n@remote1 end\n");
   EXPECT_EQ(last(anew + anew), "\n@remote1 end\n");
   EXPECT_EQ(last(anew + "\n2"), "\n@remote1 line |\n@remote1 line |2\n@remote1 end\n");
+  EXPECT_EQ(last("1\nremote: the workers begin anew (restart 1) at 2026-11-24T11:58:19.000Z\n"),
+            "\n@remote1 end\n");
+  EXPECT_EQ(last("1\nremote: the point begins again (retry 1 of 1) after exit 1\n"), "\n@remote1 end\n");
 }
 
 TEST_P(JobTools, TellsHowTorchrunsWorkersEnded) {

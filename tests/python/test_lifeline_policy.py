@@ -92,7 +92,8 @@ class PolicyTest(unittest.TestCase):
             self.assertEqual(self.job.first_failure(failure)[1].split()[-1], told, words)
 
     def test_the_words_of_a_peers_end_are_those_of_the_shell(self):
-        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/server/lib/peer_words.sh")
+        program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/server")
+        script = os.path.join(program, "lib/peer_words.sh")
         with open(script) as file:
             patterns = re.findall(r"-e '([^']*)'", file.read())
         self.assertGreater(len(patterns), 15)
@@ -103,7 +104,7 @@ class PolicyTest(unittest.TestCase):
                 path = os.path.join(self.folder, "words")
                 with open(path, "w") as file:
                     file.write("one\n%s\n" % line)
-                done = subprocess.run(["sh", "-c", '. "$0"; tells_of_peer "$1"', script, path])
+                done = subprocess.run(["sh", "-c", '. "$0"; tells_of_peer "$1"', script, path], env=dict(os.environ, remote_program=program))
                 with open(path, "rb") as file:
                     self.assertEqual((done.returncode, tells_of_peer(file.read())), (0, True), line)
 

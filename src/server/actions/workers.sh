@@ -5,8 +5,6 @@
 # shellcheck disable=SC2154
 # shellcheck source=src/server/actions/status.sh
 . "$remote_program/actions/status.sh"
-# shellcheck source=src/server/lib/attempts.sh
-. "$remote_program/lib/attempts.sh"
 
 # are_numbers WORD…
 are_numbers() {
