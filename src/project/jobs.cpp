@@ -298,6 +298,14 @@ std::vector<Error> Project::fetch_logs(const std::vector<Job>& jobs, const std::
                                [&](project::Core& core) { return project::fetch_logs(core, jobs); });
 }
 
+void Project::forget(const std::vector<Job>& jobs) {
+  project::call_here(*state_, {}, [&](project::Core& core) {
+    std::vector<JobId> ids;
+    std::ranges::transform(jobs, std::back_inserter(ids), &Job::id);
+    core.store.remove(ids);
+  });
+}
+
 CleanResult Project::clean(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel) {
   return project::call_servers(*state_, cancel,
                                [&](project::Core& core) { return project::clean(core, jobs); });
