@@ -205,7 +205,7 @@ JobId find_launch(const jobs::LaunchStore& records, const std::string& name) {
         fmt::format("there is no launch '{}' on record", visible_line(name)),
         all.empty() ? "there is none at all" : "",
         !near.empty() || all.empty() ? near : fmt::format("the last one is {}", all.front().first_key));
-    throw all.empty() ? error : error.mended_by(Remedy::list_launches);
+    throw all.empty() || !near.empty() ? error : error.mended_by(Remedy::list_launches);
   }
   return found->id;
 }
