@@ -68,7 +68,9 @@ class TerminalRun {
               return connection.open_on_terminal(command_line(), {side.type, size_of(side)},
                                                  std::move(taken));
             },
-            [this](ssh::Stream stream, std::string_view data) { take(stream, data); }) {}
+            [this](ssh::Stream stream, std::string_view data) { take(stream, data); }) {
+    flow_.expect_answer([this] { return login_.over(); });
+  }
 
   ExitStatus finish() {
     while (!flow_.over()) {
