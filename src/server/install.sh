@@ -40,6 +40,14 @@
     dd bs=1 count=$((remote_size % 8192)) >>"$1"
   } 2>/dev/null
 
+  # The same for each file: storage may be slow, too.
+  remote_unpack() {
+    gzip -dc <"$remote_new/archive" | (cd "$remote_new" && tar -xvf - && echo .whole) | {
+      while read -r remote_name && [ "$remote_name" != .whole ]; do echo; done
+      [ "$remote_name" = .whole ]
+    }
+  }
+
   # remote_keep CACHE: gives the new folder its place. Another client may do the same at this moment, and be quicker.
   remote_keep() {
     if ! r_good && { [ -e "$remote_program" ] || [ -L "$remote_program" ]; }; then
@@ -72,7 +80,7 @@
   fi
   remote_take "$remote_new/archive"
   remote_sum=$(sha256sum <"$remote_new/archive")
-  if [ "${remote_sum%% *}" != "$remote_digest" ] || ! gzip -dc <"$remote_new/archive" | (cd "$remote_new" && tar -xf -); then
+  if [ "${remote_sum%% *}" != "$remote_digest" ] || ! remote_unpack; then
     rm -rf "$remote_new"
     remote_fail "what was sent of the server's side of remote did not arrive whole"
   fi

@@ -82,6 +82,8 @@ TEST_P(Program, AChannelThatWasOpenedBeforeItCameNeedsItNoMore) {
 // request counts meanwhile.
 TEST_P(Program, ThePiecesOfItAreSignsOfLife) {
   servers.add_program("dd", "sleep 0.3; PATH=${PATH#*:}; dd \"$@\"");
+  servers.add_program("tar",
+                      "for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.4; done; PATH=${PATH#*:}; tar \"$@\"");
   ExecRequest request;
   request.input = servers::Script().append("echo here").input();
   request.timeout = std::chrono::seconds(4);
