@@ -39,6 +39,8 @@ enum class Remedy {
   start_launch,     // there are no launches
   name_job,         // it is a job and no launch; remedy_detail() is its key
   list_jobs,        // look at the jobs there are, or ask the servers again
+  forget_job,       // remove its record here alone; remedy_detail() is its key
+  list_launches,    // look at the launches on record
   authorize_key,    // the server does not take the key yet
   log_in,           // open an OpenSSH master, which can ask
   trust_settings,   // the user must allow what the project asks of this machine

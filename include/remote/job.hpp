@@ -224,6 +224,7 @@ struct Job {
   // In milliseconds since the epoch, by this machine's clock. Of an ended job: when it failed; may lie before
   // ended_at, as a failing process may need seconds to exit. Of a running one: when it last wrote to stderr.
   std::optional<std::int64_t> failed_ms;
+  bool wrote_nothing = false;  // of a running job whose server has just told: no byte of output; never stored
   // Of a job that failed: what it last wrote to its stderr says that another rank was gone, as gloo, NCCL and
   // torch say it. Its failure follows from another one, where there is another.
   bool after_peer = false;

@@ -39,6 +39,7 @@ struct Rerun;
 struct RerunRequest;
 struct ResumeRequest;
 struct SweepBest;
+struct SweepPlan;
 struct SweepRequest;
 struct SweepResults;
 struct SweepStarted;
@@ -424,6 +425,8 @@ class Project {
   // Starts one job.
   StartResult start(const JobRequest& request, const std::optional<Cancel>& cancel = {});
 
+  // What sweep() would run; asks no server. Throws Error (usage).
+  SweepPlan plan(const SweepRequest& request);
   // Starts a sweep (remote/sweep.hpp): records a job for each point, and leaves the list to the servers.
   // Throws Error where nothing was started.
   SweepStarted sweep(const SweepRequest& request, const std::optional<Cancel>& cancel = {});
@@ -484,6 +487,8 @@ class Project {
   Report report(const ReportRequest& request, const std::optional<Cancel>& cancel = {});
   // Removes ended jobs, here and on the servers.
   CleanResult clean(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel = {});
+  // Removes jobs here alone, with their output: of servers that are gone for good. What runs there goes on.
+  void forget(const std::vector<Job>& jobs);
 
   // Puts a public key on the servers and proves that a login with it alone works.
   std::vector<AuthorizeResult> authorize(const AuthorizeRequest& request = {},

@@ -67,6 +67,13 @@ struct SweepRequest {
   bool enable_stacks = false;  // as JobRequest::enable_stacks
 };
 
+// What a sweep would run.
+struct SweepPlan {
+  std::vector<SweepRow> points;
+  std::vector<std::string> commands;  // of the points, with secrets masked
+  std::vector<std::string> servers;
+};
+
 struct SweepStarted {
   JobId launch;                      // Job::launch of the points
   std::vector<Job> jobs;             // the points that were started now, by number

@@ -220,6 +220,11 @@ bool is_python(std::string_view word) {
   return word.starts_with("python") && word.find_first_not_of("0123456789.", 6) == std::string_view::npos;
 }
 
+bool script_alone(std::string_view line) {
+  const std::string_view first = line.substr(0, line.find(' '));
+  return first.ends_with(".py") && first.find('/') == std::string_view::npos;
+}
+
 bool is_plain_command(std::string_view command) {
   char quote = 0;
   for (std::size_t at = 0; at < command.size(); ++at) {

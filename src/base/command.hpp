@@ -18,6 +18,9 @@ std::size_t first_word_length(std::string_view command);
 // Whether a word names a Python interpreter: "python", "python3.11", "/opt/x/bin/python3".
 bool is_python(std::string_view word);
 
+// Whether a line begins with the name of a Python script, which no shell finds by its name alone.
+bool script_alone(std::string_view line);
+
 // Whether a command is one program with arguments: no pipe, list, group, background or redirection outside of
 // quotes, and no assignment in front. Only such a command can be handed to another program as arguments.
 bool is_plain_command(std::string_view command);

@@ -117,7 +117,8 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
     return "";  // longer than any candidate, and comparing takes long
   }
   // The Damerau-Levenshtein distance to each.
-  std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
+  const std::size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
+  std::size_t best = std::max<std::size_t>(1, letters / 3) + 1;
   std::string found;
   for (const std::string& candidate : candidates) {
     std::vector<std::vector<std::size_t>> cost(word.size() + 1,

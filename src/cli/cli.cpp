@@ -250,11 +250,14 @@ Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& 
   }
   if (const auto unknown = unknown_word(app, false)) {
     const bool of_servers = command.get_option_no_throw("--server") != nullptr;
+    // Where words are something else, this may not be the one that was meant as a server.
+    const bool words_too = std::ranges::any_of(command.get_options(), &CLI::Option::get_positional);
+    const std::string server = words_too ? "NAME" : *unknown;
     return Error::usage(
         fmt::format("{} takes no '{}'", name, *unknown), "",
         command.get_name() == "status"  ? fmt::format("use `remote job-list {}`; {}", *unknown, help)
         : command.get_name() == "shell" ? "to run one command, write: remote run --server S -- COMMAND"
-        : of_servers                    ? fmt::format("a server is named by --server {}; {}", *unknown, help)
+        : of_servers                    ? fmt::format("a server is named by --server {}; {}", server, help)
                                         : fmt::format("a value with blanks needs quotes; {}", help));
   }
   if (!subcommands.empty() && error.get_name() == "RequiredError") {

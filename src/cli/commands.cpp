@@ -68,7 +68,7 @@ constexpr Command declared[] = {
      add_sweep},
     {"rerun", "Run", "Start a launch on record again",
      "remote rerun last\nremote rerun nightly --env SEED 2 -- --lr 3e-4", add_rerun},
-    {"notify", "Run", "Try what tells you that a launch ended", "remote notify --test", add_notify},
+    {"notify", "Run", "Send a test notification", "remote notify --test", add_notify},
     {"status", "Jobs", "Show running jobs and what finished since last time", "remote status", add_status},
     {"top", "Jobs", "Show servers, GPUs and jobs live", "remote top\nremote top --once --server 'gpu*'",
      add_top},

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.hpp"
+#include "base/command.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 
@@ -90,6 +91,15 @@ void CommandOption::add(CLI::App& command, Context& context, const std::string& 
   context.with_command.insert(&command);
 }
 
+// Where nothing puts Python before a script that the command begins with.
+static void warn_of_script(Context& context, const std::string& name, const std::string& command) {
+  if (script_alone(command) && (name == "launch" || name == "job-run" || name == "run")) {
+    context.terminal.warning(
+        fmt::format("no Python starts {0}: the shell looks for a program of that name; write python {0}",
+                    visible_line(command.substr(0, command.find(' ')), 60)));
+  }
+}
+
 std::optional<std::string> CommandOption::given(Context& context, const std::string& name) const {
   if (line && context.command_words) {
     throw Error::usage(name, "both --cmd and a command behind the options are given", "keep one of them");
@@ -98,6 +108,7 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
     throw Error::usage(name, "--cmd is empty", "give the command");
   }
   if (!context.command_words) {
+    warn_of_script(context, name, line.value_or(""));
     return line;
   }
   const std::vector<std::string>& words = context.command_words->words;
@@ -111,6 +122,7 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
         words.size() == 1 ? "a line for the shell goes to --cmd, without the --"
                           : "a line for the shell goes to --cmd, and options stand before the command"));
   }
+  warn_of_script(context, name, words.front());
   return words.size() == 1 && !marked ? words.front() : shell_join(words);
 }
 

@@ -18,6 +18,10 @@ ChosenRanks choose_ranks(Project& project, const std::string& command, const Job
     throw Error::usage(command, options.named() ? "none of these jobs runs" : "no job runs",
                        "see: remote job-list --stopped");
   }
+  std::erase_if(chosen, is_idle);
+  if (std::ranges::all_of(chosen, [](const Job& job) { return job.state == JobState::queued; })) {
+    throw Error::usage(command, "these jobs are queued: they have no ranks yet", "see: remote job-list");
+  }
   const auto order = [](const Job& job) {
     return std::tuple(job.state == JobState::running, job.launch.has_value(), job.created_at, job.key);
   };

@@ -68,6 +68,7 @@ void work(FollowTask& task, Sharing& sharing) {
         task.settle(sharing.server->name);
       }
       if (lost) {
+        task.losses.answers(sharing.server->name);
         task.events.link(LinkBack{sharing.server->name});
         lost = false;
       }

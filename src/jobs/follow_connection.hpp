@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,10 +90,13 @@ class Losses {
   void ended(std::size_t index, const Job& job, Clock::time_point now = Clock::now());
   // Whether nobody need wait any more for this server, which has not answered since then: its launch's
   // lifelines have ended ranks because it was lost, and the grace is over; or it has been silent for
-  // lost_after and the grace, and all ranks on other servers have ended meanwhile. Never where these are not
-  // the jobs of one launch, nor while no other server tells anything: the laptop may be without a network.
+  // lost_after and the grace, and all ranks on servers that are not silent have ended meanwhile. Never where
+  // these are not the jobs of one launch, nor while no other server tells anything: the laptop may be without
+  // a network.
   bool gives_up(const std::string& server, Clock::time_point silent_since,
-                Clock::time_point now = Clock::now()) const;
+                Clock::time_point now = Clock::now());
+  // One that was silent is back.
+  void answers(const std::string& server);
 
  private:
   void note(const Job& job, Clock::time_point now);
@@ -103,6 +107,7 @@ class Losses {
   bool one_launch_;
   std::map<std::string, Clock::time_point> lost_;  // servers that the lifelines call lost, since when we know
   std::map<std::size_t, std::string> running_;     // the server of each job that has not ended, by index
+  std::set<std::string> silent_;                   // servers
   std::optional<Clock::time_point> last_end_;
 };
 

@@ -374,7 +374,8 @@ Json to_json(const Job& job) {
   Json object = Json::object();
   Writer fields(object, false);
   visit_fields(job, fields);
-  const bool writes = job.state == JobState::running && job.failed_ms;  // see transitions.hpp
+  const bool writes =
+      job.state == JobState::running && job.failed_ms && !job.wrote_nothing;  // see transitions.hpp
   Json& waits = object["waiting"] = Json::array();
   for (const DebuggerWait& wait : job.waits) {
     const Json error = wait.error.empty() ? Json(nullptr) : Json(wait.error);

@@ -28,6 +28,7 @@ const config::Server& server_of(const config::Config& config, const Job& job) {
     throw Error(fmt::format("cannot ask about job {}", job.key),
                 fmt::format("configs.yaml has no server '{}' any more", job.server),
                 "put the server back into configs.yaml to reach its jobs")
+        .mended_by(Remedy::forget_job, std::to_string(job.key))
         .on(job.server);
   }
   if (const RemoteFolder ours = remote_folder_for(config, *found); job.remote_folder != ours) {

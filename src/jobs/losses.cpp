@@ -39,9 +39,14 @@ void Losses::ended(std::size_t index, const Job& job, Clock::time_point now) {
   }
 }
 
-bool Losses::gives_up(const std::string& server, Clock::time_point silent_since,
-                      Clock::time_point now) const {
+void Losses::answers(const std::string& server) {
   const std::lock_guard lock(mutex_);
+  silent_.erase(server);
+}
+
+bool Losses::gives_up(const std::string& server, Clock::time_point silent_since, Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  silent_.insert(server);
   if (!one_launch_) {
     return false;
   }
@@ -49,7 +54,7 @@ bool Losses::gives_up(const std::string& server, Clock::time_point silent_since,
     return now - std::max(found->second, silent_since) >= grace_;
   }
   const bool others_ended =
-      std::ranges::all_of(running_, [&](const auto& job) { return job.second == server; });
+      std::ranges::all_of(running_, [&](const auto& job) { return silent_.contains(job.second); });
   return others_ended && last_end_ >= silent_since && now - silent_since >= lost_after_ + grace_;
 }
 

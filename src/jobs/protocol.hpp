@@ -114,10 +114,11 @@ struct StatusReply {
   // The same clock in milliseconds: when it last wrote, if it ever did; of an ended job, to its stderr. Not
   // every server tells.
   std::optional<std::int64_t> wrote_ms;
-  bool after_peer = false;         // its last words on stderr say that another rank was gone
-  std::optional<int> stop_signal;  // what it was told to stop by, if it was
-  JobReason stop_by;               // who told it: after_rank, after_loss, after_hang, by_launch or by_user
-  std::int64_t stop_ms = 0;        // when
+  std::optional<std::int64_t> raised_ms;  // of one that failed: the exception for which it waited in pdb
+  bool after_peer = false;                // its last words on stderr say that another rank was gone
+  std::optional<int> stop_signal;         // what it was told to stop by, if it was
+  JobReason stop_by;         // who told it: after_rank, after_loss, after_hang, by_launch or by_user
+  std::int64_t stop_ms = 0;  // when
   JobReason lifeline;  // no_lifeline, lifeline_dead or lifeline_restarted; none: there is nothing to say
   bool oom = false;    // the kernel's OOM killer struck while it ran
   std::optional<JobUsage> usage;

@@ -181,6 +181,8 @@ void read_field(AnswerLine& line, StatusReply& job) {
     job.started_at = line.number_in<std::int64_t>(value, 0);
   } else if (key == "wrote") {
     job.wrote_ms = moment(line, value);
+  } else if (key == "raised") {
+    job.raised_ms = line.number_in<std::int64_t>(value, 0, year_10000 * 1000);
   } else if (key == "peer") {
     job.after_peer = line.number_in(value, 0, 1) == 1;
   } else if (key == "stop") {

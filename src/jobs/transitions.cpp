@@ -163,6 +163,9 @@ std::optional<std::int64_t> failure_moment(const StatusReply& reply) {
   if (reply.stop_signal) {
     return std::min(reply.stop_ms, *end);
   }
+  if (reply.raised_ms && *reply.raised_ms <= *end) {
+    return reply.raised_ms;
+  }
   const bool last_words = reply.wrote_ms && reply.err_size > 0 && reply.end->status.shell_code() <= 128 &&
                           *reply.wrote_ms <= *end && soon_after_last_words(reply);
   return last_words ? reply.wrote_ms : end;
@@ -202,6 +205,8 @@ void apply_phase(Job& fresh, const Job& job, const StatusReply& reply, const Clo
           clocks.ahead_ms && reply.wrote_ms
               ? std::optional(std::max(*reply.wrote_ms - *clocks.ahead_ms, job.created_at * 1000))
               : std::nullopt;
+      // Under Slurm each rank has an output of its own.
+      fresh.wrote_nothing = reply.out_size + reply.err_size == 0 && fresh.backend != slurm_backend;
       fresh.after_peer = false;
       fresh.reason = running_reason(reply);
       break;

@@ -187,7 +187,7 @@ std::string fill_sweep_word(const std::string& word, const SweepRow& point) {
     const std::size_t end = c == '{' ? word.find('}', i) : std::string::npos;
     if (end == std::string::npos) {
       throw Error::usage(fmt::format("a brace in '{}' stands alone", visible_line(word, shown)), "",
-                         "a brace that is meant is written twice: {{ or }}");
+                         "write a literal brace twice: {{ or }}");
     }
     const std::string name = word.substr(i + 1, end - i - 1);
     const auto found = std::ranges::find(point, name, &SweepRow::value_type::first);
@@ -197,7 +197,7 @@ std::string fill_sweep_word(const std::string& word, const SweepRow& point) {
       const std::string near = did_you_mean(name, names);
       throw Error::usage(fmt::format("no parameter has the name '{}'", visible_line(name, shown)),
                          fmt::format("the parameters are {}", join(names, ", ")),
-                         near.empty() ? "a brace that is meant is written twice: {{ or }}" : near);
+                         near.empty() ? "write a literal brace twice: {{ or }}" : near);
     }
     filled += found->second;
     i = end;

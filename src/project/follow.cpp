@@ -282,6 +282,7 @@ FollowResult follow(Core& core, const std::vector<Job>& asked_for, const FollowR
   if (request.judge && known && are_one_launch(result.jobs)) {
     result.verdict = judge_launch(core, result.jobs, result.gone);
   }
+  measure_points(core, result.jobs);
   complete_records(core, result.verdict);
   return result;
 }

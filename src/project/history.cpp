@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <set>
 
@@ -24,6 +25,7 @@
 #include "project/rank_lines.hpp"
 #include "project/report/numbers.hpp"
 #include "project/server_setup.hpp"
+#include "project/sweep.hpp"
 #include "servers/fanout.hpp"
 #include "servers/sent_state.hpp"
 
@@ -121,6 +123,7 @@ void complete(Core& core, jobs::LaunchStore& records, const JobId& id, const std
   if (now.jobs != before->jobs || !before->ended_at || records.tried(id)) {
     const bool told = known && known->first && known->first->launch == id;
     const std::vector<std::string> lines = told ? known->last_lines : judge(core, now.jobs, {}).last_lines;
+    measure_points(core, now.jobs);  // who followed them may have been interrupted
     const std::vector<NamedNumber> numbers =
         now.jobs.front().point ? best_numbers(now.jobs) : last_numbers(core, now.jobs, whole);
     records.change(id, [&](PastLaunch& record) {
@@ -194,9 +197,15 @@ JobId find_launch(const jobs::LaunchStore& records, const std::string& name) {
     }
   }
   if (found == all.end()) {
-    throw Error::usage(fmt::format("there is no launch '{}' on record", visible_line(name)),
-                       all.empty() ? "there is none at all" : "",
-                       all.empty() ? "" : fmt::format("the last one is {}", all.front().first_key));
+    std::vector<std::string> names;
+    std::ranges::transform(all, std::back_inserter(names), &LaunchSummary::name);
+    std::erase(names, "");
+    const std::string near = did_you_mean(name, names);
+    const Error error = Error::usage(
+        fmt::format("there is no launch '{}' on record", visible_line(name)),
+        all.empty() ? "there is none at all" : "",
+        !near.empty() || all.empty() ? near : fmt::format("the last one is {}", all.front().first_key));
+    throw all.empty() ? error : error.mended_by(Remedy::list_launches);
   }
   return found->id;
 }

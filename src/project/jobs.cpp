@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -283,14 +285,25 @@ StacksResult Project::stacks(const std::vector<Job>& jobs, const std::optional<C
 
 Why Project::why(const std::vector<Job>& jobs, const WhyRequest& request,
                  const std::optional<Cancel>& cancel) {
+  std::vector<Job> members;
+  std::ranges::copy_if(jobs, std::back_inserter(members), std::not_fn(is_idle));
   return project::call_servers(*state_, cancel, [&](project::Core& core) {
-    return request.kept ? jobs::look_kept(core.site(), jobs) : jobs::look_why(core.site(), jobs, request);
+    return request.kept ? jobs::look_kept(core.site(), members)
+                        : jobs::look_why(core.site(), members, request);
   });
 }
 
 std::vector<Error> Project::fetch_logs(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel) {
   return project::call_servers(*state_, cancel,
                                [&](project::Core& core) { return project::fetch_logs(core, jobs); });
+}
+
+void Project::forget(const std::vector<Job>& jobs) {
+  project::call_here(*state_, {}, [&](project::Core& core) {
+    std::vector<JobId> ids;
+    std::ranges::transform(jobs, std::back_inserter(ids), &Job::id);
+    core.store.remove(ids);
+  });
 }
 
 CleanResult Project::clean(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel) {

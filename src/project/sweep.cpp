@@ -110,15 +110,22 @@ void check(const SweepRequest& request, const std::vector<config::Server>& serve
   check_slurm_sweep(request, servers);
 }
 
+SweepPlan plan_sweep(const SweepRequest& request, const std::vector<config::Server>& servers) {
+  SweepPlan plan{.points = sweep_points(request.parameters, request.rows), .commands = {}, .servers = {}};
+  check(request, servers);
+  for (const SweepRow& point : plan.points) {
+    plan.commands.push_back(mask_command(point_command(request, point)));
+  }
+  std::ranges::transform(servers, std::back_inserter(plan.servers), &config::Server::name);
+  return plan;
+}
+
 }  // namespace
 
 SweepStarted start_sweep(Core& core, const SweepRequest& request) {
-  const std::vector<SweepRow> points = sweep_points(request.parameters, request.rows);
   const std::vector<config::Server> servers = core.servers(request.servers);
-  check(request, servers);
-  for (const SweepRow& point : points) {
-    static_cast<void>(point_command(request, point));  // what is wrong is found before any server is asked
-  }
+  // What is wrong is found before any server is asked.
+  const std::vector<SweepRow> points = plan_sweep(request, servers).points;
   if (servers.front().slurm) {
     return start_slurm_sweep(core, request, servers.front(), points);
   }
@@ -165,6 +172,12 @@ SweepResults results(Core& core, const std::string& launch, const SweepBest& by)
 }  // namespace remote::project
 
 namespace remote {
+
+SweepPlan Project::plan(const SweepRequest& request) {
+  return project::call_here(*state_, {}, [&](project::Core& core) {
+    return project::plan_sweep(request, core.servers(request.servers));
+  });
+}
 
 SweepStarted Project::sweep(const SweepRequest& request, const std::optional<Cancel>& cancel) {
   return project::call_servers(*state_, cancel, [&](project::Core& core) {

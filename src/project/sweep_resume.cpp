@@ -91,11 +91,12 @@ SweepView stop_runners(Core& core, const std::vector<Job>& points, const ResumeR
   return view;
 }
 
-Error nothing_missing(std::size_t running) {
+Error nothing_missing(const std::vector<Job>& points, std::size_t running) {
+  const bool failed = std::ranges::find(points, JobState::failed, &Job::state) != points.end();
   return Error::usage("nothing of the sweep is missing",
                       running == 0 ? "all of its points have ended"
                                    : counted(running, "point") + " still run, or are unknown")
-      .mended_by(Remedy::rerun_failed);
+      .mended_by(failed ? Remedy::rerun_failed : Remedy::none);
 }
 
 // The record of the sweep runs again, with the jobs that were added. Its first server gives out the points.
@@ -145,7 +146,7 @@ SweepStarted resume_sweep(Core& core, const ResumeRequest& request) {
     }
   }
   if (again.empty() && waiting.empty()) {
-    throw nothing_missing(running.size());
+    throw nothing_missing(points, running.size());
   }
   if (!again.empty()) {
     core.store.add(again);

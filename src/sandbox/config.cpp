@@ -102,6 +102,21 @@ std::vector<SandboxServer> not_in_config(const config::Config& config,
   return result;
 }
 
+std::map<std::string, int> ports_in_config(const Sandbox& sandbox) {
+  std::map<std::string, int> ports;
+  try {
+    const config::Config config = config::load(sandbox.folder().parent_path().parent_path());
+    for (const config::Server& server : config.servers) {
+      if (server.private_key == sandbox.private_key() && server.port) {
+        ports.emplace(server.name, *server.port);
+      }
+    }
+  } catch (const Error&) {
+    ports.clear();  // what is wrong with it is told when it is settled
+  }
+  return ports;
+}
+
 Sample write_sample(const Sandbox& sandbox) {
   const fs::path file = sandbox.folder().parent_path().parent_path() / "train.py";
   if (is_there(file) || is_link(file)) {

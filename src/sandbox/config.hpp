@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +43,9 @@ struct SandboxConfigResult {
 
 // The `servers:` part of configs.yaml for these servers, ending with a newline.
 std::string sandbox_servers_yaml(const std::vector<SandboxServer>& servers, const std::string& user);
+
+// The ports at which configs.yaml looks for practice servers, by name; none where it cannot be read.
+std::map<std::string, int> ports_in_config(const Sandbox& sandbox);
 
 // Those of `servers` that a configuration does not reach: no entry has 127.0.0.1 and their port.
 std::vector<SandboxServer> not_in_config(const config::Config& config,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <set>
 
 #include <remote/error.hpp>
@@ -25,13 +26,17 @@ namespace {
 constexpr int max_nodes = 1000;
 constexpr std::size_t start_width = 32;  // sshd processes that start at the same time
 
+// 3 of "node-3"; nullopt: no node is called so.
+std::optional<int> number_of(const std::string& name) {
+  const auto number = name.starts_with("node-") ? parse_number<int>(name.substr(5)) : std::nullopt;
+  return number && *number > 0 && *number <= max_nodes ? number : std::nullopt;
+}
+
 // The nodes whose folders exist, in the order of their numbers.
 std::vector<SandboxNode> nodes_there(const fs::path& folder) {
   std::set<int> numbers;
   for (const fs::path& entry : entries_of(folder)) {
-    const std::string name = entry.filename().string();
-    const auto number = name.starts_with("node-") ? parse_number<int>(name.substr(5)) : std::nullopt;
-    if (number && *number > 0) {
+    if (const auto number = number_of(entry.filename().string())) {
       numbers.insert(*number);
     }
   }
@@ -65,7 +70,8 @@ SandboxServer bring_up(const SandboxNode& node, const SandboxOptions& options, c
     return server;
   }
   const auto aside = node.prepare(cancel);
-  const auto former = node.port();
+  const auto wanted = options.ports.find(node.name());
+  const auto former = node.port() || wanted == options.ports.end() ? node.port() : wanted->second;
   bool up = former && node.start(*former, options, sshd, cancel);
   server.port_changed = former && !up;
   for (int attempt = 0; !up && attempt < 20; ++attempt) {
@@ -181,7 +187,12 @@ std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Canc
   }
   write_file_atomic(folder_ / "entry.sh", sample_file("entry.sh"));
   const auto there = static_cast<int>(nodes_there(folder_).size());
-  const int wanted = options.nodes > 0 ? options.nodes : std::max(there, 2);
+  int named = 0;
+  for (const auto& [name, port] : options.ports) {
+    named = std::max(named, number_of(name).value_or(0));
+  }
+  const int usual = std::max(there, named);
+  const int wanted = options.nodes > 0 ? options.nodes : usual > 0 ? usual : 2;
   std::vector<SandboxNode> nodes;
   for (int number = 1; number <= wanted; ++number) {
     nodes.emplace_back(folder_, number);

@@ -22,7 +22,9 @@
 namespace remote::sandbox {
 
 struct SandboxOptions {
-  int nodes = 0;                  // 0: those there are already, 2 in a new sandbox
+  int nodes = 0;  // 0: those there are already, or that `ports` names, else 2
+  // By name, for those that have had none yet: where configs.yaml looks for them.
+  std::map<std::string, int> ports = {};
   int max_sessions = 10;          // sshd's MaxSessions; 10 is sshd's own default
   std::string shell = "/bin/sh";  // runs the commands, as a login shell does on a server
   std::map<std::string, std::string> environment = {};  // further variables of what runs there

@@ -39,6 +39,20 @@ Error cannot(const std::string& what, int number) {
       .because(cause_of(number));
 }
 
+// `why` is what sshd says, or OpenSSH's master, which does not tell what sshd says.
+Error cannot_connect(const Tunnel& tunnel, const std::string& why) {
+  const std::string place = ssh::host_and_port(tunnel.host, tunnel.port);
+  const Error error =
+      why == "Connection refused"
+          ? Error(tunnel.host == "127.0.0.1" ? fmt::format("nothing listens on port {}", tunnel.port)
+                                             : "nothing listens on " + place,
+                  "", "start the program there, or name the port that it printed; the forwarding goes on")
+          : Error("cannot connect to " + place, why,
+                  "is a program listening there, and does the server's sshd_config allow forwarding "
+                  "(AllowTcpForwarding, PermitOpen)?");
+  return error.because(Cause::refused);
+}
+
 bool listen_on(int fd, int port) {
   const int on = 1;  // a port whose connections have just ended is free
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -186,11 +200,7 @@ void Forwarding::drop_ended() {
     }
     const Tunnel& tunnel = tunnels_[link->tunnel];
     if (const std::string why = link->flow.channel().refusal(); !why.empty()) {
-      refuse(link->tunnel,
-             Error("cannot connect to " + ssh::host_and_port(tunnel.host, tunnel.port), why,
-                   "is a program listening there, and does the server's sshd_config allow forwarding "
-                   "(AllowTcpForwarding, PermitOpen)?")
-                 .because(Cause::refused));
+      refuse(link->tunnel, cannot_connect(tunnel, why));
     }
     return true;
   });

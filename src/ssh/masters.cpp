@@ -33,7 +33,7 @@ using std::chrono::seconds;
 
 // How long a server may take for its first answer over an open master: then its link is dead, as after a
 // night's sleep of this machine.
-constexpr milliseconds answer_limit{3000};
+constexpr milliseconds first_answer_limit{3000};
 // How long a place may take to be free after the command that had it.
 constexpr milliseconds free_place_time{500};
 // How many masters of a server we open: each has some ten sessions.
@@ -218,7 +218,7 @@ std::unique_ptr<MuxConnection> Masters::connect(const Target& target, const Canc
     for (std::size_t i = 0; i < paths.size(); ++i) {
       if (auto connection =
               connect_over(paths[i], i < ours.size(), target, cancel,
-                           std::min<milliseconds>(answer_limit, limit.value_or(seconds(60))), taken)) {
+                           std::min<milliseconds>(first_answer_limit, limit.value_or(seconds(60))), taken)) {
         return connection;
       }
     }

@@ -119,6 +119,10 @@ bool ChannelState::proceed() {
     }
     if (rc != SSH_OK) {
       refusal_ = last_error(session_);
+      // libssh puts "Channel opening failure: channel 43 error (2) " before what the server says.
+      if (const std::size_t end = refusal_.find(") "); !host_.empty() && end != std::string::npos) {
+        refusal_.erase(0, end + 2);
+      }
       phase_ = Phase::refused;
       return true;
     }

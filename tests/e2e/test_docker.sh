@@ -51,6 +51,6 @@ try_clean
 DOCKER_HOST=unix:///mnt/no.sock
 sed -i "s#unix://[^\"]*#$DOCKER_HOST#" .remote/configs.yaml
 code 1 launch -- true
-grep -q '^error: node-2: cannot start a container: docker cannot be used: ' "$work/err" || fail "no daemon"
+grep -q '^error: node-1, node-2: cannot start a container: docker cannot be used: ' "$work/err" || fail "no daemon"
 DOCKER_HOST=unix:///mnt/docker.sock
 echo "docker: all well"

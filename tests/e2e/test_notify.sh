@@ -98,6 +98,19 @@ sleep 0.3
 [ "$(wc -l <"$work/news")" = 9 ] || fail "not told once: $(cat "$work/news")"
 ! grep -rl secret-topic .remote --include '*' | grep -v configs.yaml || fail "the URL is somewhere"
 
+# Rank 0 fails because rank 1 is gone: that one is named, also where it is heard of later, and who ended it
+mkfifo "$work/peer"
+pair='[ "$RANK" = 0 ] || { exec 3>"$0"; echo ready; eval "$1"; }; read -r _ <"$0"; echo "Connection closed by peer" >&2; exit 1'
+code 1 launch --follow -- sh -c "$pair" "$work/peer" 'exec 3>&-; sleep 0.4; echo "ValueError: why" >&2; exit 3'
+until_true arrived 10
+[ "$(news 10 'd["text"], d["lines"]')" = "('launch 16 failed: rank 1 on node-2 (exit 3)', ['ValueError: why'])" ] ||
+  fail "other news: $(sed -n 10p "$work/news")"
+code 0 launch --no-follow -- sh -c "$pair" "$work/peer" 'exec sleep 60'
+until_true sh -c "[ \"\$('$REMOTE' job-tail 19 --no-follow)\" = ready ]"
+code 0 job-kill 19 --yes
+until_true arrived 11
+[ "$(news 11 'd["state"], d["text"]')" = "('killed', 'launch 18 killed: rank 1 on node-2')" ] || fail "other news: $(sed -n 11p "$work/news")"
+
 # a command
 cp "$work/configs.yaml" .remote/configs.yaml
 echo "notify: {command: 'cat >>\"$work/said\"; echo ok'}" >>.remote/configs.yaml
@@ -116,7 +129,7 @@ code 2 notify --test
 
 # here
 code 1 launch --follow --bell --notify 'echo "$REMOTE_STATE $REMOTE_JOBS" >said' -- false
-[ "$(cat said)" = 'failed 18-19' ] || fail "nobody was told here: $(cat said)"
+[ "$(cat said)" = 'failed 22-23' ] || fail "nobody was told here: $(cat said)"
 code 1 job-wait last --notify 'echo "$REMOTE_STATE" >said'
 [ "$(cat said)" = failed ] || fail "nobody was told here"
 code 2 launch --notify true -- true

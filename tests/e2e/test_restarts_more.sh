@@ -59,6 +59,22 @@ code 0 show --json last
 [ "$(of_jobs '[(job["server"], job["state"], job["pid"]) for job in d if job["server"] == "node-3"]')" = \
   "[('node-3', 'succeeded', None)]" ] || fail 'the spare has run'
 
+# What a worker wrote in an earlier attempt are not its last words, nor make they its failure one that follows from another rank's
+cat >worker.py <<'PY'
+import os
+import sys
+import time
+
+if os.environ["RANK"] != "2":
+    time.sleep(300)
+if os.environ["RESTART_COUNT"] == "0":
+    sys.exit("Connection closed by peer")
+os.kill(os.getpid(), 9)
+PY
+code 0 rsync
+code 1 torch-launch --launcher torchrun --nproc-per-node 2 --restarts 1 --failure-grace 0 --follow -- python3 worker.py
+grep -q '^rank 2 on node-2 failed first (SIGKILL, .*): 3 others failed after it' "$work/err" || fail 'the verdict on the second attempt is another'
+
 # ---- an exit code that ends it
 code 1 launch --restarts 3 --no-restart-exit 2,7 --failure-grace 0 --follow --cmd 'echo "attempt $RESTART_COUNT"; [ $RANK = 0 ] && sleep 300; exit 7'
 [ "$(grep -c '^attempt' "$work/out")" = 1 ] || fail 'it began anew after an exit that ends it'
@@ -119,6 +135,8 @@ for hit in 0 1 2 3; do
 done
 until_true holds "$second" 4
 [ "$(of_launch 2 "['state']")" = queued ] || fail 'the spare does not wait'
+code 0 job-why --launch last --between 1 --json
+[ "$(picks 'sorted(rank["server"] for group in d["groups"] for rank in group["ranks"])')" = "['node-1', 'node-2']" ] || fail 'job-why counts the spare'
 server=$(of_launch 1 "['server']")
 vanish "$server"
 ended() { grep -q parameters "$1/job.out"; }

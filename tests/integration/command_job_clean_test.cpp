@@ -104,6 +104,18 @@ TEST_F(CommandJobClean, AServerThatIsNotReachedKeepsItsRecords) {
   EXPECT_TRUE(here(second) && there(second));
 }
 
+TEST_F(CommandJobClean, AJobOfAServerThatIsGoneCanBeForgotten) {
+  const auto gone = world.ended_job("a", "true");
+  const auto other = world.ended_job("b", "true");
+  world.configure("name: proj\npython: {manager: system}\nservers:\n  b: {hostname: b}\n");
+  EXPECT_THAT(clean({"1", "--yes"}), Ends(1, "", HasSubstr("remote job-clean --forget 1\n")));
+  EXPECT_TRUE(here(gone));
+  EXPECT_THAT(clean({"--forget", "--yes"}), Refused("no job is named"));
+  EXPECT_THAT(clean({"--forget", "1"}), Refused("that would remove 1 job here alone"));
+  EXPECT_THAT(clean({"--forget", "1", "--yes"}), Ends(0, "", "1 job removed, here alone\n"));
+  EXPECT_TRUE(!here(gone) && there(gone) && here(other));
+}
+
 TEST_F(CommandJobClean, JsonSaysWhatBecameOfEach) {
   const auto job = world.ended_job("a", "true");
   const CommandResult result = clean({"--yes", "--json"});

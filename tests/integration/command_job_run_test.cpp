@@ -54,6 +54,15 @@ TEST(CommandJobRun, FollowShowsTheOutputAndEndsAsTheJob) {
               Ends(0, "job 2 started on a\n", ""));
 }
 
+TEST(CommandJobRun, AScriptWithoutPythonIsWarnedOf) {
+  CommandWorld world;
+  EXPECT_THAT(world.run({"job-run", "--server", "a", "--", "train.py"}),
+              Ends(0, "job 1 started on a\n", HasSubstr("warning: no Python starts train.py")));
+  EXPECT_THAT(world.run({"job-run", "--server", "a", "--", "./train.py"}).err, Not(HasSubstr("Python")));
+  EXPECT_THAT(world.run({"job-run", "--server", "a", "--cmd", "train.py"}).err,
+              HasSubstr("warning: no Python starts train.py"));
+}
+
 TEST(CommandJobRun, AnInterruptEndsTheFollowingAndNotTheJob) {
   CommandWorld world;
   const auto running = world.start({"job-run", "--server", "a", "--follow", "--cmd", "echo up; sleep 1000"});

@@ -145,5 +145,32 @@ TEST_F(CommandLaunches, EndInOneSentence) {
                          "  jobs 5-8 (ranks 0-3 on a, b): succeeded: true\nRemove 8 ended jobs"));
 }
 
+TEST_F(CommandLaunches, AnUnknownColumnIsRefusedWithThoseThereAre) {
+  EXPECT_THAT(world.run({"history", "--columns", "nosuch"}), Ends(0, "", "no launches on record\n"));
+  launch("echo loss 0.25", "1");
+  ASSERT_EQ(world.run({"job-wait", "--launch", "1"}).code, 0);
+  ASSERT_TRUE(eventually([&] { return world.run({"history"}).out.find("LOSS") != std::string::npos; }));
+  EXPECT_EQ(world.run({"history", "--columns", "Loss,servers", "--sort", "LOSS"}).code, 0);
+  EXPECT_THAT(world.run({"history", "--columns", "loss,nosuch"}),
+              Refused("'nosuch'\n hint: there are commit, servers, ranks, tags, note, loss\n"));
+  EXPECT_THAT(world.run({"history", "--sort", "servers"}), Refused("'servers'\n hint: there are loss\n"));
+}
+
+TEST_F(CommandLaunches, AnUnknownNameIsRefusedWithTheNearOne) {
+  ASSERT_EQ(world.run({"launch", "--name", "small-run", "--cmd", "true"}).code, 0);
+  EXPECT_THAT(world.run({"rerun", "smal-run"}),
+              Refused("hint: did you mean 'small-run'?; see: remote history\n"));
+  EXPECT_THAT(world.run({"rerun", "other"}), Refused("hint: the last one is 1; see: remote history\n"));
+}
+
+TEST_F(CommandLaunches, ADryRunOfAnotherRunStartsNothing) {
+  launch("echo $RANK", "1");
+  const CommandResult dry = world.run({"rerun", "1", "--dry-run", "--env", "A", "b"});
+  EXPECT_EQ(dry.code, 0) << dry;
+  EXPECT_THAT(dry.out, AllOf(HasSubstr("2 ranks on 2 servers"), HasSubstr("\n  A=b\n"),
+                             HasSubstr("rank 1 (local 0): echo $RANK\n")));
+  EXPECT_THAT(listed({}), ElementsAre(1, 2));
+}
+
 }  // namespace
 }  // namespace remote::test

@@ -52,6 +52,7 @@ TEST_F(CommandLease, WaitingStartsThemInTheirTurn) {
         return second["state"] == "queued" && second.dump().find("place 1 in line") != std::string::npos;
       },
       "a place in line");
+  EXPECT_THAT(world.run({"job-why", "--job", "2"}), Refused("these jobs are queued: they have no ranks yet"));
   const CommandResult third =
       world.run({"job-run", "--server", "a", "--gpus", "1", "--wait", "--cmd", "true"});
   EXPECT_EQ(third.code, 0);

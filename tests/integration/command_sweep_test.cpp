@@ -47,7 +47,8 @@ TEST_F(CommandSweep, PointsRunInTurnAndOneThatFailedRunsAgain) {
     lines.push_back(line);
   }
   EXPECT_THAT(lines, UnorderedElementsAre("1/0", "1/1", "1/2", "2/0", "2/1", "2/1", "2/2"));
-  EXPECT_THAT(world.run({"show", "1"}).out, HasSubstr("launcher   sweep, 6 points"));
+  EXPECT_THAT(world.run({"show", "1"}).out, AllOf(HasSubstr("launcher   sweep, 6 points"),
+                                                  ::testing::ContainsRegex("SERVER +POINT +STARTED")));
   EXPECT_THAT(world.run({"rerun", "1", "--yes"}), Refused("remote sweep --resume 1"));
   EXPECT_EQ(world.run({"job-clean", "--yes"}).code, 0);
   EXPECT_TRUE(fs::is_empty(world.there("a") / ".jobs/.sweeps"));
@@ -65,6 +66,33 @@ TEST_F(CommandSweep, APointIsShownAsSoonAsItRuns) {
   EXPECT_THAT(all, Ends(0, AllOf(HasSubstr("point 0"), HasSubstr("point 1")),
                         HasSubstr("2 points of the sweep wait for their turn")));
   EXPECT_EQ(world.run({"job-kill", "--launch", "grid"}).code, 0);
+}
+
+TEST_F(CommandSweep, WhatFollowedPointsPrintedIsKnown) {
+  const fs::path go = world.home() / "go";
+  const std::string line = "echo up; until [ -e " + go.string() + " ]; do sleep 0.1; done; echo loss 0.{n}";
+  ASSERT_EQ(world.run({"sweep", "--param", "n=1,2", "--cmd", line}).code, 0);
+  const auto both_run = [&] { return in_state("running") == 2; };
+  until(both_run, "both points to run");
+  const auto follower = world.start({"job-tail", "--launch", "1", "--all"});
+  until([&] { return follower->out().find("up") != std::string::npos; }, "the follower");
+  write_file_atomic(go, "");
+  EXPECT_THAT(follower->wait().err, HasSubstr("2 of 2 done, best loss 0.1 at n=1"));
+  EXPECT_THAT(world.run({"show", "1"}).out, HasSubstr("best loss 0.1 at n=1"));
+  EXPECT_THAT(world.run({"sweep", "--resume", "1"}), Refused("all of its points have ended\n"));
+}
+
+TEST_F(CommandSweep, ADryRunShowsThePointsAndStartsNone) {
+  const std::vector<std::string> words = {"--param", "lr=1,2", "--", "echo", "--token=x", "{lr}"};
+  std::vector<std::string> dry = {"sweep", "--dry-run"};
+  dry.insert(dry.end(), words.begin(), words.end());
+  EXPECT_THAT(world.run(dry).lines(),
+              ElementsAre("sweep: 2 points on a, b", "POINT  lr  COMMAND", "    0  1   echo '--token=***' 1",
+                          "    1  2   echo '--token=***' 2"));
+  dry.insert(dry.begin(), "--json");
+  EXPECT_EQ(world.run(dry).json().at("points").at(1).at("values").at("lr"), "2");
+  EXPECT_THAT(world.run({"sweep", "--dry-run", "--results", "last"}), Refused("--dry-run"));
+  EXPECT_EQ(world.run({"--json", "job-list"}).out, "[]\n");
 }
 
 TEST_F(CommandSweep, AScriptAloneIsGivenToPython) {

@@ -129,6 +129,18 @@ TEST(Sandbox, DeadServerComesBackOnItsPort) {
   EXPECT_TRUE(box.ssh(1, "true").status.success()) << "host key and port are as before";
 }
 
+TEST(Sandbox, ANewOneComesUpWhereTheConfigurationLooksForIt) {
+  TestSandbox box(2);
+  const std::map<std::string, int> ports = {{"node-1", box.servers()[0].port},
+                                            {"node-2", box.servers()[1].port}};
+  box.sandbox().purge();
+  const auto again = box.sandbox().up({.ports = ports});
+  ASSERT_EQ(again.size(), 2U);
+  EXPECT_EQ(again[0].port, ports.at("node-1"));
+  EXPECT_EQ(again[1].port, ports.at("node-2"));
+  EXPECT_EQ(box.sandbox().up({.ports = {{"node-2", 1}, {"mine", 2}}})[1].port, ports.at("node-2"));
+}
+
 TEST(Sandbox, TakenPortGetsANewOne) {
   TestSandbox box(1);
   const int former = box.servers()[0].port;

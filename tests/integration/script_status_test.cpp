@@ -51,6 +51,18 @@ TEST_P(JobStatus, TellsTheMomentOfAFailuresLastWords) {
   EXPECT_FALSE(fine.wrote_ms);
 }
 
+TEST_P(JobStatus, TellsWhenAnErrorWasRaisedThatWaitedForADebugger) {
+  const auto raised = [&](const std::string& text) {
+    const JobId id = start("exit 3");
+    std::ofstream(folder(id) / "raised") << text;
+    return wait_end(id).raised_ms;
+  };
+  EXPECT_EQ(raised("1764000000123\n"), 1764000000123);
+  for (const char* wrong : {"", "x\n", "-1\n", "1 2\n", "99999999999999999\n"}) {
+    EXPECT_FALSE(raised(wrong)) << wrong;
+  }
+}
+
 // A rank that has said nothing in its last attempt failed when it ended, not when that attempt began.
 TEST_P(JobStatus, WhatDividesAttemptsIsNoLastWord) {
   const auto wrote = [&](const std::string& words) {

@@ -38,7 +38,8 @@ lib/keep.sh|ko_modes=$(cd "$kept" && ls -ld . .. ../..) || return 1
 lib/keep.sh|set -- $(cd "$1" && ls -ldn main.sh */*.sh */*.py)
 lib/lib.sh|eval "$1=\$2"
 lib/lib.sh|eval "recalled=\${$1-}"
-lib/mpi_rank.sh|exec stdbuf -oL sed -e "w ranks/$RANK.$1" -e "s/^/[$RANK] /" <"$2"
+lib/mpi_rank.sh|exec $apart sh -c 'tee -a "$1" <"$2" | stdbuf -oL sed "s/^/[$3] /"' sh "ranks/$RANK.$1" "$2" "$RANK"
+lib/mpi_rank.sh|exec $apart stdbuf -oL sed -e "w ranks/$RANK.$1" -e "s/^/[$RANK] /" <"$2"
 lib/prologue.sh|eval "$__text"
 lib/prologue.sh|eval "[ -n \"\${$__name+set}\" ]" || echo "unset $__name"
 lib/prologue.sh|{ eval "$1"; } >&2 || exit

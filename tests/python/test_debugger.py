@@ -264,6 +264,7 @@ class DebuggerTest(unittest.TestCase):
     def test_after_an_error(self):
         process = self.start("def f(a):\n    raise ValueError('no')\n\nf(3)\n", REMOTE_PDB_ON_ERROR="1")
         (name,) = self.wait(process)
+        attached = time.time() * 1000
         self.assertEqual(self.waiting()[name][2:], ["1", "2", "ValueError", "train.py"])
         client = self.client(name)
         client.until_prompt()
@@ -271,6 +272,8 @@ class DebuggerTest(unittest.TestCase):
         client.send(line="q")
         self.assertEqual(client.message(), {"over": True})
         out, err = self.ends(process, 1)
+        with open(self.job + "/raised") as file:  # not when somebody let it go on
+            self.assertLess(int(file.read()), attached)
         self.assertIn("waiting in pdb after ValueError at train.py:2: remote attach 1", out)
         self.assertIn("ValueError: no", err)
 
@@ -281,6 +284,13 @@ class DebuggerTest(unittest.TestCase):
     def test_without_the_option_an_error_ends_it(self):
         self.ends(self.start("1/0\n"), 1)
         self.assertFalse(os.path.exists(self.job + "/debug"))
+        self.assertFalse(os.path.exists(self.job + "/raised"))
+
+    def test_an_attempt_knows_nothing_of_the_error_before(self):
+        with open(self.job + "/raised", "w") as file:
+            file.write("1\n")
+        self.ends(self.start("print(1)\n", REMOTE_PDB_ON_ERROR="1"))
+        self.assertFalse(os.path.exists(self.job + "/raised"))
 
     def test_under_slurm_nothing_waits(self):
         open(self.job + "/batch.sh", "w").close()

@@ -78,7 +78,7 @@ class Server:
         self.attempt = 0 if idle else 1
         self.lives = not idle
         self.dies_at = None
-        self.job = types.SimpleNamespace(id="job-" + name, rank=world.names.index(name), ended=False, failed=False, round=None)
+        self.job = types.SimpleNamespace(id="job-" + name, rank=world.names.index(name), ended=False, failed=False, stopped_for=None, round=None)
         self.job.first_failure = lambda failure: (self.job.rank, failure)
         self.until = None
         self.began = 0.0
@@ -162,6 +162,11 @@ class Server:
     def fail(self, kind, code="9"):
         if self.lives and self.dies_at is None:
             self.dead((kind, code))
+
+    def stop(self):
+        """Somebody ends its job."""
+        self.lives, self.dies_at = False, None
+        self.policy.note_end(self.job, None, self.clock())
 
     def dead(self, how):
         self.lives, self.dies_at = False, None
@@ -364,6 +369,25 @@ class Rules(unittest.TestCase):
         self.assertIn("1:signal:9", world.attempts[0][4])
         world.servers["s0"].fail("exit", "1")
         world.until(lambda: world.servers["s1"].released)  # nothing else has failed
+
+    def test_a_job_that_somebody_has_ended_ends_the_launch_whatever_is_heard_first(self):
+        world = Quiet(2, least=2, grace=["5"])
+        world.until(lambda: world.now > 5)
+        world.servers["s0"].mark = "m0"
+        world.servers["s0"].fail("exit", "1")  # in its wake, and heard of at once
+        world.step()
+        world.servers["s1"].stop()
+        world.until(lambda: world.servers["s0"].released and world.servers["s1"].released)
+        self.assertEqual((world.restarts, world.servers["s0"].policy.by), (0, None))
+
+    def test_somebody_who_ends_a_job_while_an_attempt_is_ended_is_heard(self):
+        world = Quiet(3, least=2, grace=["0"])
+        world.until(lambda: world.now > 5)
+        world.servers["s2"].fail("exit", "1")
+        world.until(lambda: world.servers["s0"].policy.ending)
+        world.servers["s1"].stop()
+        world.until(lambda: world.servers["s0"].released and world.servers["s1"].released)
+        self.assertEqual((world.restarts, world.servers["s0"].policy.by), (0, "rank:2"))
 
     def test_a_loss_is_told_in_place_of_what_follows_from_it(self):
         for causes in ("lost", "any"):

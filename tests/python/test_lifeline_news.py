@@ -247,6 +247,38 @@ class VerdictTest(unittest.TestCase):
         self.assertEqual(policy.verdict([["signal", "15", "1", "rank:3"]]), ("failed", "rank 3 on b (exit 1)", 3))
         self.assertEqual(policy.tails, {3: "a\nb"})
 
+    def test_what_follows_from_another_failure_gives_way_to_that(self):
+        for late, told in ((0.5, "rank 3 on b (signal 9)"), (9.0, "rank 2 on b (exit 1)")):
+            policy = self.policy()
+            policy.hear("b", "ended", "2 exit 1 1700000000000 supervisor peer", 110.0)
+            policy.hear("b", "end", "rank:2", 110.0)
+            policy.hear("b", "ended", "3 signal 9 1700000000000 supervisor", 110.0 + late)
+            self.assertEqual(policy.verdict([["signal", "15", "1", "rank:2"]]), ("failed", told, int(told.split()[1])))
+
+    def test_a_person_stopped_a_rank_and_others_failed_of_that(self):
+        for stopped, failed in ((110.0, "exit 1 1700000000000 supervisor"), (110.0, "exit 1 1700000000000 supervisor peer"), (100.0, "exit 1 1 - peer")):
+            policy = self.policy()
+            policy.hear("b", "ended", "2 " + failed, 109.9)
+            policy.hear("b", "end", "rank:2", 109.9)
+            policy.hear("b", "stopped", "3 300", stopped)
+            self.assertEqual(policy.verdict([["exit", "1", "1"]]), ("killed", "rank 3 on b", None), failed)
+
+    def test_a_person_stopped_a_rank_after_a_failure_or_long_before(self):
+        for stopped in ("100", "0"):  # it began so long before; heard of too late, too early
+            policy = self.policy()
+            policy.hear("b", "stopped", "3 0", 100.0)
+            policy.hear("b", "ended", "2 exit 1 1700000000000 supervisor", 110.0)
+            policy.hear("b", "end", "rank:2", 110.0)
+            policy.hear("b", "stopped", "4 " + stopped, 111.0)
+            self.assertEqual(policy.verdict([["signal", "15", "1", "rank:2"]])[:2], ("failed", "rank 2 on b (exit 1)"))
+
+    def test_a_person_stopped_a_rank_and_nothing_failed(self):
+        policy = self.policy()
+        policy.hear("b", "stopped", "1 10", 110.0)
+        policy.hear("b", "bye", "", 110.0)
+        self.assertEqual(policy.verdict([["exit", "0", "1"]]), ("killed", "rank 1 on b", None))
+        self.assertEqual(policy.verdict([["signal", "15", "1", "user:ada"]]), ("killed", "", None))
+
     def test_a_server_was_lost(self):
         policy = self.policy()
         policy.hear("b", "beat", "", 110.0)

@@ -1,23 +1,27 @@
 """What a lifeline decides, without a socket, a file or a clock. Run by LifelinePolicy (tests/integration/lifeline_loop_test.cpp)."""
 import os
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/server/python"))
-from lifeline_job import Job
+from lifeline_job import Job, tells_of_peer
 from lifeline_policy import Policy
 
 
 class PolicyTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+
     def policy(self, server="a", servers=("a", "b", "c"), **more):
         request = {"server": [server], "servers": list(servers), "address": ["10.0.0.1"], "port": ["7"], "grace": ["20"], "timeout": ["60"]}
         request.update((key, [value]) for key, value in more.items())
         self.sent = []
         self.files = []
-        self.folder = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.folder)
         self.job = Job(self.folder, "j0", 3)
         other = Job(self.folder, "j1", 4)
         return Policy(request, [self.job, other], 100.0, self.sent.append, lambda *file: self.files.append(file))
@@ -47,6 +51,73 @@ class PolicyTest(unittest.TestCase):
         policy.note_end(self.job, failure, 200.0)
         self.assertEqual(self.sent, ["ended 5 signal 9", "end rank:5"])
         self.assertEqual(policy.verdict([])[1:], ("rank 5 on a (signal 9)", 5))
+
+    def files_of_job(self, **texts):
+        os.makedirs(os.path.join(self.job.folder, "failures"))
+        for name, text in texts.items():
+            with open(os.path.join(self.job.folder, *name.split("__")), "w") as file:
+                file.write(text)
+
+    def test_of_the_workers_of_an_agent_the_first_that_failed_by_itself_is_named(self):
+        self.policy()
+        victim = "1700000000000\nremote: exited with 14, as ranks of Open MPI 5 do when another one has failed\n"
+        agent = "2 exit 14 1700000000000 mpirun\n3 signal 9 1700000000001 mpirun\n4 signal 15 1700000000002 mpirun\n"
+        self.files_of_job(result="exit 137 1700000000009 supervisor\n", failures__agent=agent, **{"failures__rank.2": victim})
+        self.assertEqual(self.job.look(), (True, "exit 137 1700000000009 supervisor"))
+        self.assertEqual(self.job.first_failure(""), (3, "signal 9"))
+
+    def test_workers_that_failed_because_of_others_say_so(self):
+        self.policy()
+        self.job.mpirun = True
+        victim = "1700000000000\nremote: exited with 14, as ranks of Open MPI 5 do when another one has failed\n"
+        self.files_of_job(result="exit 14 1700000000009 supervisor\n", failures__agent="2 exit 14 1700000000000 mpirun\n", **{"failures__rank.2": victim})
+        self.job.look()
+        self.assertEqual(self.job.first_failure(""), (2, "exit 14 peer"))
+        os.unlink(os.path.join(self.job.folder, "failures/agent"))
+        self.assertEqual(self.job.look()[0], True)
+        self.assertEqual(self.job.first_failure("exit 14 1 -"), (3, "exit 14 1 - peer"))  # it is mpirun's own
+
+    def test_last_words_of_a_job_tell_of_a_peer(self):
+        self.policy()
+        lost = "Traceback (most recent call last):\nRuntimeError: Connection closed by peer [10.0.0.2]:1\n"
+        for result, words, told in (
+            ("exit 1", lost, "peer"),
+            ("exit 1", lost + "Traceback (most recent call last):\nValueError: other\n", "supervisor"),
+            ("exit 1", lost + "remote: the ranks begin anew (restart 1) at 2026-11-24T11:58:19Z after rank 1\n", "supervisor"),
+            ("signal 9", lost, "supervisor"),
+        ):
+            shutil.rmtree(self.job.folder, ignore_errors=True)
+            self.files_of_job(**{"result": result + " 1700000000000 supervisor\n", "job.err": words})
+            failure = self.job.look()[1]
+            self.assertEqual(self.job.first_failure(failure)[1].split()[-1], told, words)
+
+    def test_the_words_of_a_peers_end_are_those_of_the_shell(self):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/server/lib/peer_words.sh")
+        with open(script) as file:
+            patterns = re.findall(r"-e '([^']*)'", file.read())
+        self.assertGreater(len(patterns), 15)
+        for pattern in patterns:
+            for chosen in (1, 2):  # of a pattern's alternatives
+                line = re.sub(r"\\\((\w+)\\\|(\w+)\\\)", lambda words, chosen=chosen: words.group(chosen), pattern)
+                line = line.lstrip("^").replace("[0-9]*", "30").replace(".*", "in a file: ") + " 5 ranks"
+                path = os.path.join(self.folder, "words")
+                with open(path, "w") as file:
+                    file.write("one\n%s\n" % line)
+                done = subprocess.run(["sh", "-c", '. "$0"; tells_of_peer "$1"', script, path])
+                with open(path, "rb") as file:
+                    self.assertEqual((done.returncode, tells_of_peer(file.read())), (0, True), line)
+
+    def test_a_job_that_a_person_stopped_is_told(self):
+        policy = self.policy()
+        self.files_of_job(result="signal 15 1700000002500 supervisor\n", stop="15 user:ada@laptop 1700000001000\n")
+        self.assertEqual(self.job.look(), (True, None))
+        policy.note_end(self.job, None, 200.0)
+        self.assertEqual((self.sent, policy.stops), (["stopped 3 1500"], [(3, "a", 198.5, 200.0)]))
+        with open(os.path.join(self.job.folder, "stop"), "w") as file:
+            file.write("15 rank:4 1700000001000\n")
+        self.job.stopped_for = None
+        self.assertEqual(self.job.look(), (True, None))
+        self.assertEqual(self.job.stopped_for, None)
 
     def test_a_job_that_ended_well_ends_nothing(self):
         policy = self.policy()

@@ -33,12 +33,12 @@ std::string answered(const std::string& name, const std::string& text, int code 
   return answer + "@remote1 gpu-end " + name + " " + std::to_string(code) + "\n";
 }
 
-GpuFacts read(const std::string& text) {
+GpuFacts gpus_in(const std::string& text) {
   return read_answer<GpuAnswer>(text + "@remote1 end\n").facts();
 }
 
 GpuFacts nvidia(const std::string& text, int code = 0, const std::string& more = "") {
-  return read(answered("nvidia-fields", fields) + answered("nvidia-query", text, code) + more);
+  return gpus_in(answered("nvidia-fields", fields) + answered("nvidia-query", text, code) + more);
 }
 
 TEST(Gpus, AreInUseAlsoWhereNoProcessIsSeen) {
@@ -159,9 +159,9 @@ TEST(Gpus, RefuseLinesThatOurScriptDoesNotWrite) {
            "@remote1 gpu-pid 5 ada 1 5 nojob python\n",
            "@remote1 gpu-what 1\n",
        }) {
-    EXPECT_THROW(read(odd), Error) << odd;
+    EXPECT_THROW(gpus_in(odd), Error) << odd;
   }
-  EXPECT_THROW(read("@remote1 gpu-out nvidia-query |x\n"), Error) << "its end is missing";
+  EXPECT_THROW(gpus_in("@remote1 gpu-out nvidia-query |x\n"), Error) << "its end is missing";
 }
 
 TEST(Gpus, KnowWhoseAProcessIs) {
@@ -224,7 +224,7 @@ TEST(Gpus, ReadTheTopology) {
 }
 
 TEST(Gpus, ReadRocmSmi) {
-  const GpuFacts facts = read(answered("rocm", R"j(WARNING: AMD GPU device(s) is/are in a low-power state.
+  const GpuFacts facts = gpus_in(answered("rocm", R"j(WARNING: AMD GPU device(s) is/are in a low-power state.
 {"card1": {"Card Series": "AMD Instinct MI250X", "GPU use (%)": "7", "VRAM Total Memory (B)": "68702699520",
 "VRAM Total Used Memory (B)": "11005952", "Temperature (Sensor edge) (C)": "35.0", "PCI Bus": "0000:C1:00.0",
 "Average Graphics Package Power (W)": "91.0", "Max Graphics Package Power (W)": "560.0", "Unique ID": "0x1f"},
@@ -241,8 +241,8 @@ TEST(Gpus, ReadRocmSmi) {
   EXPECT_EQ(facts.gpus[1].temperature, 35.0);
   EXPECT_EQ(facts.gpus[1].power_limit, 560.0);
   EXPECT_EQ(facts.tools.at(0).driver_version, "6.2.4");
-  EXPECT_EQ(read(answered("rocm", "Segmentation fault")).tools.at(0).state, GpuToolState::failed);
-  EXPECT_EQ(read(answered("rocm", "[1]")).tools.at(0).state, GpuToolState::failed);
+  EXPECT_EQ(gpus_in(answered("rocm", "Segmentation fault")).tools.at(0).state, GpuToolState::failed);
+  EXPECT_EQ(gpus_in(answered("rocm", "[1]")).tools.at(0).state, GpuToolState::failed);
 }
 
 TEST(Gpus, ReadAmdSmi) {
@@ -253,7 +253,7 @@ TEST(Gpus, ReadAmdSmi) {
       R"j({"gpu_data": [{"gpu": 0, "usage": {"gfx_activity": {"value": 12, "unit": "%"}}, "power": {"socket_power": {"value": 141, "unit": "W"}},
 "temperature": {"edge": "N/A", "hotspot": {"value": 44, "unit": "C"}},
 "mem_usage": {"total_vram": {"value": 196592, "unit": "MB"}, "used_vram": {"value": 283, "unit": "MB"}}}]})j";
-  const GpuFacts facts = read(answered("amd-static", fixed) + answered("amd-metric", metric));
+  const GpuFacts facts = gpus_in(answered("amd-static", fixed) + answered("amd-metric", metric));
   ASSERT_EQ(facts.gpus.size(), 1U);
   EXPECT_EQ(facts.gpus[0].name, "AMD Instinct MI300X");
   EXPECT_EQ(facts.gpus[0].power_limit, 750);
@@ -261,11 +261,11 @@ TEST(Gpus, ReadAmdSmi) {
   EXPECT_EQ(facts.gpus[0].temperature, 44) << "the hotspot where there is no edge";
   EXPECT_EQ(facts.gpus[0].memory_total, 196592ULL << 20U);
   EXPECT_EQ(facts.gpus[0].utilisation, 12);
-  EXPECT_EQ(read(answered("amd-static", R"j([{"gpu": "x"}])j")).tools.at(0).state, GpuToolState::failed);
+  EXPECT_EQ(gpus_in(answered("amd-static", R"j([{"gpu": "x"}])j")).tools.at(0).state, GpuToolState::failed);
 }
 
 TEST(Gpus, ReadXpuSmi) {
-  const GpuFacts facts = read(
+  const GpuFacts facts = gpus_in(
       answered("intel-list",
                R"j({"device_list": [{"device_id": 0, "device_name": "Intel(R) Data Center GPU Max 1550",
 "pci_bdf_address": "0000:4d:00.0", "uuid": "00000000-0000-0000-0000-0000002f0bd5", "memory_physical_size_byte": "68719476736"}]})j") +
@@ -280,14 +280,14 @@ TEST(Gpus, ReadXpuSmi) {
   EXPECT_EQ(facts.gpus[0].memory_used, 1024ULL << 20U);
   EXPECT_EQ(facts.gpus[0].utilisation, 99.5);
   EXPECT_FALSE(facts.gpus[0].temperature);
-  EXPECT_EQ(read(answered("intel-list", R"j({"error": "no device"})j")).tools.at(0).state,
+  EXPECT_EQ(gpus_in(answered("intel-list", R"j({"error": "no device"})j")).tools.at(0).state,
             GpuToolState::failed);
 }
 
 // One program's bad answer takes nothing from the other's GPUs.
 TEST(Gpus, KeepTheVendorsApart) {
-  const GpuFacts facts = read(answered("nvidia-fields", fields) + answered("nvidia-query", row) +
-                              answered("rocm", "Traceback (most recent call last):", 1));
+  const GpuFacts facts = gpus_in(answered("nvidia-fields", fields) + answered("nvidia-query", row) +
+                                 answered("rocm", "Traceback (most recent call last):", 1));
   ASSERT_EQ(facts.tools.size(), 2U);
   EXPECT_EQ(facts.tools[0].state, GpuToolState::answered);
   EXPECT_EQ(facts.tools[1].state, GpuToolState::failed);
@@ -305,7 +305,7 @@ TEST(Gpus, SurviveNoise) {
 })j");
   for (int i = 0; i < 3000; ++i) {
     try {
-      for (const Gpu& gpu : read(test::damaged(good, random)).gpus) {
+      for (const Gpu& gpu : gpus_in(test::damaged(good, random)).gpus) {
         EXPECT_TRUE(!gpu.utilisation || (*gpu.utilisation >= 0 && *gpu.utilisation <= 100));
         EXPECT_EQ(gpu.uuid.find('\x1b'), std::string::npos);
       }

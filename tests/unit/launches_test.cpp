@@ -104,6 +104,8 @@ TEST(Launches, OneThatWritesNothingAnyMoreIsToldAsSilent) {
   EXPECT_EQ(age_of_output(batch[0]), "5m 00s ago");
   EXPECT_THAT(row_notices({{batch, false}}),
               ElementsAre("launch 45 has been silent for 5m 00s: remote job-stacks --launch 45"));
+  batch[0].wrote_nothing = true;
+  EXPECT_EQ(age_of_output(batch[0]), "never");
   batch[1].failed_ms = 990'000;  // one writes, as usual
   EXPECT_EQ(silence_of(batch), 0);
   EXPECT_EQ(state_text(batch), "running");

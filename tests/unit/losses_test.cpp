@@ -44,7 +44,7 @@ TEST_F(LossesTest, AServerThatTheOthersCallLostGetsAGrace) {
 
 TEST_F(LossesTest, TheWordOfRanksThatHadEndedBeforeCountsToo) {
   options.ended = {ended(jobs[0], after_loss)};
-  const Losses losses({jobs[1]}, options);
+  Losses losses({jobs[1]}, options);
   EXPECT_TRUE(losses.gives_up("b", begin, Losses::Clock::now() + seconds(10)));
 }
 
@@ -53,6 +53,18 @@ TEST_F(LossesTest, AServerThatIsSilentAfterTheOthersEndsGetsTheTimeAndTheGrace) 
   losses.ended(0, ended(jobs[0]), begin + seconds(5));
   EXPECT_FALSE(losses.gives_up("b", begin, begin + seconds(69)));
   EXPECT_TRUE(losses.gives_up("b", begin, begin + seconds(70)));
+}
+
+TEST_F(LossesTest, TwoSilentServersDoNotWaitForEachOther) {
+  jobs.push_back(jobs[1]);
+  jobs[2].server = "c";
+  Losses losses(jobs, options);
+  losses.ended(0, ended(jobs[0]), begin + seconds(5));
+  EXPECT_FALSE(losses.gives_up("b", begin, begin + seconds(70)));  // c runs, as far as is known
+  EXPECT_TRUE(losses.gives_up("c", begin, begin + seconds(70)));
+  EXPECT_TRUE(losses.gives_up("b", begin, begin + seconds(71)));
+  losses.answers("c");
+  EXPECT_FALSE(losses.gives_up("b", begin, begin + seconds(72)));
 }
 
 TEST_F(LossesTest, ALaptopWithoutANetworkWaits) {

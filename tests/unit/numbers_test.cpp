@@ -36,11 +36,26 @@ TEST(NumbersOfALine, OfAnObjectOfJson) {
 }
 
 TEST(NumbersOfALine, NotWhatMeasuresNothing) {
-  for (const char* line :
-       {"rank 2 of 4 on vm", "INFO 2026-11-21 07:30:00 ready", "at 07:30:00", "listening on 127.0.0.1:29500",
-        "torch 1.13.0a0", "checksum 1f3e5", "fe52b0bb4020a27908f78b2e2106f2dd 2", "v 1.2.3", "loss nan",
-        "loss inf", "loss", "loss  ", "12 13 14", "", "loss0.3", "pid 4121", "a.py:12: x",
-        "line 12, in <module>", "    torch.manual_seed(42); t.fill_(1.0)"}) {
+  for (const char* line : {"rank 2 of 4 on vm",
+                           "INFO 2026-11-21 07:30:00 ready",
+                           "at 07:30:00",
+                           "listening on 127.0.0.1:29500",
+                           "torch 1.13.0a0",
+                           "checksum 1f3e5",
+                           "fe52b0bb4020a27908f78b2e2106f2dd 2",
+                           "v 1.2.3",
+                           "loss nan",
+                           "loss inf",
+                           "loss",
+                           "loss  ",
+                           "12 13 14",
+                           "",
+                           "loss0.3",
+                           "pid 4121",
+                           "a.py:12: x",
+                           "line 12, in <module>",
+                           "the world has 4 ranks",
+                           "    torch.manual_seed(42); t.fill_(1.0)"}) {
     EXPECT_THAT(numbers_of(line), IsEmpty()) << line;
   }
   EXPECT_THAT(numbers_of(std::string(100000, 'a') + " 1"), IsEmpty());

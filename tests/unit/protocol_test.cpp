@@ -122,13 +122,15 @@ TEST(Protocol, WhenALaunchStoodStillIsRead) {
 }
 
 TEST(Protocol, PartsOfASecondAreRead) {
-  const auto answer = read_answer<StatusAnswer>("@remote1 now 1763712000.042\n@remote1 job " + id_a +
-                                                " ended end=exit:1:12007:- wrote=11.900 out=0 err=9\n"
-                                                "@remote1 job " +
-                                                id_b + " ended end=exit:1::- out=0 err=9\n@remote1 end\n");
+  const auto answer =
+      read_answer<StatusAnswer>("@remote1 now 1763712000.042\n@remote1 job " + id_a +
+                                " ended end=exit:1:12007:- wrote=11.900 raised=11800 out=0 err=9\n"
+                                "@remote1 job " +
+                                id_b + " ended end=exit:1::- out=0 err=9\n@remote1 end\n");
   EXPECT_EQ(answer.server_now, 1763712000);
   EXPECT_EQ(answer.server_now_ms, 1763712000042);
   EXPECT_EQ(answer.jobs.at(0).wrote_ms, 11900);
+  EXPECT_EQ(answer.jobs.at(0).raised_ms, 11800);
   EXPECT_EQ(answer.jobs.at(0).end->ms, 12007);
   EXPECT_FALSE(answer.jobs.at(1).wrote_ms);
   EXPECT_FALSE(answer.jobs.at(1).end->ms);

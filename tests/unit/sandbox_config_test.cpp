@@ -123,6 +123,15 @@ TEST(SandboxConfig, AnOldCopyIsNotTakenForWhatANewFileWas) {
   EXPECT_EQ(undo_config(project.sandbox), UndoneConfig::removed);
 }
 
+TEST(SandboxConfig, NamesThePortsOfPracticeServersAlone) {
+  Project project;
+  EXPECT_TRUE(ports_in_config(project.sandbox).empty());
+  write_file_atomic(project.file, sandbox_servers_yaml({server(1, 20001), server(3, 20003)}, "ann") +
+                                      "  real:\n    hostname: 127.0.0.1\n    port: 20004\n");
+  const std::map<std::string, int> ports = {{"node-1", 20001}, {"node-3", 20003}};
+  EXPECT_EQ(ports_in_config(project.sandbox), ports);
+}
+
 TEST(SandboxConfig, ForeignFileIsLeftAlone) {
   Project project;
   write_file_atomic(project.file, "servers: [broken\n");

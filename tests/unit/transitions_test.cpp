@@ -312,6 +312,15 @@ TEST(Transitions, AFailureBeginsWithItsLastWords) {
   EXPECT_EQ(moment_of(reply), 52500);
 }
 
+TEST(Transitions, ARankThatWaitedInADebuggerFailedWhenItsExceptionWasRaised) {
+  StatusReply reply = failed_at_50(exit1);
+  reply.wrote_ms = *reply.end->ms - 40000;
+  reply.raised_ms = *reply.end->ms - 40050;
+  EXPECT_EQ(moment_of(reply), 12450);
+  reply.raised_ms = *reply.end->ms + 1;
+  EXPECT_EQ(moment_of(reply), 52500);
+}
+
 TEST(Transitions, ASignalStrikesAtTheEnd) {
   EXPECT_EQ(moment_of(failed_at_50(segv)), 52500);
   EXPECT_EQ(moment_of(failed_at_50(exit137)), 52500);  // in a child of a shell

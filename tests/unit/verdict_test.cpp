@@ -154,6 +154,10 @@ TEST(Verdict, AScriptThatNoPythonStartsHasAHint) {
     verdict.last_lines = {line};
     EXPECT_THAT(cli::verdict_hint(verdict), testing::HasSubstr("python train.py")) << line;
   }
+  verdict.first->command = "'python train.py'";  // one word behind --
+  verdict.last_lines = {"bash: line 1: python train.py: command not found"};
+  EXPECT_EQ(cli::verdict_hint(verdict), "a line for the shell goes to --cmd, without the --");
+  verdict.first->command = "train.py";
   verdict.last_lines = {"train.py: not found is what it says of data/x"};
   EXPECT_EQ(cli::verdict_hint(verdict), "");
 }

@@ -129,7 +129,7 @@ TEST(Why, ARankThatSkippedACollectiveIsTheOddOne) {
       cli::why_lines(why),
       ElementsAre("3 of 4 ranks wait in all_reduce (train.py:88)",
                   "rank 3 on node-2 sleeps in next_batch (data.py:41): it used no processor time in 5.0 s"));
-  EXPECT_EQ(cli::why_next(why), "remote job-stacks --threads --launch 13");
+  EXPECT_EQ(cli::why_next(why), "remote job-stacks --threads --launch 10");
 }
 
 TEST(Why, WhoWaitsInDdpsBackwardWaitsForTheOthers) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
+#include "base/paths.hpp"
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
@@ -43,9 +44,10 @@ void show_results(Context& context, const Results& results) {
                                         size_text(results.bytes), folder));
   } else if (results.errors.empty()) {
     context.terminal.notice(
-        results.found == 0
-            ? "no files of this launch in its outputs: none written, or replaced by a later launch"
-            : "already up to date: " + folder);
+        results.found > 0 ? "already up to date: " + folder
+        : is_folder(results.folder)
+            ? "the servers have no files of this launch any more; what was copied before is in " + folder
+            : "no files of this launch in its outputs: none written, or replaced by a later launch");
   }
 }
 

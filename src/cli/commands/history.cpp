@@ -1,8 +1,11 @@
 // `remote history`, `show` and `note`: launches as they are remembered.
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include <CLI/App.hpp>
@@ -56,6 +59,8 @@ std::string took(const LaunchSummary& launch) {
              : format_duration(launch.ended_at.value_or(now_seconds()) - launch.began_at);
 }
 
+constexpr std::array property_columns{"commit", "servers", "ranks", "tags", "note"};
+
 // What a column of this name says of a launch: one of its properties, else the last number of that name.
 std::string cell_of(const LaunchSummary& launch, const std::string& column) {
   if (column == "note") {
@@ -75,6 +80,27 @@ std::string cell_of(const LaunchSummary& launch, const std::string& column) {
   }
   const auto found = std::ranges::find(launch.numbers, column, &NamedNumber::name);
   return found == launch.numbers.end() ? "" : fmt::format("{:.6g}", found->value);
+}
+
+// Throws Error for a name that is neither one of `others` nor a number that a launch on record has printed.
+void check_columns(const History& history, const std::vector<std::string>& names,
+                   std::vector<std::string> others) {
+  std::set<std::string> numbers;
+  for (const LaunchSummary& launch : names.empty() ? std::vector<LaunchSummary>() : history.list()) {
+    std::ranges::transform(launch.numbers, std::inserter(numbers, numbers.end()), &NamedNumber::name);
+  }
+  const auto known = [&](const std::string& name) {
+    return numbers.contains(name) || std::ranges::find(others, name) != others.end();
+  };
+  const auto unknown = std::ranges::find_if_not(names, known);
+  if (unknown == names.end()) {
+    return;
+  }
+  std::ranges::copy(numbers, std::back_inserter(others));
+  throw Error::usage(fmt::format("no launch on record has printed a number '{}'", visible_line(*unknown, 60)),
+                     "",
+                     others.empty() ? "no launch has printed any: print one, such as loss 0.25"
+                                    : "there are " + visible_line(join(others, ", "), 300));
 }
 
 // Where nobody named any: the two that most launches have, a loss first, and no counter.
@@ -156,8 +182,16 @@ int run_history(Context& context, const HistoryArguments& arguments) {
   const History history = arguments.offline ? History(context.project().folder()) : asked_history(context);
   std::vector<std::string> problems;
   const std::vector<LaunchSummary> launches = history.list(request, &problems);
+  std::vector<std::string> columns = config::split_names(arguments.columns);
+  std::ranges::transform(columns, columns.begin(), lower_case);
   for (const std::string& problem : problems) {
     context.terminal.warning(visible_line(problem));
+  }
+  if (!launches.empty()) {
+    check_columns(history, columns, {property_columns.begin(), property_columns.end()});
+    if (!request.sort.empty()) {
+      check_columns(history, {lower_case(request.sort)}, {});
+    }
   }
   if (context.options.json) {
     auto all = nlohmann::ordered_json::array();
@@ -172,8 +206,6 @@ int run_history(Context& context, const HistoryArguments& arguments) {
     context.terminal.notice(all ? "no launches on record" : "no launch on record matches");
     return 0;
   }
-  std::vector<std::string> columns = config::split_names(arguments.columns);
-  std::ranges::transform(columns, columns.begin(), lower_case);
   if (columns.empty()) {
     columns = history.columns();
   }

@@ -190,7 +190,33 @@ struct CleanArguments {
   std::optional<double> older;
   bool all = false;
   bool yes = false;
+  bool forget = false;
 };
+
+// For jobs of servers that are gone: removes what is here of them, and asks no server.
+int forget(Context& context, const CleanArguments& arguments) {
+  if (!arguments.jobs.by_name()) {
+    throw Error::usage("job-clean --forget", "no job is named", "name those whose servers are gone for good");
+  }
+  const std::vector<Job> chosen =
+      context.project().jobs({.selection = arguments.jobs.selection(), .some = true, .ask = false});
+  if (!arguments.yes) {
+    const std::string what = counted(chosen.size(), "job");
+    context.confirm(
+        chosen,
+        fmt::format("Remove {} here alone? What runs there goes on, and cannot be stopped from here.", what),
+        "nothing was removed",
+        Error::usage("job-clean --forget", fmt::format("that would remove {} here alone", what),
+                     "add --yes"));
+  }
+  context.project().forget(chosen);
+  if (context.options.json) {
+    context.print(jobs_json(chosen));
+  } else {
+    context.terminal.notice(counted(chosen.size(), "job") + " removed, here alone");
+  }
+  return 0;
+}
 
 // Returns the chosen jobs that have ended, and reports the others. `left` counts those that stay although
 // they were named, or because their state is not known.
@@ -224,6 +250,9 @@ std::vector<Job> ended_ones(Context& context, const CleanArguments& arguments, s
 }
 
 int clean(Context& context, const CleanArguments& arguments) {
+  if (arguments.forget) {
+    return forget(context, arguments);
+  }
   // A job that runs according to the record here may have ended meanwhile.
   std::optional<Waiting> waiting(std::in_place, context.terminal, "for servers with jobs");
   std::vector<Job> chosen =
@@ -298,6 +327,8 @@ void add_job_clean(CLI::App& command, Context& context) {
       ->type_name("DAYS")
       ->check(CLI::Range(0.0, 100000.0));
   command.add_flag("-a,--all", arguments.all, "All finished jobs (the default)");
+  command.add_flag("--forget", arguments.forget,
+                   "Remove the named jobs here alone: their servers are gone for good");
   command.add_flag("-y,--yes", arguments.yes, "Do not ask");
 }
 

@@ -244,7 +244,7 @@ int wait(Context& context, const WaitArguments& arguments) {
     context.terminal.notice("waiting for " + counted(running, "job"));
   }
   const FollowResult result = context.project().wait(jobs, [&](std::size_t, const Job& job) { take(job); });
-  ends.finish(result.verdict.has_value());
+  ends.finish(result.verdict.has_value(), result.jobs);
   if (before == 0) {  // what a slow server has told by now
     tell_of_ended(context, std::ranges::count_if(by_launch(result.jobs), [&](const Batch& batch) {
                     return has_ended(batch) &&

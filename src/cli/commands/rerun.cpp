@@ -15,6 +15,7 @@
 #include "cli/options.hpp"
 #include "cli/show/differences.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/show/plan.hpp"
 #include "jobs/job_json.hpp"
 #include "ui/table.hpp"
 
@@ -27,6 +28,7 @@ struct RerunArguments {
   EnvOptions env;
   std::string code;
   bool yes = false;
+  bool dry_run = false;
   std::optional<bool> follow;
 };
 
@@ -73,7 +75,7 @@ std::vector<std::string> losses_of(const Rerun& again, bool code_of_now) {
 }
 
 // What the user should know of it without being asked.
-void show_plan(Context& context, const Rerun& again, bool code_of_now) {
+void show_code(Context& context, const Rerun& again, bool code_of_now) {
   const std::string differ = again.changed.empty()
                                  ? ""
                                  : fmt::format("; {} here now: {}",
@@ -95,7 +97,7 @@ void ask_about(Context& context, const RerunArguments& arguments, const std::vec
   for (const std::string& loss : losses) {
     context.terminal.warning(loss);
   }
-  if (losses.empty() || arguments.yes) {
+  if (losses.empty() || arguments.yes || arguments.dry_run) {
     return;
   }
   const bool can_ask = context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
@@ -121,7 +123,12 @@ int run_rerun(Context& context, const RerunArguments& arguments) {
                        "--code now uses what is here");
   }
   ask_about(context, arguments, losses_of(again, code_of_now));
-  show_plan(context, again, code_of_now);
+  show_code(context, again, code_of_now);
+  if (arguments.dry_run) {
+    const Plan plan = context.project().plan(again.request);
+    context.options.json ? context.print(plan_json(plan)) : context.terminal.out(plan_text(plan));
+    return 0;
+  }
   if (context.stream) {  // its code is sent
     std::vector<std::string> servers = again.request.servers;
     std::ranges::transform(again.request.hosts, std::back_inserter(servers), &LaunchHost::name);
@@ -227,6 +234,7 @@ void add_rerun(CLI::App& command, Context& context) {
                   "frozen launch; or now")
       ->check(CLI::IsMember({"then", "git", "now"}));
   command.add_flag("-y,--yes", arguments.yes, "Start it also where it cannot be as it was");
+  command.add_flag("--dry-run", arguments.dry_run, "Show what would start, and start nothing");
   command.add_option("--name", request.name, "Name in the history (default: its own)")->type_name("NAME");
   command.add_option("--note", request.note, "Note for the history")->type_name("TEXT");
   add_switch(command, "--follow,!--no-follow", arguments.follow, "Follow rank 0 until all ranks have ended");

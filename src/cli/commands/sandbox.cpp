@@ -88,7 +88,9 @@ int sandbox_up(Context& context, const UpArguments& arguments) {
   const fs::path project = sandbox_project(context);
   config::check_folder(project);
   sandbox::Sandbox sandbox(project);
-  const auto list = sandbox.up(arguments.options, context.cancel);
+  sandbox::SandboxOptions options = arguments.options;
+  options.ports = sandbox::ports_in_config(sandbox);
+  const auto list = sandbox.up(options, context.cancel);
   std::size_t started = 0;
   for (const sandbox::SandboxServer& server : list) {
     started += server.started ? 1 : 0;

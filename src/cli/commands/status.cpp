@@ -105,10 +105,13 @@ int show_status(Context& context) {
   }
   const bool any_over = std::ranges::any_of(rows, &TableRow::dim);
   context.terminal.notice(
-      fmt::format("{}: {} on {}{}", project.name(),
-                  status.unfinished.empty() ? "nothing runs" : counted_launches(rows, false) + " unfinished",
-                  counted(static_cast<std::size_t>(status.servers), "server"),
-                  any_over ? fmt::format(", {} ended since last time", counted_launches(rows, true)) : ""));
+      status.servers == 0
+          ? project.name() + ": no servers yet"
+          : fmt::format(
+                "{}: {} on {}{}", project.name(),
+                status.unfinished.empty() ? "nothing runs" : counted_launches(rows, false) + " unfinished",
+                counted(static_cast<std::size_t>(status.servers), "server"),
+                any_over ? fmt::format(", {} ended since last time", counted_launches(rows, true)) : ""));
   for (const std::string& notice : row_notices(rows)) {
     context.terminal.notice(notice);
   }

@@ -32,18 +32,13 @@ struct SweepArguments {
   EnvOptions env;
   WorkdirOption workdir;
   std::optional<bool> rsync;
+  bool dry_run = false;
   std::string resume;
   std::vector<std::string> again;
   std::string results;
   std::string csv;
   std::string best;
 };
-
-// Whether a line begins with the name of a Python script, which no shell finds by its name alone.
-bool script_alone(const std::string& line) {
-  const std::string first = line.substr(0, line.find(' '));
-  return first.ends_with(".py") && first.find('/') == std::string::npos;
-}
 
 SweepRequest request_of(Context& context, const SweepArguments& arguments) {
   SweepRequest request = arguments.request;
@@ -140,6 +135,11 @@ int sweep(Context& context, const SweepArguments& arguments) {
         true);
   }
   const SweepRequest request = request_of(context, arguments);
+  if (arguments.dry_run) {
+    const SweepPlan plan = context.project().plan(request);
+    context.options.json ? context.print(plan_json(plan)) : context.terminal.out(plan_text(context, plan));
+    return 0;
+  }
   if (arguments.rsync.value_or(context.project().launch_defaults().rsync.value_or(false))) {
     send_project(context, request.servers);
   }
@@ -177,6 +177,8 @@ void add_sweep(CLI::App& command, Context& context) {
   command.add_flag("--enable-stacks", request.enable_stacks,
                    "Let job-stacks read Python stacks without py-spy (signal 50)");
   add_switch(command, "--rsync,!--no-rsync", arguments.rsync, "Copy the project to the servers first");
+  CLI::Option* dry_run =
+      command.add_flag("--dry-run", arguments.dry_run, "Show what would start, and start nothing");
   CLI::Option* resume =
       command.add_option("--resume", arguments.resume, "Go on with what is missing of this sweep");
   resume->type_name("KEY");
@@ -188,6 +190,7 @@ void add_sweep(CLI::App& command, Context& context) {
       ->check(CLI::IsMember({"failed", "unknown"}));
   CLI::Option* results = command.add_option("--results", arguments.results, "Show the points of this sweep");
   results->type_name("KEY");
+  dry_run->excludes(resume)->excludes(results);
   context.completers[resume] = NameKind::launches;
   context.completers[results] = NameKind::launches;
   command.add_option("--csv", arguments.csv, "With --results, write them to this file (-: stdout)")

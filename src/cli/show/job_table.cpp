@@ -11,6 +11,7 @@
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
 #include "cli/show/jobs.hpp"
+#include "cli/show/sweeps.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
@@ -145,6 +146,11 @@ std::vector<ui::Cell> row_cells(const TableRow& row, const TableOptions& options
   }
   ui::Cell state(state_text(batch), style_of_row(row));
   state.brief = state_text(brief_batch);
+  if (batch.front().point && batch.size() > 1) {
+    SweepResults results = sweep_results(batch);
+    results.best.reset();
+    state.brief = sweep_text(results) + (has_ended(batch) ? left_text(batch) : "");
+  }
   ui::Cell servers = server_names(batch);
   if (const std::size_t count = servers_of(batch).size(); count > 1) {
     servers.brief = counted(count, "server");
@@ -214,13 +220,17 @@ std::vector<std::string> row_notices(const std::vector<TableRow>& rows) {
 
 std::string job_table(const Context& context, const std::vector<TableRow>& rows,
                       const TableOptions& options) {
+  const bool points =
+      std::ranges::all_of(rows, [](const TableRow& row) { return row.batch.front().point.has_value(); });
   std::vector<ui::Column> columns{{"KEY", true}};
   if (options.ids) {
     columns.emplace_back("ID");
   }
   columns.insert(columns.end(), {ui::Column("STATE").whole(),
                                  "SERVER",
-                                 options.ranks ? ui::Column("RANK", true) : ui::Column("RANKS").dispensable(),
+                                 !options.ranks ? ui::Column("RANKS").dispensable()
+                                 : points       ? ui::Column("POINT")
+                                                : ui::Column("RANK", true),
                                  {"STARTED", true},
                                  {"TIME", true}});
   if (options.ranks && !options.past) {

@@ -247,6 +247,9 @@ std::string rough_duration(std::int64_t seconds) {
 }
 
 std::string age_of_output(const Job& job) {
+  if (job.state == JobState::running && job.wrote_nothing) {
+    return "never";
+  }
   return job.state == JobState::running && job.failed_ms && job.checked_at
              ? format_duration(std::max<std::int64_t>(*job.checked_at - *job.failed_ms / 1000, 0)) + " ago"
              : "";
@@ -322,8 +325,12 @@ void EndTeller::take(const Job& job) {
   }
 }
 
-void EndTeller::finish(bool judged) {
+void EndTeller::finish(bool judged, const std::vector<Job>& now) {
   for (auto& [id, launch] : launches_) {
+    for (Job& job : launch.ended) {
+      const auto found = std::ranges::find(now, job.id, &Job::id);
+      job = found == now.end() ? job : *found;
+    }
     if (!judged && !launch.ended.empty() && !launch.told) {
       tell(launch);
     }

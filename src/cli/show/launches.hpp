@@ -43,7 +43,7 @@ std::int64_t silence_of(const Batch& batch);
 std::string silence_notice(const Batch& batch);
 // "2m" of 2m 27s, for columns and states.
 std::string rough_duration(std::int64_t seconds);
-// "12s ago": when a running job last wrote; "" where that is not known.
+// "12s ago": when a running job last wrote; "never", or "" where that is not known.
 std::string age_of_output(const Job& job);
 // How many of its ranks are in which state: "3 running, 1 ended".
 std::string count_text(const Batch& batch);
@@ -73,8 +73,8 @@ class EndTeller {
  public:
   EndTeller(ui::Terminal& terminal, const std::vector<Job>& jobs);
   void take(const Job& job);
-  // What was not told yet, unless a verdict tells it.
-  void finish(bool judged);
+  // What was not told yet, unless a verdict tells it. `now`: the jobs as they are at the end.
+  void finish(bool judged, const std::vector<Job>& now);
 
  private:
   struct Launch {

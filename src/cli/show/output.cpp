@@ -246,8 +246,13 @@ std::string stopped_following(std::vector<Job> jobs) {
   if (jobs.size() == 1) {
     return "\nstopped following; the job goes on. To end it: " + kill_command(jobs);
   }
-  const bool ranks = std::ranges::any_of(jobs, [](const Job& job) { return job.launch.has_value(); });
-  return fmt::format("\nstopped following; the {} go on. To end them: {}", ranks ? "ranks" : "jobs",
+  const auto some = [&](const auto& member) {
+    return std::ranges::any_of(jobs, [&](const Job& job) { return (job.*member).has_value(); });
+  };
+  return fmt::format("\nstopped following; the {} go on. To end them: {}",
+                     some(&Job::point)    ? "points"
+                     : some(&Job::launch) ? "ranks"
+                                          : "jobs",
                      kill_command(jobs));
 }
 
@@ -311,7 +316,7 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     screens.finish(i);
   }
-  ends.finish(result.verdict.has_value());
+  ends.finish(result.verdict.has_value(), result.jobs);
   show_end(context, result);
   return code_of(result, single);
 }

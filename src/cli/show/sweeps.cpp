@@ -109,6 +109,37 @@ std::string sweep_text(const SweepResults& results) {
   return text;
 }
 
+std::string plan_text(const Context& context, const SweepPlan& plan) {
+  std::vector<ui::Column> columns{{"POINT", true}};
+  for (const auto& [name, value] : plan.points.front()) {
+    columns.emplace_back(name);
+  }
+  columns.push_back(ui::Column("COMMAND").yielding());
+  ui::Table table(columns);
+  for (std::size_t i = 0; i < plan.points.size(); ++i) {
+    std::vector<ui::Cell> cells{std::to_string(i)};
+    for (const auto& [name, value] : plan.points[i]) {
+      cells.emplace_back(value);
+    }
+    cells.emplace_back(plan.commands[i]);
+    table.add(std::move(cells));
+  }
+  return fmt::format("sweep: {} on {}\n{}", counted(plan.points.size(), "point"), server_names(plan.servers),
+                     table.text(context.terminal));
+}
+
+nlohmann::ordered_json plan_json(const SweepPlan& plan) {
+  nlohmann::ordered_json points = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < plan.points.size(); ++i) {
+    nlohmann::ordered_json values = nlohmann::ordered_json::object();
+    for (const auto& [name, value] : plan.points[i]) {
+      values[name] = value;
+    }
+    points.push_back({{"number", i}, {"values", std::move(values)}, {"command", plan.commands[i]}});
+  }
+  return {{"servers", plan.servers}, {"points", std::move(points)}};
+}
+
 std::string results_table(const Context& context, const SweepResults& results) {
   const std::vector<ResultColumn> parts = columns_of(results, false);
   std::vector<ui::Column> columns;

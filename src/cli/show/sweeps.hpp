@@ -17,6 +17,10 @@ std::string sweep_text(const std::vector<Job>& jobs);
 std::string sweep_text(const SweepResults& results);
 
 // A row a point.
+// What a sweep would run.
+std::string plan_text(const Context& context, const SweepPlan& plan);
+nlohmann::ordered_json plan_json(const SweepPlan& plan);
+
 std::string results_table(const Context& context, const SweepResults& results);
 std::string results_csv(const SweepResults& results);
 nlohmann::ordered_json results_json(const SweepResults& results);

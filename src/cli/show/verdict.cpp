@@ -145,6 +145,9 @@ std::string verdict_hint(const Verdict& verdict) {
         line.find("python: not found") != std::string::npos) {
       return "`remote prepare` makes the Python environment there";
     }
+    if (line.ends_with("not found") && verdict.first && verdict.first->command.starts_with('\'')) {
+      return "a line for the shell goes to --cmd, without the --";
+    }
     for (const char* end : {".py: command not found", ".py: not found", ".py: Permission denied"}) {
       if (line.ends_with(end)) {
         return "a Python script is started by Python: python train.py; torch-launch does that by itself";

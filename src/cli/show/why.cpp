@@ -254,7 +254,9 @@ std::vector<std::string> why_evidence(const Why& why) {
         text += rank.throttled > 0 ? fmt::format(", {:.2f} withheld", rank.throttled) : "";
         text += rank.kernel.empty() ? "" : "; kernel " + rank.kernel;
         text += rank.moved ? "; moved" : "; did not move";
-        text += rank.silent ? fmt::format("; last output {} ago", format_duration(rank.silent->count())) : "";
+        text += rank.job.wrote_nothing ? "; no output yet"
+                : rank.silent ? fmt::format("; last output {} ago", format_duration(rank.silent->count()))
+                              : "";
         text += rank.no_stack.empty() ? "" : "; no stack: " + visible_line(rank.no_stack);
       } else {
         text += " " + does(rank, false);
@@ -275,7 +277,12 @@ std::string why_next(const Why& why) {
     return "";
   }
   const RankLook& first = why.groups.front().ranks.front();
-  const std::string which = fmt::format("--{} {}", first.job.launch ? "launch" : "job", first.job.key);
+  int key = first.job.key;  // a launch goes by its first one
+  for (const WhyGroup& group : why.groups) {
+    key = std::min(
+        key, std::ranges::min(group.ranks, {}, [](const RankLook& rank) { return rank.job.key; }).job.key);
+  }
+  const std::string which = fmt::format("--{} {}", first.job.launch ? "launch" : "job", key);
   if (why.kept && is_final(first.job.state)) {
     return "remote job-tail " + which;
   }

@@ -24,7 +24,9 @@ constexpr std::array no_names{
     "rank", "local_rank", "world_size", "pid",  "of",   "in",    "at",     "on",
     "for",  "after",      "port",       "gpu",  "cuda", "seed",  "device", "node",
     "line", "version",    "python",     "from", "to",   "the",   "took",   "job",
-    "code", "exitcode",   "exit_code",  "exit", "task", "errno", "signal", "restart"};
+    "code", "exitcode",   "exit_code",  "exit", "task", "errno", "signal", "restart",
+    "has",  "have",       "is",         "are",  "was",  "were",  "and",    "or",
+    "with", "by",         "than",       "all",  "over", "about", "a",      "only"};
 
 // What launchers and torch's agents write among the program's own lines.
 constexpr std::array not_the_programs{"remote: ",    "WARNING:torch", "INFO:torch",

@@ -3,6 +3,8 @@
 # (docs/resilience.md).
 # shellcheck shell=sh
 # shellcheck disable=SC2154
+# shellcheck source=src/server/lib/attempts.sh
+. "$remote_program/lib/attempts.sh"
 
 last_lines() {
   # what a login shell's start files printed may lack its last newline
@@ -14,11 +16,7 @@ last_lines() {
     [ -f "$folder/$ll_file" ] || continue
     # and so may the job's last line; cut adds it
     tail -c 65536 "$folder/$ll_file" | tail -n "$ll_count" |
-      LC_ALL=C sed -n '/^remote: the ranks begin anew (/{s/.*//;x;$d;b
-}
-H
-${x;s/^\n//;p
-}' | LC_ALL=C sed "s/.*$ll_cr\\(.\\)/\\1/" | cut -b -2000 |
+      of_last_attempt | LC_ALL=C sed "s/.*$ll_cr\\(.\\)/\\1/" | cut -b -2000 |
       LC_ALL=C sed 's/^/@remote1 line |/'
   done
   echo '@remote1 end'

@@ -279,6 +279,16 @@ stop_of() {
   esac
 }
 
+# raised_of: when an exception of it was raised that then waited for a debugger, onto $line (debugger.py).
+raised_of() {
+  ra_at=
+  read -r ra_at 2>/dev/null <"$f_dir/raised" || return 0
+  case $ra_at in
+    *[!0-9]* | ????????????????*) ;;
+    ????*) line="$line raised=$ra_at" ;;
+  esac
+}
+
 # hung_of: when its launch was found to stand still, onto $line (lifeline_evidence.py).
 hung_of() {
   hu_at='' hu_seconds='' hu_moved=''
@@ -332,6 +342,7 @@ status_one() {
       [ "$f_backend" != slurm ] || [ -n "$no_forks" ] || accounted="$accounted $1:${f_ms%???}"
       if [ "$f_end $f_code" != 'exit 0' ] || [ -e "$f_dir/stop" ]; then
         last_words "$1"
+        raised_of
         [ -n "$no_forks" ] || ! tells_of_peer "$f_dir/job.err" || line="$line peer=1"
       fi
     fi

@@ -5,6 +5,8 @@
 # shellcheck disable=SC2154
 # shellcheck source=src/server/actions/status.sh
 . "$remote_program/actions/status.sh"
+# shellcheck source=src/server/lib/attempts.sh
+. "$remote_program/lib/attempts.sh"
 
 # are_numbers WORD…
 are_numbers() {
@@ -17,7 +19,7 @@ are_numbers() {
 
 # text_of RANK LINES: the last of the lines on stdin.
 text_of() {
-  tail -c 65536 | tail -n "$2" | cut -b -2000 | LC_ALL=C sed "s/^/@remote1 text $1 |/"
+  tail -c 65536 | tail -n "$2" | of_last_attempt | cut -b -2000 | LC_ALL=C sed "s/^/@remote1 text $1 |/"
 }
 
 # raised RANK FILE LINES: the first line of the file says when, in milliseconds; the others are a traceback.

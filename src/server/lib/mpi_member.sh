@@ -37,12 +37,21 @@ cd "$REMOTE_RANK_FOLDER" || exit 1
 trap : HUP INT TERM USR1 USR2
 (exec "$@")
 code=$?
-# The daemon's own exit code does not tell how its ranks ended.
-if read -r _ end 2>/dev/null <"$REMOTE_JOB_FOLDER/failures/agent" && read_end <<END; then
-$end
+# The daemon's own exit code does not tell how its ranks ended. The first one counts that did not fail because of another one.
+record='' said=''
+while read -r rank end; do
+  line=$(tail -n 1 "$REMOTE_JOB_FOLDER/failures/rank.$rank")
+  case $line in # mpi_rank.sh's
+    'remote: ended by TERM, as '* | 'remote: exited with 14, as '*) ;;
+    *) record=$end said='' && break ;;
+  esac
+  [ -n "$record" ] || record=$end said=$line
+done 2>/dev/null <"$REMOTE_JOB_FOLDER/failures/agent"
+if read_end <<END; then
+$record
 END
   code=$f_code
   [ "$f_end" = signal ] && code=$((128 + f_code))
-  [ "$f_end $f_code" != 'signal 15' ] || echo 'remote: ended by TERM, as mpirun does it when another rank has failed' >&2
+  [ -z "$said" ] || echo "$said" >&2
 fi
 exit "$code"

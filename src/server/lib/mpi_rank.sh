@@ -24,7 +24,8 @@ if [ -n "${REMOTE_SANDBOX-}" ]; then
   OMPI_MCA_btl_sm_backing_directory=$REMOTE_JOB_FOLDER
   OMPI_MCA_osc_sm_backing_directory=$REMOTE_JOB_FOLDER
   OMPI_MCA_osc_rdma_backing_directory=$REMOTE_JOB_FOLDER
-  export OMPI_MCA_btl_vader_backing_directory OMPI_MCA_btl_sm_backing_directory
+  OMPI_MCA_coll=${OMPI_MCA_coll-^han} # in Open MPI 5 it takes the ranks of both for one machine's, and hangs
+  export OMPI_MCA_coll OMPI_MCA_btl_vader_backing_directory OMPI_MCA_btl_sm_backing_directory
   export OMPI_MCA_osc_sm_backing_directory OMPI_MCA_osc_rdma_backing_directory
 fi
 folder=${REMOTE_RANK_FOLDER:-$(pwd)} # the second is that of mpirun, on its own server
@@ -40,26 +41,34 @@ command : >"open.rank.$RANK" # until it has ended (supervisor.sh)
 trap : HUP INT TERM USR1 USR2
 
 # label STREAM FIFO: the rank's lines into ranks/RANK.STREAM, and behind "[RANK] " to what stdout is. It ends with the last
-# who writes, and not by a signal before. The lines of earlier attempts stay: sed's `w` would
-# empty the file.
+# who writes, and not by a signal before, nor when MPICH kills the rank's process group. The lines of earlier attempts stay: sed's `w`
+# would empty the file.
+apart=
+! command -v setsid >/dev/null || apart=setsid
 label() {
   trap '' HUP INT TERM USR1 USR2
   if [ "${RESTART_COUNT:-0}" != 0 ]; then
-    tee -a "ranks/$RANK.$1" <"$2" | stdbuf -oL sed "s/^/[$RANK] /"
-    return
+    # shellcheck disable=SC2016,SC2086
+    exec $apart sh -c 'tee -a "$1" <"$2" | stdbuf -oL sed "s/^/[$3] /"' sh "ranks/$RANK.$1" "$2" "$RANK"
   fi
-  exec stdbuf -oL sed -e "w ranks/$RANK.$1" -e "s/^/[$RANK] /" <"$2"
+  # shellcheck disable=SC2086
+  exec $apart stdbuf -oL sed -e "w ranks/$RANK.$1" -e "s/^/[$RANK] /" <"$2"
 }
 
 # Where a server has several ranks, each line says whose it is.
-labels=
+labels='' words=/dev/null
+[ "$LOCAL_WORLD_SIZE" -gt 1 ] || words=job.err
 if [ "$LOCAL_WORLD_SIZE" -gt 1 ] && command -v stdbuf >/dev/null && mkdir -p ranks &&
   mkfifo "ranks/.$RANK.out" "ranks/.$RANK.err"; then
+  words=ranks/$RANK.err
   label out "ranks/.$RANK.out" &
   labels=$!
   label err "ranks/.$RANK.err" >&2 &
   labels="$labels $!"
 fi
+earlier=0 # bytes that are there before it begins: of earlier attempts, or of the job's prologue
+[ ! -s "$words" ] || earlier=$(wc -c <"$words")
+echo "$$ $earlier ${labels##* }" >"open.rank.$RANK" # for mpi_open.sh
 
 shell='sh'
 command -v bash >/dev/null && shell='bash --norc'
@@ -79,9 +88,11 @@ code=$?
 # When, in milliseconds where this server's date knows them.
 ms=
 [ "$code" = 0 ] || moment
-# One that raised an exception or called sys.exit(), and then hung until SIGALRM (sitecustomize.py).
-if [ "$code" = 142 ] && [ -f "raised.rank.$RANK" ]; then
+# Where it raised an exception or called sys.exit(), it has failed by that (sitecustomize.py), whatever ended it while it hung.
+raised=
+if [ "$code" != 0 ] && [ -f "raised.rank.$RANK" ]; then
   read -r ms code <"raised.rank.$RANK"
+  raised=1
 fi
 # One that failed stays open until that is on record: mpirun may kill this before.
 [ "$code" != 0 ] || rm -f "open.rank.$RANK"
@@ -104,8 +115,12 @@ end_record "$kind" "$code" "$ms" mpirun
 mkdir -p failures || exit "$exit_code"
 {
   echo "$ms"
-  [ ! -f "ranks/$RANK.err" ] || tail -c 16384 "ranks/$RANK.err" | tail -n 50
-  [ "$kind $code" != 'signal 15' ] || echo 'remote: ended by TERM, as mpirun does it when another rank has failed'
+  # without what Open MPI 5 tells there of others
+  tail -c "+$((earlier + 1))" "$words" | tail -c 16384 | grep -v '^\[[^] ]*:00000] ' | tail -n 50
+  case "$kind $code${OMPI_COMM_WORLD_RANK+ OMPI}$raised" in # peer_words.sh knows both lines
+    'signal 15'*) echo 'remote: ended by TERM, as mpirun does it when another rank has failed' ;;
+    'exit 14 OMPI') echo 'remote: exited with 14, as ranks of Open MPI 5 do when another one has failed' ;;
+  esac
 } >"failures/.rank.$RANK" && mv "failures/.rank.$RANK" "failures/rank.$RANK"
 printf '%s\n' "$RANK $end" >>failures/agent
 rm -f "open.rank.$RANK"

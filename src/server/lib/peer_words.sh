@@ -6,11 +6,11 @@
 # shellcheck disable=SC2016  # nothing is meant to be expanded
 tells_of_peer() {
   [ -s "$1" ] && [ -f "$1" ] || return 1
-  tail -c 16384 "$1" 2>/dev/null | LC_ALL=C sed -n 'H;/Traceback (most recent call last)/h;/^remote: the ranks begin anew (/h;${g;p;}' | LC_ALL=C grep -q \
+  tail -c 16384 "$1" 2>/dev/null | LC_ALL=C sed -n 'H;/Traceback (most recent call last)/h;/^remote: the \(ranks\|workers\) begin anew (/h;${g;p;}' | LC_ALL=C grep -q \
     -e 'Connection reset' -e 'Connection closed' -e 'Connection refused' -e 'Connection was likely closed' \
     -e 'Broken pipe' -e 'connectFullMesh failed' -e 'Socket Timeout' -e 'Socket closed' -e 'Dist\(Network\|Store\)Error' \
     -e 'Timed out waiting [0-9]*ms for \(recv\|send\) operation' -e 'remote process exited' \
     -e 'NCCL communicator was aborted' -e 'NCCL operations have failed or timed out' \
-    -e 'Watchdog caught collective operation timeout' -e '^remote: ended by TERM' -e '^remote: mpirun has ended' \
-    -e 'has lost communication with a remote daemon' -e 'control_cb (.*assert (!closed) failed'
+    -e 'Watchdog caught collective operation timeout' -e '^remote: ended by \(TERM\|KILL\), as ' -e '^remote: exited with 14, as ' \
+    -e '^remote: mpirun has ended' -e 'has lost communication with a remote daemon' -e 'assert (!closed) failed'
 }

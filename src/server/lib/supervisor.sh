@@ -114,6 +114,15 @@ while [ -z "$idle" ]; do
   done
   [ $((ms - ended)) -ge 0 ] && [ $((ms - ended)) -lt 30000 ] || ended=$ms
 
+  if [ "$code" != 0 ]; then
+    for rank in open.rank.*; do
+      [ -s "$rank" ] || continue
+      # shellcheck source=src/server/lib/mpi_open.sh
+      . "$remote_program/lib/mpi_open.sh"
+      open_ranks
+      break
+    done
+  fi
   note=
   read -r note <.note
   ended_by "$code" "$note"

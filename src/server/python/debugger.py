@@ -327,8 +327,18 @@ def stop_at(job, frame, header=None):
     _own.debugger.stop_at(frame, header)
 
 
+def _note_error(job):
+    """When the first rank of the job failed: its result comes only when somebody has left pdb."""
+    try:
+        with open(os.path.join(job, "raised"), "x") as file:
+            file.write("%d\n" % (time.time() * 1000))
+    except OSError:
+        pass
+
+
 def post_mortem(job, kind, trace):
     """Waits where this exception was raised, until somebody has attached and left."""
+    _note_error(job)
     sys.settrace(None)
     debugger = _Debugger(job, "".join(c if c.isidentifier() or c in ".0123456789" else "?" for c in kind.__name__))
     debugger.reset()

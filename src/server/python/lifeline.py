@@ -20,7 +20,7 @@ from lifeline_job import Job, Looker, clock, put, remove_init_file, this_process
 from lifeline_killer import Killer
 from lifeline_orders import Orders, keep_order, quote, unquote
 from lifeline_peers import Peers
-from lifeline_policy import FIRST_SECONDS, Policy
+from lifeline_policy import FIRST_SECONDS, Policy, stop_message
 
 PROOF_SECONDS = 10
 KILL_GRACE = 5  # between TERM and KILL
@@ -66,6 +66,8 @@ class Lifeline(Peers):
         self.lock = None
         words = request.get("mpi", [])
         self.hosts = dict(zip(words[::2], words[1::2]))  # the servers, by what mpirun calls them
+        for job in self.jobs:
+            job.mpirun = bool(self.hosts)
         self.orders = None
 
     # ---- what is told to others: files in each job's folder
@@ -113,10 +115,10 @@ class Lifeline(Peers):
             self.listener.close()
         import lifeline_news  # not at the start: it takes its time to import
 
-        state, why, rank = self.policy.verdict([job.result() or [] for job in self.jobs])
-        failed = [job.folder for job in self.jobs if job.failed and job.first_failure("")[0] == rank]
+        state, why, rank = self.policy.verdict([(job.result() or [])[:3] + job.stop[1:2] for job in self.jobs])
+        failed = [job for job in self.jobs if job.failed and job.first_failure("")[0] == rank]
         if failed:
-            lines = lifeline_news.last_lines(failed[0], ("job.err", "job.out"))
+            lines = lifeline_news.last_lines(failed[0].folder, failed[0].last_words())
         elif rank is not None:
             lines = self.policy.tails.get(rank, "")
         else:
@@ -128,7 +130,7 @@ class Lifeline(Peers):
         is no connection yet."""
         import lifeline_news
 
-        lines = quote(lifeline_news.last_lines(job.folder, ("job.err", "job.out")))
+        lines = quote(lifeline_news.last_lines(job.folder, job.last_words()))
         if len(lines) > 3500:  # without half a character in front
             lines = lines[-3500:].partition("%0A")[2]
         rank, failure = job.first_failure(failure)
@@ -213,8 +215,11 @@ class Lifeline(Peers):
     def take_findings(self):
         for job, ended, failure, job.round in self.looker.take():
             if ended and not job.ended:
-                if failure is not None and self.news and not self.policy.is_hub:
-                    self.send_tail(job, failure)
+                if self.news and not self.policy.is_hub:
+                    if failure is not None:
+                        self.send_tail(job, failure)
+                    elif job.stopped_for is not None:
+                        self.told.append(stop_message(job))
                 self.policy.note_end(job, failure, clock())
                 self.close_fifo(job)
         if self.orders is not None and self.policy.jobs_have_ended():

@@ -4,15 +4,11 @@ import glob
 import os
 import time
 
-from lifeline_job import BEGIN_ANEW, clock, end_of_output, put, read_words
+from lifeline_job import BEGIN_ANEW, clock, end_of_output, put, read_words, tells_of_peer
 from lifeline_link import free_port, sha256
 from lifeline_members import SICK
 from lifeline_orders import forget_attempt
 
-# Words of a failure that follows from another rank's, as in lib/peer_words.sh.
-PEER = (b"Connection reset", b"Connection closed", b"Connection refused", b"Connection was likely closed", b"Broken pipe", b"connectFullMesh failed")
-PEER += (b"Socket Timeout", b"Socket closed", b"DistNetworkError", b"DistStoreError", b"remote process exited", b"NCCL communicator was aborted")
-PEER += (b"NCCL operations have failed or timed out", b"Watchdog caught collective operation timeout")
 MOST_CHECKPOINTS, LONGEST_NAME = 8, 300
 
 
@@ -33,8 +29,8 @@ def marker_of(path, files, complete):
     return os.path.join(folder, complete.replace("*", same, 1))
 
 
-def mark_of(path):
-    """The place of a failure, as far as the last words in this file tell, or what ails the machine by them."""
+def mark_of(path, skip=0):
+    """The place of a failure, as far as the last words in this file tell, or what ails the machine by them. `skip`: lines that are none."""
     try:
         text = end_of_output(path, 2000)
     except OSError:
@@ -42,9 +38,9 @@ def mark_of(path):
     for mark, signs in SICK:
         if any(sign in text for sign in signs):
             return mark
-    if any(word in text.rpartition(b"Traceback (most recent call last)")[2] for word in PEER):
+    if tells_of_peer(text):
         return "peer"
-    lines = [line for line in text.split(b"\n") if line.strip()]
+    lines = [line for line in text.split(b"\n")[skip:] if line.strip()]
     return sha256(lines[-1] if lines else b"").hexdigest()[:8]
 
 
@@ -108,8 +104,9 @@ class Acts:
                     job.rank = first + index  # it had none
                 text = "number %d\n" % number + "".join("%s=%s\n" % one for one in numbers.items())
                 put(job.folder, "attempt", text, sure=True)
-                with open(os.path.join(job.folder, "job.err"), "ab") as file:
-                    file.write(BEGIN_ANEW + ("restart %d) at %s after %s\n" % (number - 1, when, why)).encode())
+                for path in [os.path.join(job.folder, "job.err")] + glob.glob(os.path.join(glob.escape(job.folder), "ranks/*.err")):
+                    with open(path, "ab") as file:
+                        file.write(BEGIN_ANEW + ("restart %d) at %s after %s\n" % (number - 1, when, why)).encode())
             for job in self.jobs:
                 self.word(job, "go %d" % number)
         except OSError:
@@ -149,10 +146,13 @@ class Acts:
         rank, kind, code = worker or (job.rank,) + job.round[1:3]
         if self.lifeline.hosts and worker is None and kind == "exit":
             return rank, kind, code, "peer"  # mpirun, or its daemon, has ended because of a rank of another server
-        words = os.path.join(job.folder, "ranks", "%d.err" % rank)
-        if worker is None or (self.lifeline.hosts and not os.path.exists(words)):  # mpirun's only rank here
-            words = os.path.join(job.folder, "job.err")
-        return rank, kind, code, mark_of(words)
+        if worker is None:
+            mark = mark_of(os.path.join(job.folder, "job.err"))
+        elif self.lifeline.hosts:
+            mark = mark_of(os.path.join(job.folder, "failures", "rank.%d" % rank), 1)  # its first line is the time
+        else:
+            mark = mark_of(os.path.join(job.folder, "ranks", "%d.err" % rank))
+        return rank, kind, code, mark
 
     def note_attempt(self, number, began, failed, begins, why, left_out):
         """For status.sh: NUMBER BEGAN FAILED NEXT CAUSE CODE RANK LEFT SERVER."""

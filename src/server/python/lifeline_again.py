@@ -212,8 +212,12 @@ class AgainPolicy(Policy):
         return Policy.ended_there(self, now).union(self.outcomes)
 
     def fail(self, why, now):
-        """The first failure of an attempt decides whether there is another. One that only tells of a peer gives way to what made that fail."""
-        if self.released or (self.failure is not None and (not tells_of_peer(self.failure) or tells_of_peer(why))):
+        """The first failure of an attempt decides whether there is another. One that only tells of a peer gives way to what made that fail,
+        and each to the end of a job for good."""
+        final = why.split(":")[1:2] == ["final"]
+        if final and self.ending and not self.released:
+            self.over(by_of(self.failure), now)
+        if self.released or (self.failure is not None and not final and (not tells_of_peer(self.failure) or tells_of_peer(why))):
             return
         if self.failure is None:
             self.failed_at = now
@@ -373,7 +377,7 @@ class AgainPolicy(Policy):
                 self.ended = max(self.ended, int(rest)) if self.resting() else self.ended
         elif word == "over" and not self.is_hub:
             self.over(None if rest == "-" else words[0], now)
-        elif self.is_hub and word in ("end", "ended", "left", "tail") and name not in self.members.names:
+        elif self.is_hub and word in ("end", "ended", "left", "stopped", "tail") and name not in self.members.names:
             pass  # it was left out, and ends for itself
         elif word == "end" and not self.released and not self.is_hub:
             self.over(words[0] if words else loss_of(name), now)

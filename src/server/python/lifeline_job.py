@@ -4,7 +4,14 @@ import os
 import stat
 import time
 
-BEGIN_ANEW = b"remote: the ranks begin anew ("
+BEGIN_ANEW, WORKERS_ANEW = b"remote: the ranks begin anew (", b"remote: the workers begin anew ("  # the second is torch_agent.py's
+# Words of a failure that follows from another rank's: as in lib/peer_words.sh.
+PEER = (b"Connection reset", b"Connection closed", b"Connection refused", b"Connection was likely closed", b"Broken pipe", b"connectFullMesh failed")
+PEER += (b"Socket Timeout", b"Socket closed", b"DistNetworkError", b"DistStoreError", b"ms for recv operation", b"ms for send operation")
+PEER += (b"remote process exited", b"NCCL communicator was aborted", b"NCCL operations have failed or timed out")
+PEER += (b"Watchdog caught collective operation timeout", b"remote: ended by TERM, as ", b"remote: ended by KILL, as ")
+PEER += (b"remote: exited with 14, as ", b"remote: mpirun has ended", b"has lost communication with a remote daemon", b"assert (!closed) failed")
+MOST_WORDS = 16384  # of a file's end, for these
 MARK_SECONDS = 10  # so often it is noted how much output there is
 
 
@@ -59,13 +66,27 @@ def put(folder, name, text, sure=False):
 
 
 def end_of_output(path, most):
-    """The last bytes of what a job has written to this file in its last attempt (Acts.start divides them by a line). Raises OSError."""
+    """The last bytes of what a job has written to this file in its last attempt (a line divides them). Raises OSError."""
     with open(path, "rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - most))
         text = file.read()
-    _, line, after = (b"\n" + text).rpartition(b"\n" + BEGIN_ANEW)
-    return after.partition(b"\n")[2] if line else text
+    at = max((b"\n" + text).rfind(b"\n" + line) for line in (BEGIN_ANEW, WORKERS_ANEW))
+    return text if at < 0 else text[at:].partition(b"\n")[2]
+
+
+def tells_of_peer(text):
+    """Whether the last words in this text tell of another rank that is gone."""
+    last = text.rpartition(b"Traceback (most recent call last)")[2]
+    return any(word in last for word in PEER)
+
+
+def seconds_between(first, second):
+    """Of two times in milliseconds, each in a list of one word or none; 0 where that is not known."""
+    try:
+        return max(0.0, (int(second[0]) - int(first[0])) / 1000)
+    except (IndexError, ValueError):
+        return 0.0
 
 
 def boot():
@@ -111,6 +132,10 @@ class Job:
         self.ended = False
         self.failed = False
         self.worker = None  # of an agent that has failed: RANK, KIND and CODE of the worker that it failed of
+        self.mpirun = False  # it is mpirun, or waits for the order of one: its own code tells of some rank
+        self.after_peer = False  # its failure follows from another rank's
+        self.stop = []  # SIGNAL BY MS, where it was told to end
+        self.stopped_for = None  # where a person has stopped it: for how many seconds when it had ended
         self.round = None  # of a launch that may begin anew: (attempt, kind, code) of its last end
         self.supervisor = self.main = ()
         self.sizes = (0, 0)
@@ -148,10 +173,18 @@ class Job:
             if not seen:
                 return True, None  # removed
             result = self.result() or ["gone", "0", str(int(time.time() * 1000)), "lifeline"]
-        stopped = os.path.exists(os.path.join(self.folder, "stop")) or read_second(self.id + ".stop")
-        if stopped or result[0] == "never" or result[:2] == ["exit", "0"]:
+        self.stop = read_words(os.path.join(self.folder, "stop")) or read_second(self.id + ".stop")
+        if "".join(self.stop[1:2]).startswith("user:"):
+            self.stopped_for = seconds_between(self.stop[2:3], result[2:3])
+        if self.stop or os.path.exists(os.path.join(self.folder, "stop")) or result[0] == "never" or result[:2] == ["exit", "0"]:
             return True, None
         self.worker = self.failed_worker() if result[0] == "exit" else None
+        if self.worker is not None:
+            self.after_peer = self.follows(*self.worker)
+        elif self.mpirun and result[0] == "exit":
+            self.after_peer = True
+        else:
+            self.after_peer = result[1] not in ("9", "137") and self.words_follow("job.err")
         return True, " ".join(result)
 
     def failed_worker(self):
@@ -161,18 +194,38 @@ class Job:
                 lines = [line.decode(errors="replace").split() for line in file if line.endswith(b"\n")]
         except OSError:
             return None
+        found = None
         for words in lines:
             if len(words) < 3 or not words[0].isdigit() or words[1] not in ("exit", "signal") or not words[2].isdigit():
-                return None
-            if words[1:3] == ["signal", "15"] and words[4:5] == ["mpirun"]:
-                continue  # as mpirun ends ranks when another one has failed
+                break
             oom = words[1:3] == ["signal", "9"] and os.path.exists(os.path.join(self.folder, "oom"))
-            return int(words[0]), "oom" if oom else words[1], words[2]
-        return None
+            worker = int(words[0]), "oom" if oom else words[1], words[2]
+            if not self.follows(int(words[0]), *words[1:3]):
+                return worker
+            if words[1] != "signal" or words[4:5] != ["mpirun"]:  # as that ends ranks when another one has failed
+                found = found or worker
+        return found
+
+    def follows(self, rank, kind, code):
+        """Whether a worker has failed because of another rank: of TERM or abort(), or by its last words."""
+        if os.path.exists(os.path.join(self.folder, "failures", "rank.%d" % rank)):
+            return self.words_follow("failures/rank.%d" % rank)
+        return (kind, code) in (("signal", "6"), ("signal", "15")) or self.words_follow("ranks/%d.err" % rank)
+
+    def words_follow(self, name):
+        try:
+            return tells_of_peer(end_of_output(os.path.join(self.folder, name), MOST_WORDS))
+        except OSError:
+            return False
 
     def first_failure(self, failure):
-        """The rank to name where the job has failed, and what to say of it."""
-        return (self.rank, failure) if self.worker is None else (self.worker[0], " ".join(self.worker[1:]))
+        """The rank to name where the job has failed, and what to say of it; the last word is "peer" where that follows from another rank's."""
+        rank, told = (self.rank, failure) if self.worker is None else (self.worker[0], " ".join(self.worker[1:]))
+        return rank, told + " peer" if self.after_peer else told
+
+    def last_words(self):
+        """The files in which the rank to name may have said why, the best first."""
+        return (["ranks/%d.err" % self.worker[0]] if self.worker else []) + ["job.err", "job.out"]
 
     def read_round(self):
         words = read_words(os.path.join(self.folder, "ended"))

@@ -4,11 +4,17 @@ from lifeline_orders import quote, unquote
 FIRST_SECONDS = 1.5  # so long a hub that is not there yet is no news
 NEWS_SECONDS = 3  # and so long a member
 KILL_ROUNDS = 3
+LONGEST_DELAY, JITTER = 5.0, 0.25  # so long after a failure its cause may be heard of; times of two servers differ by so much
 
 
 def span(seconds):
     """For people."""
     return "%d min" % (seconds // 60) if seconds >= 120 else "%d s" % seconds
+
+
+def stop_message(job):
+    """Of a job that a person has stopped."""
+    return "stopped %d %d" % (job.rank, job.stopped_for * 1000)
 
 
 def loss_of(name):
@@ -53,7 +59,8 @@ class Policy:
         # Of an elastic launch: how many servers it needs. 0: all of them, and nothing may fail.
         self.needed = int(request.get("needed", ["0"])[0])
         self.leave = "leave" in request  # nobody ends the jobs of others
-        self.failures = []  # (rank, result, server), in the order in which they were heard of
+        self.failures = []  # (rank, words, server, when), in the order in which they were heard of
+        self.stops = []  # of jobs that a person has stopped: (rank, server, when that began, when it had ended)
         self.tails = {}  # by rank: the last lines of one that has failed elsewhere
         self.beat = min(5.0, self.timeout / 6)
         self.time_to_come = min(30.0, self.timeout)  # for the first connection
@@ -136,7 +143,10 @@ class Policy:
         elif word == "ended" and self.is_hub:
             self.failed_there.add(name)
             rank, _, failure = rest.partition(" ")
-            self.failures.append((int(rank) if rank.isdigit() else 0, failure, name))
+            self.failures.append((int(rank) if rank.isdigit() else 0, failure.split(), name, now))
+        elif word == "stopped" and self.is_hub:
+            if first.isdigit() and second.isdigit():
+                self.stops.append((int(first), name, now - int(second) / 1000, now))
         elif word == "tail" and self.is_hub:
             rank, _, lines = rest.partition(" ")
             self.tails[int(rank) if rank.isdigit() else 0] = unquote(lines)
@@ -164,10 +174,13 @@ class Policy:
         """A job of this server has ended; `failure` in words, or None."""
         job.ended = True
         if failure is None:
+            if job.stopped_for is not None:
+                self.stops.append((job.rank, self.own, now - job.stopped_for, now))
+                self.broadcast(stop_message(job))
             return
         job.failed = True
         rank, told = job.first_failure(failure)
-        self.failures.append((rank, told, self.own))
+        self.failures.append((rank, told.split(), self.own, now))
         self.broadcast("ended %d %s" % (rank, told))
         by = "rank:%d" % rank
         # An agent that a signal ended, or that is gone, has left; one that gives up has ended the launch. Without the
@@ -208,19 +221,36 @@ class Policy:
             return "cannot reach %s at %s:%d: %s" % (self.hub, self.address, self.port, refused)
         return None
 
+    def first_failure(self):
+        """As jobs::first_of(): the first that does not follow from another one, unless it came too late for a cause. None: there is no failure."""
+        first = self.failures[0] if self.failures else None
+        cause = next((one for one in self.failures if one[1][-1:] != ["peer"]), None)
+        return cause if cause is not None and cause[3] - first[3] <= LONGEST_DELAY else first
+
+    def first_stop(self, failure):
+        """The stop by a person that came first, where the failure follows from that, or is None."""
+        for stop in self.stops:
+            if failure is None or stop[2] - JITTER <= failure[3] and (failure[1][-1:] == ["peer"] or failure[3] <= stop[3] + LONGEST_DELAY):
+                return stop
+        return None
+
     def verdict(self, results):
         """How the launch has ended, for people who are told by the hub: (state, why, the rank whose last lines tell more or None). `results`:
         those of its own jobs, as words. One that was started again knows of the others only what these say."""
         by = self.by or next((words[3] for words in results if len(words) > 3 and words[3].startswith(("rank:", "lost:", "hang:"))), "")
         lost = [name for name, how in self.gone.items() if how == "lost"]
         kind, _, who = by.partition(":")
+        failure = self.first_failure()
+        stop = self.first_stop(failure)
         if kind == "hang":
             return "hung", "no rank wrote or computed for %s; its ranks were ended" % span(int(who)), None
         if kind == "lost" or (lost and self.leave):
             return "lost", "no word from server %s" % (unquote(who) if who else lost[0]), None
-        if self.failures and (kind == "rank" or self.leave):
-            rank, failure, server = next((one for one in self.failures if str(one[0]) == who), self.failures[0])
-            return "failed", "rank %d on %s (%s)" % (rank, server, " ".join(failure.split()[:2])), rank
+        if stop is not None:
+            everything = failure is None and all(words[:2] != ["exit", "0"] for words in results)
+            return "killed", "" if everything else "rank %d on %s" % stop[:2], None
+        if failure is not None and (kind == "rank" or self.leave):
+            return "failed", "rank %d on %s (%s)" % (failure[0], failure[2], " ".join(failure[1][:2])), failure[0]
         if kind == "rank":
             return "failed", "rank " + who, None
         unheard = [name for name in self.others if name not in self.last_heard and self.gone.get(name) != "left"]

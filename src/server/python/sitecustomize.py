@@ -171,10 +171,10 @@ def _wait_for_attach(folder):
 
     sys.breakpointhook = at_breakpoint  # Python 3.6 has none
     _after_import("pdb", teach)
-    _wait_after_error(lambda kind, trace: debugger().post_mortem(job, kind, trace))
+    _wait_after_error(os.path.join(job, "raised"), lambda kind, trace: debugger().post_mortem(job, kind, trace))
 
 
-def _wait_after_error(wait):
+def _wait_after_error(noted, wait):
     import os
     import sys
 
@@ -185,6 +185,10 @@ def _wait_after_error(wait):
     if os.environ.get("REMOTE_PDB_RANK") == rank:
         return
     os.environ["REMOTE_PDB_RANK"] = rank
+    try:
+        os.unlink(noted)  # of an attempt before
+    except OSError:
+        pass
     plain = sys.excepthook
 
     def hook(kind, value, trace):

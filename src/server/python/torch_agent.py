@@ -34,6 +34,7 @@ class Stream:
     """What a worker writes to one of its two streams: from its file to the agent's own stream."""
 
     def __init__(self, path, target, rank):
+        self.path = path
         self.file = open(path, "rb")
         self.file.seek(0, os.SEEK_END)  # what an earlier attempt wrote has been told
         self.sink = os.open(path, os.O_WRONLY | os.O_APPEND)
@@ -78,6 +79,14 @@ class Stream:
 def last_state(line):
     """Of a progress bar, which goes back to the line's begin again and again, what is seen in the end."""
     return line.rstrip(b"\r").rpartition(b"\r")[2]
+
+
+def append(path, line):
+    try:
+        with open(path, "ab") as file:
+            file.write(line)
+    except OSError:
+        pass
 
 
 class Agent:
@@ -171,11 +180,13 @@ class Agent:
         self.restarts += 1
         with self.lock:
             self.began = time.time()
-            self.tell_restart(self.restarts, self.first_failure() if own_failure else "")
+            line = self.tell_restart(self.restarts, self.first_failure() if own_failure else "")
             self.workers = []
             self.copy_the_rest()  # the new workers write to the same files
             for stream in self.streams:
                 stream.file.close()
+                if stream.target == 2:
+                    append(stream.path, line)
             self.streams = []
         folder = os.path.join(self.job, "failures")
         try:
@@ -194,12 +205,15 @@ class Agent:
             return ""
 
     def tell_restart(self, number, why):
-        """For the timeline of `remote report`: torch itself says nothing of it unless it is asked to."""
+        """For the timeline of `remote report`: torch itself says nothing of it unless it is asked to. Returns the line, which also divides what a
+        worker writes (lifeline_job.py)."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self.began)) + ".%03dZ" % (self.began % 1 * 1000)
+        line = ("remote: the workers begin anew (restart %s) at %s%s\n" % (number, at, why)).encode()
         try:
-            os.write(2, ("remote: the workers begin anew (restart %s) at %s%s\n" % (number, at, why)).encode())
+            os.write(2, line)
         except OSError:
             pass
+        return line
 
     def ended(self, rank, code, when):
         if code == 0:
