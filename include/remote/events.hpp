@@ -125,9 +125,10 @@ struct GpuCountDiffers {
   int found = 0;
 };
 
-// What was found on a server before a launch (LaunchRequest::check) would harm it, and does not stop it.
+// What was found on these servers, word for word the same, before a launch (LaunchRequest::check) would harm
+// it, and does not stop it.
 struct CheckWarned {
-  std::string server;
+  std::vector<std::string> servers;
   Finding finding;
 };
 

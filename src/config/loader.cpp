@@ -52,7 +52,8 @@ void read_folders(const Section& top, Config& config) {
                                     {"logs_folder", &config.logs_folder},
                                     {"jobs_folder", &config.jobs_folder},
                                     {"exclude_file", &config.exclude_file}}) {
-    if (const auto path = top.checked(key, inside_problem)) {
+    const bool is_read = target == &config.exclude_file;
+    if (const auto path = top.checked(key, is_read ? inside_problem : written_folder_problem)) {
       *target = fs::path(*path).lexically_normal().string();
     }
   }

@@ -134,6 +134,14 @@ std::optional<std::string> inside_problem(const std::string& path) {
   });
 }
 
+std::optional<std::string> written_folder_problem(const std::string& path) {
+  if (auto problem = inside_problem(path)) {
+    return problem;
+  }
+  const std::string first = std::filesystem::path(path).lexically_normal().begin()->string();
+  return first_of({{lower_case(first) == ".git", "it is git's own"}});
+}
+
 std::optional<std::string> remote_path_problem(const std::string& path) {
   const auto parts = split(path, '/');
   const bool foreign = path.starts_with('~') && path != "~" && !path.starts_with("~/");

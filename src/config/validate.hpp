@@ -17,6 +17,8 @@ std::optional<std::string> user_problem(const std::string& user);
 std::optional<std::string> proxy_jump_problem(const std::string& jumps);
 // A path that must stay in the project.
 std::optional<std::string> inside_problem(const std::string& path);
+// The same for a folder that remote writes to.
+std::optional<std::string> written_folder_problem(const std::string& path);
 // The project's folder on a server.
 std::optional<std::string> remote_path_problem(const std::string& path);
 // One component of a path.

@@ -63,7 +63,7 @@ void Followed::take(ssh::Stream which, std::string_view data, const Output& outp
 }
 
 void Followed::begin_anew() {
-  positioned = positioned || out.begun() || err.begun();
+  positioned = answered();
   out.greeting = {};
   err.greeting = {};
 }
@@ -293,6 +293,15 @@ void FollowConnection::settle(Open& open, bool& heard) {
   }
 }
 
+void FollowConnection::give_back(bool& heard) {
+  for (Open& one : open_) {
+    heard = heard || one.progress();
+    one.flow.reset();
+    waiting_.give_back(std::move(one.followed));
+  }
+  open_.clear();
+}
+
 bool FollowConnection::serve(const std::function<void()>& more_wanted, bool& heard) {
   try {
     for (;;) {
@@ -318,14 +327,15 @@ bool FollowConnection::serve(const std::function<void()>& more_wanted, bool& hea
       }
     }
   } catch (const ssh::Unreachable&) {
-    for (Open& one : open_) {
-      heard = heard || one.progress();
-      one.flow.reset();
-      waiting_.give_back(std::move(one.followed));
-    }
-    open_.clear();
+    give_back(heard);
     throw;
   } catch (const Error& error) {
+    // A server that answered before will do so again: its storage may hang for a while.
+    if (error.cause() == Cause::timeout &&
+        std::ranges::any_of(open_, [](const Open& one) { return one.followed->answered(); })) {
+      give_back(heard);
+      throw ssh::Unreachable(error.what_failed(), error.reason(), error.hint());
+    }
     for (Open& one : open_) {
       one.flow.reset();
       task_.fail(one.followed->job.server, error);

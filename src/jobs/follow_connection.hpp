@@ -51,6 +51,8 @@ struct Followed {
 
   // Of both streams together: grows with every byte that is handed over.
   std::uint64_t bytes() const { return out.offset + err.offset; }
+  // The server has told where its streams are, on this channel or on one before.
+  bool answered() const { return positioned || out.begun() || err.begun(); }
   // What to ask the server for on a new channel.
   FollowRequest request(const FollowOptions& options) const;
   // Takes a piece of what a channel brings, and hands the job's bytes to `output`. Sets `failure` where
@@ -154,6 +156,7 @@ class FollowConnection {
   static bool ready(const Open& open);
   void wait_until_ready();
   void settle(Open& open, bool& heard);
+  void give_back(bool& heard);
   bool finish(Open& open);
   std::optional<StatusAnswer> ask(const Followed& followed);
   bool again(Followed& followed, bool progress);

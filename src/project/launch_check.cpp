@@ -40,10 +40,23 @@ auto gpus_of_ranks(const Plan& plan, const std::string& server, const std::vecto
   return gpus;
 }
 
+// A further server of which this is to be told; once for all of which it is the same.
+void add_warning(std::vector<CheckWarned>& warnings, const std::string& server, const Finding& finding) {
+  const auto same = std::ranges::find_if(warnings, [&](const CheckWarned& told) {
+    return told.finding.name == finding.name && told.finding.detail == finding.detail;
+  });
+  if (same == warnings.end()) {
+    warnings.push_back({{server}, finding});
+  } else {
+    same->servers.push_back(server);
+  }
+}
+
 }  // namespace
 
 // Why the launch cannot run on this server.
-std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& plan) {
+std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& plan,
+                                               std::vector<CheckWarned>& warnings) {
   std::vector<Error> errors;
   const config::Server& server = servers_[index];
   if (const std::string& missing = answers_[index].missing; !missing.empty()) {
@@ -57,14 +70,14 @@ std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& pl
   const ServerFacts& facts = answers_[index].facts;
   const std::string jobs = core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;
   if (!facts.sick.empty()) {
-    core_.tell(CheckWarned{server.name, sick_finding(facts.sick, server.name)});
+    add_warning(warnings, server.name, sick_finding(facts.sick, server.name));
   }
   for (const Finding& finding :
        judge_launch(facts, jobs, logins_[index].user, gpus_of_ranks(plan, server.name, facts.gpus.gpus))) {
     if (finding.status == CheckStatus::fail) {
       errors.push_back(cannot_run(finding.detail, where_and_what(finding.fix)).on(server.name));
     } else {
-      core_.tell(CheckWarned{server.name, finding});
+      add_warning(warnings, server.name, finding);
     }
   }
   return errors;
@@ -75,9 +88,10 @@ void LaunchAttempt::judge_servers(const Plan& plan) {
     return;
   }
   std::vector<Error> errors;
+  std::vector<CheckWarned> warnings;
   std::vector<Compared> compared;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
-    const std::vector<Error> found = judge_server(i, plan);
+    const std::vector<Error> found = judge_server(i, plan, warnings);
     errors.insert(errors.end(), found.begin(), found.end());
     const ServerFacts& facts = answers_[i].facts;
     if (!facts.torch.empty() && !servers::container_of(servers_[i], request_.image)) {
@@ -99,9 +113,12 @@ void LaunchAttempt::judge_servers(const Plan& plan) {
   for (std::size_t i = 0; i < compared.size(); ++i) {
     for (const Finding& finding : differences[i]) {
       if (finding.status == CheckStatus::fail) {  // another major version
-        core_.tell(CheckWarned{compared[i].server, finding});
+        add_warning(warnings, compared[i].server, finding);
       }
     }
+  }
+  for (const CheckWarned& warning : warnings) {
+    core_.tell(warning);
   }
   if (!errors.empty()) {
     core_.tell(PartsFailed{errors});

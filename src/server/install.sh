@@ -1,6 +1,7 @@
 # Puts this version of the program on the server, and runs the request. A client sends this text, the archive and the request over
 # the channel whose command has answered "need" (src/ssh/program_channel.cpp). Set before: remote_digest, remote_program (where the
-# version belongs), remote_size (bytes of the archive); r_good tells whether what is there is whole and nobody else's.
+# version belongs), remote_size (bytes of the archive); r_good tells whether what is there is whole and nobody else's, r_here that the
+# request begins.
 # In braces, so that nothing runs of a text that is cut off.
 # shellcheck shell=sh
 # shellcheck disable=SC2154
@@ -27,11 +28,25 @@
     [ ! -L "$1" ] && chmod 700 "$1" && remote_room "$1"
   }
 
-  # The archive from stdin, and not a byte more: the request follows.
+  # The archive from stdin to FILE, and not a byte more: the request follows. By a slow link it may take minutes: an empty line for each
+  # piece is a sign of life.
   remote_take() {
-    dd bs=4096 count=$((remote_size / 4096)) iflag=fullblock || dd bs=1 count=$((remote_size / 4096 * 4096))
-    dd bs=1 count=$((remote_size % 4096))
+    remote_left=$((remote_size / 8192))
+    while [ $remote_left -gt 0 ]; do
+      { dd bs=8192 count=1 iflag=fullblock || dd bs=1 count=8192; } >>"$1"
+      remote_left=$((remote_left - 1))
+      echo
+    done
+    dd bs=1 count=$((remote_size % 8192)) >>"$1"
   } 2>/dev/null
+
+  # The same for each file: storage may be slow, too.
+  remote_unpack() {
+    gzip -dc <"$remote_new/archive" | (cd "$remote_new" && tar -xvf - && echo .whole) | {
+      while read -r remote_name && [ "$remote_name" != .whole ]; do echo; done
+      [ "$remote_name" = .whole ]
+    }
+  }
 
   # remote_keep CACHE: gives the new folder its place. Another client may do the same at this moment, and be quicker.
   remote_keep() {
@@ -63,14 +78,15 @@
     [ -n "$remote_new" ] ||
       remote_fail "no folder there takes the server's side of remote: the home folder, /dev/shm, /tmp and /var/tmp are full or read-only"
   fi
-  remote_take >"$remote_new/archive"
+  remote_take "$remote_new/archive"
   remote_sum=$(sha256sum <"$remote_new/archive")
-  if [ "${remote_sum%% *}" != "$remote_digest" ] || ! gzip -dc <"$remote_new/archive" | (cd "$remote_new" && tar -xf -); then
+  if [ "${remote_sum%% *}" != "$remote_digest" ] || ! remote_unpack; then
     rm -rf "$remote_new"
     remote_fail "what was sent of the server's side of remote did not arrive whole"
   fi
   rm "$remote_new/archive"
   true >"$remote_new/used"
+  r_here
   if [ -z "$remote_temporary" ]; then
     remote_keep "$remote_cache"
     r_good || remote_fail "$remote_program cannot be used: look at its owner and its mode"

@@ -16,7 +16,8 @@ const std::string& program_text() {
   // this goes over the wire with each action.
   static const std::string text = fmt::format(
       R"sh(remote_digest={0} remote_program="$HOME/.cache/remote/{0}" r_line=; )sh"
-      R"sh(r_none() {{ trap - EXIT; remote_alone=1; . "$remote_program/main.sh"; exit; }}; )sh"
+      R"sh(r_here() {{ echo; echo {3}; }}; )sh"
+      R"sh(r_none() {{ trap - EXIT; remote_alone=1; r_here; . "$remote_program/main.sh"; exit; }}; )sh"
       R"sh(r_full() {{ while read -r r_a r_b r_most r_c; do [ "$r_a$r_b" = Maxprocesses ] && break; done )sh"
       R"sh(</proc/self/limits; case $r_most in unlimited|"") return 1 ;; esac; read -r r_a r_b r_c r_n r_c </proc/loadavg; )sh"
       R"sh([ "${{r_n#*/}}" -ge $((r_most-8)) ] || return 1; r_n=8; )sh"
@@ -27,11 +28,11 @@ const std::string& program_text() {
       R"sh(set -- $(cd "$remote_program" && LC_ALL=C ls -ldn . .. main.sh */*) 0; trap - EXIT; [ $# -gt 1 ] || r_none; r_sum=0; )sh"
       R"sh(while [ $# -gt 8 ]; do case $9$1 in .drwx------*|..drwx------*) ;; *[a-z]-rw*) r_sum=$((r_sum+$5)) ;; )sh"
       R"sh(*) return 1 ;; esac; shift 9; done; [ $r_sum = {1} ]; }} 2>/dev/null; )sh"
-      R"sh(if r_good || {{ IFS= read -r r_line; r_good; }}; then true 2>/dev/null >"$remote_program/used"; . "$remote_program/main.sh"; )sh"
+      R"sh(if r_good || {{ IFS= read -r r_line; r_good; }}; then r_here; true 2>/dev/null >"$remote_program/used"; . "$remote_program/main.sh"; )sh"
       R"sh(else echo; echo {2}; )sh"
       R"sh(while case $r_line in ".data "*) dd bs=1 count=${{r_line#.data }} >/dev/null 2>&1; false ;; .*) false ;; esac; do read -r r_line || break; done; r_line=; )sh"
       R"sh(read -r r_text remote_size && eval "$(dd bs=1 count=$r_text 2>/dev/null)"; fi)sh",
-      archive_digest(), archive_content_size(), program_needed);
+      archive_digest(), archive_content_size(), program_needed, program_here);
   return text;
 }
 

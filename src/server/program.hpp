@@ -15,7 +15,9 @@ namespace remote::server {
 const std::string& program_text();
 // The command for a channel.
 const std::string& program_command();
-// A server that has not got the program answers with this line first.
+// The first line of its answer, before anything of the request is read: so much of the server works.
+inline constexpr std::string_view program_here = "@remote1 here";
+// The first line where the server has not got the program.
 inline constexpr std::string_view program_needed = "@remote1 need";
 // The version: the digest of the archive.
 std::string_view program_digest();

@@ -123,4 +123,11 @@ void AnswerReader::finish_with_closing_line(const std::string& ended) const {
   }
 }
 
+void check_refusal(std::string_view text) {
+  AnswerReader reader([](AnswerLine&) {});
+  reader.add(text);
+  reader.add("\n");
+  reader.finish();
+}
+
 }  // namespace remote::servers

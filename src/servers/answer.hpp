@@ -83,6 +83,9 @@ class Refused : public Error {
       : Error(Error("the server refused", reason).mended_by(Remedy::check_server)) {}
 };
 
+// Throws Refused where this, which came in place of a command's own output, has the line of a refusal.
+void check_refusal(std::string_view text);
+
 // Reads a script's stdout as it comes. What is wrong with it is kept until finish(), so that a script which
 // changes something can do it to its end.
 class AnswerReader {

@@ -5,6 +5,7 @@
 #include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "servers/action.hpp"
+#include "servers/answer.hpp"
 #include "servers/shell_text.hpp"
 
 namespace remote::servers {
@@ -41,6 +42,7 @@ ExitStatus run_command(ssh::Connection& connection, const std::string& project, 
   };
   const ExitStatus status = connection.exec(request, cancel).status;
   if (!out.over()) {
+    check_refusal(out.text());
     throw login_shell_ended(ExecResult{status, {}, err.text()}.describe());
   }
   return status;

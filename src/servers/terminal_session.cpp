@@ -15,6 +15,7 @@
 #include "base/strings.hpp"
 #include "server/program.hpp"
 #include "servers/action.hpp"
+#include "servers/answer.hpp"
 #include "servers/shell_text.hpp"
 #include "ssh/pump.hpp"
 
@@ -68,7 +69,9 @@ class TerminalRun {
               return connection.open_on_terminal(command_line(), {side.type, size_of(side)},
                                                  std::move(taken));
             },
-            [this](ssh::Stream stream, std::string_view data) { take(stream, data); }) {}
+            [this](ssh::Stream stream, std::string_view data) { take(stream, data); }) {
+    flow_.expect_answer([this] { return login_.over(); });
+  }
 
   ExitStatus finish() {
     while (!flow_.over()) {
@@ -88,6 +91,9 @@ class TerminalRun {
           ExecResult{flow_.channel().status().value_or(ExitStatus::exited(255)), {}, login_.text()}
               .describe());
     }
+    if (!script_ran_.over()) {
+      check_refusal(script_ran_.text());
+    }
     return flow_.ended();
   }
 
@@ -104,7 +110,7 @@ class TerminalRun {
     }
     if (login_.over() && !script_ran_.over()) {
       data = script_ran_.strip(data, [this](std::string_view line) {
-        if (trim(line) == server::program_needed) {
+        if (trim(line) == server::program_needed && !std::exchange(program_sent_, true)) {
           flow_.send(server::program_installation() + request_);  // behind the request, which it throws away
         }
         return is_mark(line, "run");
@@ -139,6 +145,7 @@ class TerminalRun {
   Greeting login_;       // until the terminal is ready for the request
   Greeting script_ran_;  // until what comes is the command's
   std::string errors_;
+  bool program_sent_ = false;
   bool typing_ = false;
   ssh::Pump pump_;
   ssh::Flow flow_;

@@ -13,13 +13,14 @@
 namespace remote::ssh {
 namespace {
 
-// When a server has not got so far as to run the program, it may have another login shell than that.
-constexpr std::chrono::seconds no_program_time{10};
+// The program may come by a slow link before a request begins.
+constexpr std::chrono::minutes most_install_time{10};
 
 // Runs the command; `received` counts the bytes of its output.
 ExecResult run_to_end(Connection& connection, const ExecRequest& request, const Cancel& cancel,
                       std::size_t& received) {
-  const auto begin = Flow::Clock::now();
+  const auto opened = Flow::Clock::now();
+  auto begin = opened;
   ExecResult result;
   const Sink sink = [&](Stream stream, std::string_view data) {
     received += data.size();
@@ -48,22 +49,14 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
     }
   }
   while (!flow->over()) {
-    auto wait = std::chrono::milliseconds(60000);
-    if (program && !offer->answered()) {
-      const auto left =
-          std::chrono::ceil<std::chrono::milliseconds>(begin + no_program_time - Flow::Clock::now());
-      if (left.count() > 0) {
-        wait = left;
-      } else {
-        flow->end_input();  // a login shell that runs no commands may read its stdin: at its end, it ends
-      }
+    if (offer->installing() && Flow::Clock::now() < opened + most_install_time) {
+      begin = Flow::Clock::now();  // how long that takes is up to the link
     }
-    wait = std::min(
-        {wait,
+    pump.wait(std::min(
+        {std::chrono::milliseconds(60000),
          time_left(begin, request.timeout, "the server did not finish within", "it may be busy; try again"),
          time_left(flow->heard(), request.silence, "nothing came from the server for",
-                   "it may be busy, or the network may have gone; try again")});
-    pump.wait(wait);
+                   "it may be busy, or the network may have gone; try again")}));
   }
   result.status = flow->ended();
   return result;

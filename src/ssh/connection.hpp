@@ -173,6 +173,11 @@ class Connection {
   // come to its end. Takes what has arrived, and waits for nothing.
   virtual bool idle() noexcept { return false; }
 
+  // How long a command may say nothing before the first line of its answer: sshd may live where a login shell
+  // hangs, or the storage of the home folder.
+  virtual std::chrono::milliseconds answer_time() const { return answer_time_; }
+  void set_answer_time(std::chrono::milliseconds time) { answer_time_ = time; }
+
   // From now on open() throws Interrupted when this is cancelled while it waits for the server.
   virtual void heed(const Cancel& cancel) { static_cast<void>(cancel); }
 
@@ -207,6 +212,9 @@ class Connection {
   virtual int incoming() { return 0; }
   // Takes that connection; only after incoming() has named a port.
   virtual std::unique_ptr<Channel> accept_tcp(Sink sink);
+
+ private:
+  std::chrono::milliseconds answer_time_ = std::chrono::seconds(10);
 };
 
 // A connection is watchful as long as this lives, if it is `wanted`.

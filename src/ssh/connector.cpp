@@ -143,26 +143,11 @@ class LibsshConnector final : public Connector {
       hurry(target);
       std::ranges::for_each(target.jumps, hurry);
     }
-    bool full = false;
-    try {
-      if (target.connect_by.value != config::ConnectBy::libssh) {
-        if (auto connection = over_master(target, cancel, limit, full)) {
-          return connection;
-        }
-      }
-      return connect_patiently(target, cancel);
-    } catch (const Unreachable& error) {
-      if (!is_practice(server)) {
-        throw;
-      }
-      throw Unreachable(
-          Error(error.what_failed(), error.reason()).mended_by(Remedy::start_sandbox).because(error.cause()));
-    } catch (const Error& error) {
-      if (!full || error.cause() != Cause::auth) {
-        throw;
-      }
-      throw all_taken("it asks a question for another login");  // logging in would say that it is open
-    }
+    auto connection = connect_to(target, is_practice(server), cancel, limit);
+    connection->set_answer_time(
+        std::max(connection->answer_time(),
+                 std::chrono::milliseconds(std::chrono::seconds(target.connect_timeout_s.value))));
+    return connection;
   }
 
   std::unique_ptr<Connection> connect_with_key(const config::Server& server, const std::filesystem::path& key,
@@ -175,6 +160,30 @@ class LibsshConnector final : public Connector {
   }
 
  private:
+  std::unique_ptr<Connection> connect_to(const Target& target, bool practice, const Cancel& cancel,
+                                         ConnectLimit limit) {
+    bool full = false;
+    try {
+      if (target.connect_by.value != config::ConnectBy::libssh) {
+        if (auto connection = over_master(target, cancel, limit, full)) {
+          return connection;
+        }
+      }
+      return connect_patiently(target, cancel);
+    } catch (const Unreachable& error) {
+      if (!practice) {
+        throw;
+      }
+      throw Unreachable(
+          Error(error.what_failed(), error.reason()).mended_by(Remedy::start_sandbox).because(error.cause()));
+    } catch (const Error& error) {
+      if (!full || error.cause() != Cause::auth) {
+        throw;
+      }
+      throw all_taken("it asks a question for another login");  // logging in would say that it is open
+    }
+  }
+
   // One of src/sandbox: it has its key.
   bool is_practice(const config::Server& server) const {
     return server.private_key && server.private_key->parent_path() == config_.local(".remote/sandbox");

@@ -93,6 +93,7 @@ class Pool::Lease final : public Connection {
   }
   void be_watchful(bool on) override { connection_->be_watchful(on); }
   bool idle() noexcept override { return connection_->idle(); }
+  std::chrono::milliseconds answer_time() const override { return connection_->answer_time(); }
   std::string_view server() const override { return server_; }
   std::string peer_address() const override { return connection_->peer_address(); }
   LoginFacts login() const override { return connection_->login(); }

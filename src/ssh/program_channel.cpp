@@ -11,6 +11,9 @@ namespace {
 // What each line of an answer begins with, the first one among them that says whether the program is needed.
 const std::string_view mark = server::program_needed.substr(0, server::program_needed.rfind(' ') + 1);
 
+// So much is kept from others, who limit what a server may say: bytes of a line, and empty lines.
+constexpr std::size_t most_kept = 4096;
+
 }  // namespace
 
 // Takes the next line off `data`, or what there is of it, into line_.
@@ -26,14 +29,17 @@ ProgramOffer::Found ProgramOffer::next_line(std::string_view& data) {
   }
   if (whole) {
     const std::string_view line = trim(line_);
-    answered_ = line_.starts_with(mark);
-    if (line == server::program_needed) {
+    const bool needed = line == server::program_needed && !sent_;
+    sent_ = sent_ || needed;
+    answered_ = line_.starts_with(mark) && !needed;
+    // An empty line ends what came before, or says that a piece of the program has arrived.
+    if (needed || line == server::program_here || (line.empty() && ++empty_ <= most_kept)) {
       line_.clear();
-      return Found::needed;
     }
-    return Found::other;
+    return needed ? Found::needed : Found::other;
   }
-  if (line_.starts_with(mark.substr(0, line_.size())) || line_.starts_with(mark)) {
+  if (line_.size() <= most_kept &&
+      (line_.starts_with(mark.substr(0, line_.size())) || line_.starts_with(mark))) {
     return Found::part;
   }
   within_ = true;
@@ -61,6 +67,7 @@ std::unique_ptr<Flow> open_program(Pump& pump, std::string request, Sink sink,
             [&](std::string_view rest) { state->sink(stream, rest); });
       });
   state->flow = flow.get();
+  flow->expect_answer([offer = state->offer] { return offer->answered(); });
   flow->send(state->request);
   return flow;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,7 +10,7 @@
 
 namespace remote::ssh {
 
-// Gives the server's program to a server that has not got it: looks for the line by which it says so, which
+// Gives the server's program to a server that has not got it: looks at the first line of its answer, which
 // nobody else gets to see. One thread.
 class ProgramOffer {
  public:
@@ -28,8 +29,10 @@ class ProgramOffer {
       pass(data);
     }
   }
-  // Whether the program, or what sends it, has answered anything.
+  // Whether the program has answered anything.
   bool answered() const { return answered_; }
+  // It is on its way: nothing of the request has begun.
+  bool installing() const { return sent_ && !answered_; }
 
  private:
   enum class Found { part, other, needed };
@@ -38,11 +41,13 @@ class ProgramOffer {
   std::string line_;     // what of a line is held back, as it may be that line
   bool within_ = false;  // a line whose beginning was passed on
   bool answered_ = false;
+  bool sent_ = false;
+  std::size_t empty_ = 0;  // lines
 };
 
 // A channel with the server's program, which gets this request; it keeps its stdin open. Sent with it is the
-// program itself, where the server has not got it. `offer`: for the caller that wants to know whether it has
-// answered.
+// program itself, where the server has not got it. `offer`: for the caller that wants to know how far
+// that is.
 std::unique_ptr<Flow> open_program(Pump& pump, std::string request, Sink sink,
                                    std::shared_ptr<ProgramOffer> offer = std::make_shared<ProgramOffer>());
 

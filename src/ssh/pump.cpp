@@ -21,14 +21,24 @@ constexpr std::size_t piece = std::size_t{256} << 10U;
 // So much may wait for a slow reader here before the server has to wait, too.
 constexpr std::size_t backlog_limit = std::size_t{256} << 10U;
 
+Error no_answer(milliseconds time) {
+  return Error("no answer", fmt::format("nothing came from its login shell for {} s", time.count() / 1000),
+               "log in with ssh: a start file of the shell may be waiting, or the home directory may be on "
+               "storage that does not respond; connect_timeout in configs.yaml allows more time")
+      .because(Cause::timeout);
+}
+
 }  // namespace
 
 void Pump::wait(milliseconds limit, std::span<pollfd> also) {
+  const auto begin = Flow::Clock::now();
   std::vector<pollfd> fds{{cancel_.fd(), POLLIN, 0}};
   fds.insert(fds.end(), also.begin(), also.end());
   for (Flow* flow : flows_) {
     flow->feed();
     limit = std::min(limit, flow->left().value_or(limit));
+    limit =
+        std::min(limit, std::max(std::chrono::ceil<milliseconds>(flow->answer_due() - begin), short_time));
     const bool reads = flow->from_ >= 0 && flow->unsent_.empty() && flow->channel_->writable() > 0;
     const bool writes = !flow->backlog_.empty();
     flow->slots_ = reads || writes ? fds.size() : 0;
@@ -41,6 +51,9 @@ void Pump::wait(milliseconds limit, std::span<pollfd> also) {
   cancel_.check();
   std::copy_n(fds.begin() + 1, also.size(), also.begin());
   for (Flow* flow : flows_) {
+    if (flow->answer_due() <= begin) {  // what came meanwhile was read once more
+      throw no_answer(connection_.answer_time());
+    }
     const std::size_t at = std::exchange(flow->slots_, 0);
     if (at > 0 && fds[at].revents != 0) {
       flow->read(buffer_);
@@ -141,6 +154,11 @@ void Flow::flush() {
 std::optional<milliseconds> Flow::left() {
   return backlog_.empty() ? end_.left(*channel_, complete_ && complete_() ? short_time : quiet_time)
                           : std::nullopt;
+}
+
+Flow::Clock::time_point Flow::answer_due() const {
+  const bool owed = answered_ && !answered_() && !channel_->status() && !channel_->finished();
+  return owed ? heard() + pump_.connection().answer_time() : Clock::time_point::max();
 }
 
 bool Flow::over() {

@@ -29,7 +29,7 @@ class Pump {
 
   // Moves what can be moved, and waits until something has happened, `limit` at most. `also`: further
   // descriptors to wait for; their revents are filled in. Throws Interrupted on cancel, ssh::Unreachable when
-  // the link is dead, and what a sink throws.
+  // the link is dead, Error when a first line is overdue (Flow::expect_answer), and what a sink throws.
   void wait(std::chrono::milliseconds limit, std::span<pollfd> also = {});
   Connection& connection() const { return connection_; }
 
@@ -71,6 +71,9 @@ class Flow {
 
   // Says that nothing is missing from the output: then it ends with the command (see OutputEnd).
   void complete_when(std::function<bool()> complete) { complete_ = std::move(complete); }
+  // For a command that says something at once: until `answered`, Pump::wait() throws Error when it has said
+  // nothing for Connection::answer_time().
+  void expect_answer(std::function<bool()> answered) { answered_ = std::move(answered); }
   // The command has ended and all of its output has been handed over, or the link is gone.
   bool over();
   // How it ended. Throws Error when the server did not say.
@@ -84,6 +87,7 @@ class Flow {
   friend class Pump;
 
   std::optional<std::chrono::milliseconds> left();
+  Clock::time_point answer_due() const;
   void feed();
   void flush();
   void read(std::string& buffer);
@@ -100,6 +104,7 @@ class Flow {
   std::string backlog_;
   bool broken_ = false;
   std::function<bool()> complete_;
+  std::function<bool()> answered_;
   OutputEnd end_;
   std::size_t slots_ = 0;             // where the pump waits for from_ and to_; 0: it does not
   std::unique_ptr<Channel> channel_;  // the last one: until here its sink may be called

@@ -149,6 +149,7 @@ void RsyncTunnel::open_channel() {
   const std::string command = "echo " + std::string(begin_mark) + "; exec " + shell_join(offer->command);
   flow_ = std::make_unique<Flow>(pump_, command,
                                  [this](Stream stream, std::string_view data) { take_output(stream, data); });
+  flow_->expect_answer([this] { return greeting_.over(); });
   flow_->pass_on_to(to_rsync_.get());
   flow_->send_from(from_rsync_.get(), [this](char /*last*/) { flow_->end_input(); });
 }

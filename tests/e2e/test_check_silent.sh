@@ -55,7 +55,7 @@ grep -q 'node-2  network: .*nothing came from the server for 6 s' "$work/out" ||
 grep -q '^node-1  warn ' "$work/out" || fail "the other server is not there"
 code 1 servers
 kill -KILL "$(cat .remote/sandbox/node-2/home/stopped)"
-grep -q '^error: node-2: no answer: nothing came from the server for 12 s' "$work/err" || fail "servers waits longer for a stopped shell"
+grep -q '^error: node-2: no answer: nothing came from its login shell for 10 s' "$work/err" || fail "servers waits longer for a stopped shell"
 grep -q '^node-1 ' "$work/out" || fail "the other server is not there"
 cp "$work/entry.sh" "$sandbox/entry.sh"
 

@@ -44,6 +44,15 @@ TEST(CommandRun, ACommandThatSaysNothingIsWaitedForAloudUntilItDoes) {
   EXPECT_THAT(result.err, MatchesRegex("(.|\n)*\r\033\\[J")) << "the line does not stay";
 }
 
+TEST(CommandRun, AServerThatHasNoRoomForTheProgramSaysSo) {
+  CommandWorld world;
+  world.servers().add_program("mktemp", "exit 1\n");
+  const CommandResult result = world.run({"run", "--server", "a", "--cmd", "echo here"});
+  EXPECT_EQ(result.code, 1) << result;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("the server refused: no folder there takes"), Not(HasSubstr("start files"))));
+}
+
 TEST(CommandRun, SeveralServersHaveTheirNamesBeforeWholeLines) {
   CommandWorld world;
   const CommandResult result = world.run({"run", "--cmd", "basename ~; printf end"});

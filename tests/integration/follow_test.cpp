@@ -133,6 +133,61 @@ TEST_F(FollowJobs, LosesNothingWhenTheLinkIsCutTwentyTimes) {
   EXPECT_EQ(heard.settled, std::vector<std::string>{"a"}) << "it is told once";
 }
 
+// The server's shells hang before they answer, as long as a file is there.
+class Hanging : public ssh::Connector {
+ public:
+  explicit Hanging(test::LocalServers& servers) : servers_(servers), mark_(servers.bin() / "hang") {
+    servers.add_program("ls",
+                        "while [ -e '" + mark_.string() + "' ]; do sleep 0.05; done; exec /bin/ls \"$@\"");
+  }
+  void hang(bool on) const {
+    if (on) {
+      std::ofstream(mark_).flush();
+    } else {
+      std::filesystem::remove(mark_);
+    }
+  }
+  std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel,
+                                           ssh::ConnectLimit limit) override {
+    auto connection = servers_.connect(server, cancel, limit);
+    connection->set_answer_time(milliseconds(300));
+    return connection;
+  }
+
+ private:
+  test::LocalServers& servers_;
+  std::filesystem::path mark_;
+};
+
+TEST_F(FollowJobs, AServerThatHasAnsweredIsWaitedForWhileItsShellsHang) {
+  const std::vector<Job> jobs{world.run("a", talker)};
+  Hanging server(world.servers);
+  std::atomic<int> losses{0};
+  heard.on_link = [&](const Event& event) {
+    if (std::holds_alternative<LinkLost>(event)) {
+      server.hang(++losses == 1);
+    }
+  };
+  test::Faults faults;
+  faults.cut = world.servers.commands() + 1;
+  faults.cut_bytes = 100000;
+  world.servers.set_faults(faults);
+  const FollowResult result = follow({world.config, world.store, server, Cancel()}, jobs, {}, heard.events());
+  EXPECT_TRUE(result.errors.empty());
+  EXPECT_EQ(losses, 2) << "the cut, and the silence after it";
+  expect_all_heard(jobs);
+}
+
+TEST_F(FollowJobs, AServerWhoseShellHangsFromTheBeginningIsAnError) {
+  const std::vector<Job> jobs{world.run("a", "exec sleep 1000")};
+  Hanging server(world.servers);
+  server.hang(true);
+  const FollowResult result = follow({world.config, world.store, server, Cancel()}, jobs, {}, heard.events());
+  ASSERT_FALSE(result.errors.empty());
+  EXPECT_EQ(result.errors[0].cause(), Cause::timeout);
+  server.hang(false);
+}
+
 TEST_F(FollowJobs, FollowsSeveralJobsOnSeveralServersThroughCuts) {
   std::vector<NewJob> entries;
   for (int i = 0; i < 6; ++i) {

@@ -228,6 +228,9 @@ const std::vector<std::pair<std::string, std::string>> floods = {
     {"zeros", "exec cat /dev/zero"},
     {"lines", "exec yes '@remote1 job 0123456789abcdef0123456789abcdef running pid=1 out=1 err=1'"},
     {"notes", "exec yes '@remote1 note something'"},
+    {"a line of ours", "printf '@remote1 '; exec tr '\\0' x </dev/zero"},
+    {"empty lines", "exec yes ''"},
+    {"the program", "exec yes '@remote1 need'"},
 };
 
 TEST_F(Hostile, EndlessOutputIsCutOffAndMemoryStays) {

@@ -12,6 +12,8 @@
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
+#include "servers/action.hpp"
+#include "ssh/connector.hpp"
 #include "ssh/session.hpp"
 #include "support/test_sshd.hpp"
 #include "support/waiting.hpp"
@@ -286,6 +288,44 @@ TEST_F(SshExec, WhereAnAnswerIsDueAtOnceAFrozenServerIsNoticedSoon) {
   for (const pid_t pid : stopped) {
     ::kill(pid, SIGCONT);
   }
+}
+
+// sshd lives, and answers for the link; what it has started hangs.
+TEST_F(SshExec, AShellThatNeverAnswersIsGivenUp) {
+  TestSshd sshd(client.public_key(), {"ForceCommand exec sleep 1000"});
+  const auto connection = connect(sshd);
+  EXPECT_EQ(connection->answer_time(), 10s);
+  connection->set_answer_time(300ms);
+  ssh::ExecRequest request;
+  request.input = "true";
+  request.timeout = 60s;
+  try {
+    connection->exec(request);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.cause(), Cause::timeout);
+    EXPECT_EQ(error.message(), "no answer: nothing came from its login shell for 0 s");
+  }
+}
+
+TEST_F(SshExec, ALoginThatTakesLongMayTakeAsLongAsItSaysSomething) {
+  TestSshd sshd(client.public_key(),
+                {"ForceCommand for i in 1 2 3 4 5 6 7 8; do echo $i >&2; sleep 0.5; done; "
+                 "exec sh -c \"$SSH_ORIGINAL_COMMAND\""});
+  const auto connection = connect(sshd);
+  connection->set_answer_time(2s);
+  ssh::ExecRequest request;
+  request.input = servers::Script().append("echo done").input();
+  request.timeout = 60s;
+  EXPECT_EQ(connection->exec(request).out, "done\n");
+}
+
+TEST_F(SshExec, WhoAllowsMoreTimeToConnectAllowsItToTheShell) {
+  TestSshd sshd(client.public_key());
+  config::Config config = client.config();
+  config.connect_timeout_s = 33;
+  const auto connector = ssh::make_connector(config, client.options());
+  EXPECT_EQ(connector->connect(sshd.server(client.key()), Cancel())->answer_time(), 33s);
 }
 
 // libssh comes upon the end within a write, and closes the socket that poll(2) would tell of.

@@ -12,6 +12,7 @@
 
 #include "base/files.hpp"
 #include "base/subprocess.hpp"
+#include "server/program.hpp"
 #include "support/paths.hpp"
 #include "support/processes.hpp"
 #include "support/program_on_terminal.hpp"
@@ -173,6 +174,22 @@ TEST_F(TerminalSession, AServerThatGivesNoTerminalSaysSo) {
   EXPECT_THAT(program.screen(),
               AllOf(HasSubstr("node-1: nothing was run on the server: the server gives no terminal"),
                     HasSubstr("without a terminal")));
+}
+
+// Each time would be a hundred kilobytes of memory here for a line of the server's.
+TEST_F(TerminalSession, TheProgramIsSentOnceHoweverOftenTheServerAsksForIt) {
+  serve();
+  write_file_atomic(
+      sandbox_.project() / ".remote/sandbox/entry.sh",
+      "stty raw -echo; printf '\\n@remote1 tty\\n@remote1 need\\n@remote1 need\\n@remote1 need\\n'; "
+      "count=$(timeout 2 head -c " +
+          std::to_string(2 * server::program_installation().size()) +
+          " | wc -c); printf '\\n@remote1 run\\n'; echo count=$count=\n");
+  ProgramOnTerminal program = start({"run", "--cmd", "true"});
+  ends(program, 0);
+  EXPECT_THAT(program.screen(), HasSubstr("count="));
+  EXPECT_THAT(program.screen(),
+              Not(HasSubstr("count=" + std::to_string(2 * server::program_installation().size()))));
 }
 
 TEST_F(TerminalSession, ALongScriptArrivesWhole) {

@@ -15,7 +15,7 @@ inline ssh::ExecRequest program_as(const std::string& before, const std::string&
   exec.input = request + server::program_installation() + request;
   return exec;
 }
-// An output without the line that asks for the program.
+// An output without the program's own first line.
 inline std::string without_needed(std::string_view out) {
   std::string rest;
   ssh::ProgramOffer().take(

@@ -313,6 +313,11 @@ TEST(Config, FoldersStayInTheProject) {
     }
   }
   EXPECT_EQ(read("logs_folder: ./a/../my logs").logs_folder, "my logs");
+  for (const char* path : {".git", "./.git/hooks", "a/../.GIT/x"}) {  // .git/index would be our own
+    EXPECT_THAT(failure(std::string("jobs_folder: ") + path), HasSubstr("it is git's own")) << path;
+    EXPECT_THAT(failure(std::string("logs_folder: ") + path), HasSubstr("it is git's own")) << path;
+  }
+  EXPECT_EQ(read("exclude_file: .git/info/exclude").exclude_file, ".git/info/exclude");
   for (const char* key : {"remote_scripts_folder_name", "remote_jobs_folder_name", "name"}) {
     for (const char* path : {"/x", "..", "a/b", "."}) {
       EXPECT_THAT(failure(std::string(key) + ": " + path), HasSubstr("cannot be")) << key << path;

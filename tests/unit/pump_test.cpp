@@ -309,6 +309,44 @@ TEST_F(PumpTest, AReaderThatIsGoneSwallowsTheRest) {
   EXPECT_TRUE(flow->passed_on());
 }
 
+TEST_F(PumpTest, AFirstLineThatIsOverdueIsAnError) {
+  connection_.set_answer_time(50ms);
+  const auto flow = open();
+  flow->expect_answer([this] { return out_.find("here") != std::string::npos; });
+  server_.output = {{Stream::out, "Welcome!"}};  // it may take long, but not in silence
+  pump_.wait(5s);
+  try {
+    pump_.wait(60s);
+    pump_.wait(60s);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.cause(), Cause::timeout);
+    EXPECT_EQ(error.what_failed(), "no answer");
+  }
+}
+
+TEST_F(PumpTest, BehindItsFirstLineACommandMayBeSilent) {
+  connection_.set_answer_time(50ms);
+  const auto flow = open();
+  flow->expect_answer([this] { return out_.find("here") != std::string::npos; });
+  server_.output = {{Stream::out, "here"}};
+  while (Flow::Clock::now() < flow->heard() + 200ms) {
+    pump_.wait(100ms);
+  }
+  EXPECT_EQ(out_, "here");
+}
+
+TEST_F(PumpTest, AFirstLineThatNobodyHasReadYetIsNotOverdue) {
+  connection_.set_answer_time(1ms);
+  const auto flow = open();
+  flow->expect_answer([this] { return !out_.empty(); });
+  ::poll(nullptr, 0, 20);
+  server_.output = {{Stream::out, "here"}};
+  pump_.wait(5s);
+  pump_.wait(10ms);
+  EXPECT_EQ(out_, "here");
+}
+
 TEST_F(PumpTest, ALimitThatIsOverIsAnErrorWithItsCause) {
   const auto now = Flow::Clock::now();
   const auto left = [&](Flow::Clock::time_point begin, std::chrono::milliseconds limit) {

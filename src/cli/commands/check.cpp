@@ -27,7 +27,7 @@ class News {
   News(Context& context, bool announce) : context_(context), announce_(announce), usual_(context.on_event) {
     context.on_event = [this](const Event& event) {
       if (const auto* warned = std::get_if<CheckWarned>(&event)) {
-        add(finding_line(warned->server, warned->finding));
+        add(finding_line(warned->servers.front(), warned->finding));  // one by one
       } else {
         usual_(event);
       }

@@ -60,8 +60,12 @@ nlohmann::json entry_json(const KillResult::Entry& entry, bool ended) {
           {"may_be_of_it", entry.suspects}};
 }
 
+bool is_unended(const Job& job) {
+  return !is_final(job.state) || job.leftovers.value_or(0) > 0;
+}
+
 // Returns whether all have ended.
-bool show_ended(Context& context, const KillResult& result) {
+bool show_ended(Context& context, const std::vector<Job>& chosen, const KillResult& result) {
   bool all_ended = result.errors.empty();
   nlohmann::json all = nlohmann::json::array();
   Lines lines;
@@ -78,6 +82,13 @@ bool show_ended(Context& context, const KillResult& result) {
     for (const std::string& suspect : entry.suspects) {
       survivors.push_back(fmt::format("{}: may be of this job, and was left alone: {}", describe(entry.job),
                                       visible_line(suspect)));
+    }
+  }
+  for (const Job& job : chosen) {  // their servers' errors follow
+    if (is_unended(job) && std::ranges::none_of(result.entries, [&](const KillResult::Entry& entry) {
+          return entry.job.id == job.id;
+        })) {
+      lines.add(job, "may still be running");
     }
   }
   if (context.options.json) {
@@ -157,8 +168,7 @@ int kill(Context& context, const KillArguments& arguments) {
     throw Error::usage("--signal " + arguments.signal, "there is no such signal", "try TERM, INT or KILL");
   }
   const std::vector<Job> chosen = jobs_to_kill(context, arguments);
-  const auto unended = std::ranges::count_if(
-      chosen, [](const Job& job) { return !is_final(job.state) || job.leftovers.value_or(0) > 0; });
+  const auto unended = std::ranges::count_if(chosen, is_unended);
   if (unended > 0 && arguments.grace > 0 && request.signal != SIGKILL) {
     context.terminal.notice(fmt::format("ending {}; what has not ended after {} s is killed",
                                         counted(static_cast<std::size_t>(unended), "job"), arguments.grace));
@@ -168,7 +178,7 @@ int kill(Context& context, const KillArguments& arguments) {
     const Waiting waiting(context.terminal, "for " + server_names(chosen));
     result = context.project().kill(chosen, request);
   }
-  const bool all_ended = show_ended(context, result);
+  const bool all_ended = show_ended(context, chosen, result);
   if (arguments.jobs.named()) {
     tell_the_others(context, chosen);
   }

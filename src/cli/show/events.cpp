@@ -57,7 +57,8 @@ class EventText {
                                   event.expected, event.found));
   }
   void operator()(const CheckWarned& event) {
-    terminal_.warning(fmt::format("{}: {}: {}", event.server, event.finding.name, event.finding.detail));
+    terminal_.warning(
+        fmt::format("{}: {}: {}", some_of(event.servers), event.finding.name, event.finding.detail));
   }
   void operator()(const CodeDiffers& event) {
     show_names(context_, event.server + ": differs from here:", event.names);

@@ -26,23 +26,48 @@ constexpr std::uint64_t large_bytes = 1'000'000'000;
 constexpr std::size_t many_files = 50'000;
 constexpr std::size_t shown_parts = 5;
 
+// Texts in their order, each with the servers that it is of.
+using Remarks = std::vector<std::pair<std::string, std::vector<std::string>>>;
+
+void add(Remarks& remarks, const std::string& text, const std::string& server) {
+  const auto found = std::ranges::find(remarks, text, [](const auto& entry) { return entry.first; });
+  if (found != remarks.end()) {
+    found->second.push_back(server);
+  } else {
+    remarks.push_back({text, {server}});
+  }
+}
+
 // Shows what to try, once for the servers that share it.
 void show_hints(Context& context, const std::vector<PrepareResult>& results) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> hints;  // in their order
+  Remarks hints;
   for (const PrepareResult& result : results) {
     const std::string hint = result.error ? hint_of(*result.error) : std::string();
-    if (hint.empty()) {
-      continue;
-    }
-    const auto found = std::ranges::find(hints, hint, [](const auto& entry) { return entry.first; });
-    if (found != hints.end()) {
-      found->second.push_back(result.server);
-    } else {
-      hints.push_back({hint, {result.server}});
+    if (!hint.empty()) {
+      add(hints, hint, result.server);
     }
   }
   for (const auto& [hint, servers] : hints) {
     context.terminal.err(" hint: " + enumerated(servers) + ": " + hint + "\n");
+  }
+}
+
+// The same for notes and warnings.
+void show_remarks(Context& context, const std::vector<PrepareResult>& results) {
+  Remarks notes;
+  Remarks warnings;
+  for (const PrepareResult& result : results) {
+    if (!result.error) {
+      std::ranges::for_each(result.report.notes, [&](const auto& text) { add(notes, text, result.server); });
+      std::ranges::for_each(result.report.files.warnings,
+                            [&](const auto& text) { add(warnings, text, result.server); });
+    }
+  }
+  for (const auto& [note, servers] : notes) {
+    context.terminal.notice(enumerated(servers) + ": " + visible_line(note));
+  }
+  for (const auto& [warning, servers] : warnings) {
+    context.terminal.warning(enumerated(servers) + ": " + visible_line(warning));
   }
 }
 
@@ -170,12 +195,6 @@ bool show_server(Context& context, const PrepareResult& result, const PrepareReq
     return false;
   }
   const PrepareReport& report = result.report;
-  for (const std::string& note : report.notes) {
-    context.terminal.notice(name + visible_line(note));
-  }
-  for (const std::string& warning : report.files.warnings) {
-    context.terminal.warning(name + visible_line(warning));
-  }
   show_names(context, name + "not changed, newer on the server:", report.files.newer);
   if (request.dry_run) {
     show_names(context, name + "would send:", report.files.changed);
@@ -307,6 +326,7 @@ void send_project(Context& context, const std::vector<std::string>& servers) {
   request.packages = false;
   bool all = true;
   const std::vector<PrepareResult> results = prepare_on_screen(context, request, false, false);
+  show_remarks(context, results);
   for (const PrepareResult& result : results) {
     show_server(context, result, request);
     all = all && !result.error;
@@ -347,6 +367,7 @@ int show_prepared(Context& context, const std::vector<PrepareResult>& results, c
   std::size_t failed = 0;
   bool left_alone = false;
   bool nothing_to_install = false;
+  show_remarks(context, results);
   for (const PrepareResult& result : results) {
     all.push_back(prepared_json(result));
     failed += show_server(context, result, request) ? 0 : 1;

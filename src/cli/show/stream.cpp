@@ -129,14 +129,7 @@ struct Teller {
     return {"gpu_count_differs",
             {{"server", event.server}, {"expected", event.expected}, {"found", event.found}}};
   }
-  Told operator()(const CheckWarned& event) const {
-    return {"check_warned",
-            {{"server", event.server},
-             {"name", event.finding.name},
-             {"detail", event.finding.detail},
-             {"fix", event.finding.fix ? nlohmann::ordered_json(event.finding.fix->text)
-                                       : nlohmann::ordered_json()}}};
-  }
+  Told operator()(const CheckWarned&) const { return {}; }  // a line for each server
   Told operator()(const CodeDiffers& event) const {
     return {"code_differs", {{"server", event.server}, {"names", event.names}}};
   }
@@ -208,6 +201,15 @@ void EventStream::take(const Event& event) {
       print("silent_server", {{"server", or_null(error.server())},
                               {"reason", error.message()},
                               {"cause", to_string(error.cause())}});
+    }
+  }
+  if (const auto* warned = std::get_if<CheckWarned>(&event)) {
+    for (const std::string& server : warned->servers) {
+      const auto& fix = warned->finding.fix;
+      print("check_warned", {{"server", server},
+                             {"name", warned->finding.name},
+                             {"detail", warned->finding.detail},
+                             {"fix", fix ? Json(fix->text) : Json()}});
     }
   }
   if (const Told told = std::visit(Teller{servers_}, event); told.name != nullptr) {

@@ -127,7 +127,7 @@ std::vector<Asked> ask_all(Core& core, const std::vector<config::Server>& server
         excuse_own_load(asked.found, unfinished_jobs);
         for (const Finding& finding : asked.found.findings) {
           if (finding.status == CheckStatus::warn || finding.status == CheckStatus::fail) {
-            core.tell(CheckWarned{server.name, finding});
+            core.tell(CheckWarned{{server.name}, finding});
           }
         }
         tell(++done);
