@@ -303,8 +303,8 @@ struct LoginRequest {
 };
 struct LoginResult {
   std::string server;
-  bool was_open = false;   // it was open before, and answers
-  std::int64_t until = 0;  // Unix time in seconds: closed then, unless a command uses it before
+  bool was_open = false;  // it was open before, and answers
+  Instant until;          // closed then, unless a command uses it before
   std::optional<Error> error;
 };
 

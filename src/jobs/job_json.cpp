@@ -21,7 +21,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int record_version = 1;
-constexpr std::int64_t latest_ms = 253402300800000;  // the year 10000
 
 // What a field has in JSON; what is not known is null.
 template <typename Value>
@@ -32,8 +31,8 @@ Json json_of(const Value& value) {
     return value;
   }
 }
-Json json_of(const std::int64_t& seconds) {
-  return format_utc(seconds);
+Json json_of(const Instant& instant) {
+  return format_utc(instant);
 }
 Json json_of(const JobId& id) {
   return id.text();
@@ -100,9 +99,9 @@ class Writer {
       visit_fields_of_attempt(attempt, fields);
     }
   }
-  void milliseconds(const char* name, const std::optional<std::int64_t>& value) {
+  void milliseconds(const char* name, const std::optional<ExactInstant>& value) {
     if (for_record_ && value) {
-      object_[name] = *value;
+      object_[name] = value->time_since_epoch().count();
     }
   }
   void mark(const char* name, bool value) {
@@ -219,12 +218,13 @@ class Reader {
       visit_fields_of_attempt(all.emplace_back(), fields);
     }
   }
-  void milliseconds(const char* name, std::optional<std::int64_t>& value) const {
+  void milliseconds(const char* name, std::optional<ExactInstant>& value) const {
+    constexpr std::chrono::milliseconds latest = year_10000.time_since_epoch();
     if (const Json* found = find(name)) {
-      if (!found->is_number_integer() || *found < 0 || *found > latest_ms) {
+      if (!found->is_number_integer() || *found < 0 || *found > latest.count()) {
         throw wrong(fmt::format("'{}' is no number of milliseconds", name));
       }
-      value = found->get<std::int64_t>();
+      value = ExactInstant(std::chrono::milliseconds(found->get<std::int64_t>()));
     }
   }
   void mark(const char* name, bool& value) const { field(name, value); }
@@ -299,7 +299,7 @@ class Reader {
   static void take(const Json& json, Launcher& value, const char* name, int /*low*/) {
     set(value, parse_launcher(text_of(json, name)), name, "is not the name of a launcher");
   }
-  static void take(const Json& json, std::int64_t& value, const char* name, int /*low*/) {
+  static void take(const Json& json, Instant& value, const char* name, int /*low*/) {
     set(value, parse_utc(text_of(json, name)), name, "is not an instant such as 2026-11-21T07:30:00Z");
   }
 
@@ -374,7 +374,7 @@ Json to_json(const Job& job) {
   Json object = Json::object();
   Writer fields(object, false);
   visit_fields(job, fields);
-  const bool writes = job.state == JobState::running && job.failed_ms;  // see transitions.hpp
+  const bool writes = job.state == JobState::running && job.failed_at;  // see transitions.hpp
   Json& waits = object["waiting"] = Json::array();
   for (const DebuggerWait& wait : job.waits) {
     const Json error = wait.error.empty() ? Json(nullptr) : Json(wait.error);
@@ -385,7 +385,8 @@ Json to_json(const Job& job) {
                          {"error", error}});
   }
   object["spare"] = job.spare;
-  object["last_output_at"] = json_of(writes ? std::optional(*job.failed_ms / 1000) : std::nullopt);
+  object["last_output_at"] = json_of(
+      writes ? std::optional(std::chrono::floor<std::chrono::seconds>(*job.failed_at)) : std::nullopt);
   return object;
 }
 
@@ -423,8 +424,10 @@ Json to_json(const PastLaunch& launch) {
         {{"server", one.server}, {"facts", one.facts}, {"clock_ahead", one.clock_ahead.count()}});
   }
   for (const LaunchStep& one : launch.beginning.steps) {
-    record["steps"].push_back(
-        {{"name", one.name}, {"server", one.server}, {"from_ms", one.from_ms}, {"to_ms", one.to_ms}});
+    record["steps"].push_back({{"name", one.name},
+                               {"server", one.server},
+                               {"from_ms", one.from.time_since_epoch().count()},
+                               {"to_ms", one.to.time_since_epoch().count()}});
   }
   for (const Job& job : launch.jobs) {
     record["jobs"].push_back(record_json(job));
@@ -443,7 +446,7 @@ PastLaunch launch_record_of(const Json& json) {
   launch.news = json.value("news", "");  // an older version told nobody
   launch.patch = json.at("patch").is_string() ? "changes.patch" : "";
   const auto moment = [](const Json& value) {
-    return value.is_number_integer() ? value.get<std::int64_t>() : 0;
+    return ExactInstant(std::chrono::milliseconds(value.is_number_integer() ? value.get<std::int64_t>() : 0));
   };
   for (const Json& one : list_of(json, "setups")) {
     const double ahead = one.at("clock_ahead");

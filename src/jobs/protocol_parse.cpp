@@ -16,16 +16,14 @@ using servers::AnswerLine;
 
 namespace {
 
-constexpr std::int64_t year_10000 = 253402300800;  // in seconds
-
-// SECONDS.mmm, in milliseconds.
-std::int64_t moment(const AnswerLine& line, std::string_view text) {
+// SECONDS.mmm
+ExactInstant moment(const AnswerLine& line, std::string_view text) {
   const std::size_t dot = text.find('.');
   if (dot == std::string_view::npos || text.size() != dot + 4 || text.find('-') != std::string_view::npos) {
     line.refuse("a moment is wrong");
   }
-  return line.number_in<std::int64_t>(text.substr(0, dot), 0, year_10000) * 1000 +
-         line.number_in<std::int64_t>(text.substr(dot + 1), 0, 999);
+  return line.instant_in<Instant>(text.substr(0, dot)) +
+         std::chrono::milliseconds(line.number_in(text.substr(dot + 1), 0, 999));
 }
 
 // nullopt: a %XX is wrong.
@@ -79,7 +77,7 @@ End end_of(const AnswerLine& line, std::string_view text) {
     line.refuse(wrong);
   }
   if (!ms.empty()) {
-    end.ms = line.number_in<std::int64_t>(ms, 0, year_10000 * 1000);
+    end.at = line.instant_in<ExactInstant>(ms);
   }
   const std::size_t at = by.find('@');
   end.by = by.substr(0, at);
@@ -116,10 +114,9 @@ Hung hung_of(const AnswerLine& line, std::string_view text) {
   constexpr const char* wrong = "a record of standing still is wrong";
   const auto [at, after_at] = halves(line, text, ':', wrong);
   const auto [seconds, moved] = halves(line, after_at, ':', wrong);
-  Hung hung{.at = line.number_in<std::int64_t>(at, 0, year_10000),
-            .stood = std::chrono::seconds(line.number_in(seconds, 0))};
+  Hung hung{.at = line.instant_in<Instant>(at), .stood = std::chrono::seconds(line.number_in(seconds, 0))};
   if (!moved.empty()) {
-    hung.moved_at = line.number_in<std::int64_t>(moved, 0, year_10000);
+    hung.moved_at = line.instant_in<Instant>(moved);
   }
   return hung;
 }
@@ -129,7 +126,7 @@ constexpr std::size_t most_attempts = 1001;
 // NUMBER BEGAN FAILED NEXT CAUSE CODE RANK LEFT SERVER: milliseconds; CODE and RANK may be '-'
 Attempt attempt_of(AnswerLine& line) {
   const auto second = [&line] {
-    return line.number_in<std::int64_t>(line.word(), 0, year_10000 * 1000) / 1000;
+    return std::chrono::floor<std::chrono::seconds>(line.instant_in<ExactInstant>(line.word()));
   };
   Attempt attempt;
   attempt.number = line.number(1);
@@ -178,9 +175,9 @@ void read_field(AnswerLine& line, StatusReply& job) {
   } else if (key == "end") {
     job.end = end_of(line, value);
   } else if (key == "started") {
-    job.started_at = line.number_in<std::int64_t>(value, 0);
+    job.started_at = line.instant_in<Instant>(value);
   } else if (key == "wrote") {
-    job.wrote_ms = moment(line, value);
+    job.wrote_at = moment(line, value);
   } else if (key == "peer") {
     job.after_peer = line.number_in(value, 0, 1) == 1;
   } else if (key == "stop") {
@@ -192,7 +189,7 @@ void read_field(AnswerLine& line, StatusReply& job) {
     }
     job.stop_by = *by;
   } else if (key == "at") {
-    job.stop_ms = line.number_in<std::int64_t>(value, 0, year_10000 * 1000);
+    job.stopped_at = line.instant_in<ExactInstant>(value);
   } else if (key == "oom") {
     job.oom = line.number_in(value, 0, 1) == 1;
   } else if (key == "hung") {
@@ -309,14 +306,10 @@ void StatusAnswer::take(AnswerLine& line) {
   const auto job_of_line = [&] { return std::ranges::find(jobs, id_word(line), &StatusReply::id); };
   if (line.kind() == "now") {
     const std::string_view now = line.word();
-    if (now.find('.') != std::string_view::npos) {
-      server_now_ms = moment(line, now);
-      server_now = *server_now_ms / 1000;
-    } else {
-      server_now = line.number_in<std::int64_t>(now, 0);
-    }
+    exact = now.find('.') != std::string_view::npos;
+    server_now = exact ? moment(line, now) : line.instant_in<Instant>(now);
     line.end();
-    told_ms = now_milliseconds();
+    told_at = now_milliseconds();
     has_now_ = true;
   } else if (line.kind() == "used") {
     const auto job = job_of_line();
@@ -359,7 +352,7 @@ void WorkersAnswer::take(AnswerLine& line) {
   const std::string kind(line.kind());
   WorkerReply& worker = workers[line.number(0)];
   if (kind == "raised") {
-    worker.raised_ms = line.number_in<std::int64_t>(line.word(), 0, year_10000 * 1000);
+    worker.raised_at = line.instant_in<ExactInstant>(line.word());
     worker.after_peer = line.number_in(line.word(), 0, 1) == 1;
     line.end();
   } else if (kind == "text") {

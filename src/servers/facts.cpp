@@ -408,7 +408,7 @@ bool FactsAnswer::take_machine(std::string_view key, AnswerLine& line) {
   if (std::string* place = text_of(facts, key)) {
     *place = text(line);
   } else if (key == "clock") {
-    clock = line.number<std::int64_t>(0, std::int64_t{1} << 40);
+    clock = line.instant_in<Instant>(line.word());
   } else if (key == "cores") {
     facts.sockets = line.number(0, most);
     facts.cores = line.number(0, most);
