@@ -280,6 +280,8 @@ std::string by_word(const JobReason& by);
 // nullopt: a %XX is wrong.
 std::optional<JobReason> parse_by(std::string_view word);
 
+// A text whose blanks the script has made '+'.
+std::string with_blanks(std::string_view text);
 // The next word of a line, which must be the id of a job.
 JobId id_word(servers::AnswerLine& line);
 std::vector<std::string> texts_of(const std::vector<JobId>& ids);
