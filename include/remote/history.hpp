@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -8,6 +7,7 @@
 
 #include <remote/cancel.hpp>
 #include <remote/exit_status.hpp>
+#include <remote/instant.hpp>
 #include <remote/job.hpp>
 #include <remote/report.hpp>
 
@@ -33,9 +33,9 @@ struct LaunchSummary {
   // What git says of the project on this machine, in hexadecimal; "": no commit, no git, or git took too
   // long.
   std::string commit;
-  bool clean = false;         // nothing differed from the commit
-  std::int64_t began_at = 0;  // seconds since the epoch
-  std::optional<std::int64_t> ended_at;
+  bool clean = false;  // nothing differed from the commit
+  Instant began_at;
+  std::optional<Instant> ended_at;
   std::vector<NamedNumber> numbers;  // the last of each name, by its first and its last rank
 
   friend bool operator==(const LaunchSummary&, const LaunchSummary&) = default;
@@ -118,9 +118,9 @@ struct Rerun {
 };
 
 struct HistoryRequest {
-  std::vector<std::string> tags{};      // launches that have all of these
-  bool failed = false;                  // only those that failed or were lost
-  std::optional<std::int64_t> since{};  // only those that began then or later: seconds since the epoch
+  std::vector<std::string> tags{};  // launches that have all of these
+  bool failed = false;              // only those that failed or were lost
+  std::optional<Instant> since{};   // only those that began then or later
   // By the last value of this number, the lowest first; those without it come last. "": by time.
   std::string sort{};
 };

@@ -3,7 +3,6 @@
 #include <array>
 #include <chrono>
 #include <compare>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,10 +10,10 @@
 #include <vector>
 
 #include <remote/exit_status.hpp>
+#include <remote/instant.hpp>
 
 // What is known about a job, which is one command on one server. All of these are plain values: copy them
-// freely, also between threads. Instants are seconds since the epoch (UTC) by this machine's clock; those
-// that a server told are shifted by the measured difference of the two clocks.
+// freely, also between threads.
 
 namespace remote {
 
@@ -40,9 +39,8 @@ struct Job;
 bool is_over(const Job& job);
 // Whether it ended badly and nobody asked for that.
 bool has_failed(const Job& job);
-// When it ended, in seconds since the epoch, as far as that is known: else when it was last heard of, or
-// made.
-std::int64_t end_of(const Job& job);
+// When it ended, as far as that is known: else when it was last heard of, or made.
+Instant end_of(const Job& job);
 // How many ranks it runs; 1 also for a job without a launch.
 int ranks_of(const Job& job);
 // Whether its end may be that of its server or of its agent alone, which an elastic launch survives: it is
@@ -149,9 +147,9 @@ struct DebuggerWait {
 // That a launch stood still for as long as LaunchRequest::hang_after allows, as its servers found out.
 // Project::why() can show what they kept of that moment.
 struct Hung {
-  std::int64_t at = 0;                     // when that was found out
-  std::chrono::seconds stood{0};           // for how long it had stood still by then
-  std::optional<std::int64_t> moved_at{};  // when it went on; nullopt: not as far as is known
+  Instant at{};                       // when that was found out
+  std::chrono::seconds stood{0};      // for how long it had stood still by then
+  std::optional<Instant> moved_at{};  // when it went on; nullopt: not as far as is known
 
   friend bool operator==(const Hung&, const Hung&) = default;
 };
@@ -161,9 +159,9 @@ enum class RestartCause;  // remote/launch.hpp
 // An attempt of a launch with restarts that failed and was followed by another one.
 struct Attempt {
   int number = 1;
-  std::int64_t began_at = 0;
-  std::int64_t failed_at = 0;          // when the first server learned of the failure
-  std::int64_t next_at = 0;            // when the next attempt began
+  Instant began_at{};
+  Instant failed_at{};                 // when the first server learned of the failure
+  Instant next_at{};                   // when the next attempt began
   RestartCause cause{};                // what failed first
   std::optional<int> rank{};           // that failed; nullopt: a server was lost
   std::string server{};                // of the rank, or the lost one; foreign text
@@ -217,13 +215,13 @@ struct Job {
   // the record of an older build, until the server says it.
   std::optional<std::string> backend;
   RemoteFolder remote_folder;  // where it was started; configs.yaml may name another place by now
-  std::int64_t created_at = 0;
-  std::optional<std::int64_t> started_at;
-  std::optional<std::int64_t> ended_at;
-  std::optional<std::int64_t> checked_at;  // when its server last told about it
-  // In milliseconds since the epoch, by this machine's clock. Of an ended job: when it failed; may lie before
-  // ended_at, as a failing process may need seconds to exit. Of a running one: when it last wrote to stderr.
-  std::optional<std::int64_t> failed_ms;
+  Instant created_at;
+  std::optional<Instant> started_at;
+  std::optional<Instant> ended_at;
+  std::optional<Instant> checked_at;  // when its server last told about it
+  // Of an ended job: when it failed; may lie before ended_at, as a failing process may need seconds to exit.
+  // Of a running one: when it last wrote to stderr.
+  std::optional<ExactInstant> failed_at;
   bool wrote_nothing = false;  // of a running job whose server has just told: no byte of output; never stored
   // Of a job that failed: what it last wrote to its stderr says that another rank was gone, as gloo, NCCL and
   // torch say it. Its failure follows from another one, where there is another.
@@ -250,7 +248,7 @@ inline bool is_idle(const Job& job) {
 
 // The launches and jobs that are over and ended last.
 struct EndedLately {
-  std::int64_t since = 0;          // those that ended then or later, in seconds since the epoch
+  Instant since{};                 // those that ended then or later
   std::size_t most = 10;           // so many of them, and others that ended in the same second
   std::size_t* earlier = nullptr;  // is set to the number of all others
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <remote/error.hpp>
+#include <remote/instant.hpp>
 #include <remote/job.hpp>
 #include <remote/launch.hpp>
 #include <remote/network.hpp>
@@ -49,13 +50,12 @@ struct ServerSetup {
   std::chrono::duration<double> clock_ahead{0};
 };
 
-// A step of a launch, on one server or (where that is empty) on all. Milliseconds since the epoch, by this
-// machine's clock.
+// A step of a launch, on one server or (where that is empty) on all.
 struct LaunchStep {
   std::string name;  // "connect", "look", "container", "start"
   std::string server;
-  std::int64_t from_ms = 0;
-  std::int64_t to_ms = 0;
+  ExactInstant from;
+  ExactInstant to;
 };
 
 // What was found out when a launch began, and when. It is kept beside the record of its first job.
@@ -65,7 +65,7 @@ struct LaunchRecord {
   std::vector<LaunchStep> steps;     // by their beginning
 };
 
-// What happened to a job, and when: milliseconds since the epoch, by this machine's clock.
+// What happened to a job, and when.
 struct Moment {
   enum class Kind {
     first_output,  // its first line came here, while it was followed
@@ -76,7 +76,7 @@ struct Moment {
     lost           // nothing will be heard of it any more
   };
   Kind kind = Kind::failed;
-  std::int64_t at_ms = 0;
+  ExactInstant at{};
   bool exact = false;  // to the millisecond; else to the second
   int key = 0;         // of the job
   std::optional<int> rank;
@@ -90,7 +90,7 @@ struct GpuCurve {
   std::string server;
   int index = 0;                   // as the vendor's program counts
   std::string name;                // foreign text
-  std::vector<double> at;          // seconds since the epoch, ascending
+  std::vector<Instant> at;         // ascending
   std::vector<double> use;         // percent
   std::vector<double> memory;      // bytes in use
   std::uint64_t memory_total = 0;  // bytes; 0: not known
@@ -98,8 +98,8 @@ struct GpuCurve {
 
 // What `check --bandwidth` found last.
 struct MeasuredBandwidth {
-  std::int64_t at = 0;  // seconds since the epoch
-  Network network;      // with `bandwidth`, and of the servers only their names
+  Instant at;
+  Network network;  // with `bandwidth`, and of the servers only their names
 };
 
 struct ReportRequest {
@@ -119,7 +119,7 @@ struct Report {
   std::vector<Curve> curves;                   // by name, then by rank
   std::vector<Tail> tails;                     // by rank
   std::vector<Error> errors;                   // what could not be asked or brought
-  std::int64_t made_at = 0;                    // seconds since the epoch
+  Instant made_at;
 };
 
 }  // namespace remote

@@ -49,7 +49,7 @@ struct ServerSample {
   std::string server;
   // It was not reached, or does not answer; everything else is what it said last, if it ever did.
   std::optional<Error> error{};
-  std::optional<std::int64_t> heard_at{};  // when it answered last; seconds since the epoch, of this machine
+  std::optional<Instant> heard_at{};  // when it answered last
   ServerLoad load{};
   GpuFacts gpus{};                // in brief: no topology, no errors of the driver
   std::vector<JobSample> jobs{};  // of this project that have not ended, by key

@@ -121,7 +121,7 @@ struct WhyServer {
 
 // When the servers kept what `Why` was judged by: Job::hung.
 struct WhyKept {
-  std::int64_t at = 0;            // seconds since the epoch
+  Instant at;
   std::chrono::seconds stood{0};  // for how long the launch had stood still
 };
 

@@ -7,36 +7,34 @@
 
 namespace remote {
 
-std::int64_t now_seconds() {
-  return now_milliseconds() / 1000;
+Instant now_seconds() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
 }
 
-std::int64_t now_milliseconds() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
+ExactInstant now_milliseconds() {
+  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
-std::string format_utc(std::int64_t seconds) {
-  const std::time_t time = seconds;
+std::string format_utc(Instant instant) {
+  const std::time_t time = instant.time_since_epoch().count();
   std::tm parts{};
   ::gmtime_r(&time, &parts);
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
-std::optional<std::int64_t> parse_utc(std::string_view text) {
+std::optional<Instant> parse_utc(std::string_view text) {
   std::tm parts{};
   const std::string whole(text);
   const char* end = ::strptime(whole.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  const std::int64_t seconds = ::timegm(&parts);
+  const Instant instant{std::chrono::seconds(::timegm(&parts))};
   // strptime(3) takes other forms too, as "1:2:3", and days that no month has.
-  return end != nullptr && seconds >= 0 && format_utc(seconds) == text ? std::optional(seconds)
-                                                                       : std::nullopt;
+  return end != nullptr && instant >= Instant() && format_utc(instant) == text ? std::optional(instant)
+                                                                               : std::nullopt;
 }
 
-std::string format_local_time(std::int64_t seconds) {
-  const std::time_t time = seconds;
+std::string format_local_time(Instant instant) {
+  const std::time_t time = instant.time_since_epoch().count();
   std::tm parts{};
   ::localtime_r(&time, &parts);
   std::string zone = "UTC";
@@ -48,7 +46,8 @@ std::string format_local_time(std::int64_t seconds) {
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, zone);
 }
 
-std::string format_duration(std::int64_t seconds) {
+std::string format_duration(std::chrono::seconds duration) {
+  const std::int64_t seconds = duration.count();
   if (seconds < 60) {
     return fmt::format("{}s", std::max<std::int64_t>(seconds, 0));
   }

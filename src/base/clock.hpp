@@ -1,26 +1,28 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include <remote/instant.hpp>
+
 namespace remote {
 
-// Wall-clock instants are whole seconds since the epoch (UTC) as std::int64_t wherever they are stored.
-std::int64_t now_seconds();
-// The same in milliseconds.
-std::int64_t now_milliseconds();
+// No later instant is accepted, from servers and from files: format_utc() has four digits for the year.
+inline constexpr Instant year_10000{std::chrono::seconds(253402300800)};
+
+Instant now_seconds();
+ExactInstant now_milliseconds();
 
 // "2026-11-21T07:30:00Z" and back; nullopt for text of another form.
-std::string format_utc(std::int64_t seconds);
-std::optional<std::int64_t> parse_utc(std::string_view text);
+std::string format_utc(Instant instant);
+std::optional<Instant> parse_utc(std::string_view text);
 
 // "2026-11-21 14:03:11 UTC+1" in the laptop's time zone.
-std::string format_local_time(std::int64_t seconds);
+std::string format_local_time(Instant instant);
 
-// "5s", "12m", "3h 04m", "2d 5h": for tables.
-std::string format_duration(std::int64_t seconds);
+// "5s", "12m 09s", "3h 04m", "2d 5h"; "0s" also for less: for tables.
+std::string format_duration(std::chrono::seconds duration);
 
 }  // namespace remote

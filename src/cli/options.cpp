@@ -134,29 +134,32 @@ std::string CommandOption::required(Context& context, const std::string& name,
   throw Error::usage("remote " + name + ": --cmd is required", "", hint);
 }
 
-std::optional<std::int64_t> parse_span(const std::string& text) {
-  constexpr std::pair<char, std::int64_t> units[] = {
-      {'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', std::int64_t{7} * 86400}};
-  for (const auto& [unit, seconds] : units) {
+std::optional<std::chrono::seconds> parse_span(const std::string& text) {
+  constexpr std::pair<char, std::chrono::seconds> units[] = {{'s', std::chrono::seconds(1)},
+                                                             {'m', std::chrono::minutes(1)},
+                                                             {'h', std::chrono::hours(1)},
+                                                             {'d', std::chrono::hours(24)},
+                                                             {'w', std::chrono::hours(24 * 7)}};
+  for (const auto& [letter, unit] : units) {
     const auto count =
-        text.ends_with(unit) ? parse_number<int>(text.substr(0, text.size() - 1)) : std::nullopt;
+        text.ends_with(letter) ? parse_number<int>(text.substr(0, text.size() - 1)) : std::nullopt;
     if (count && *count >= 0) {
-      return *count * seconds;
+      return *count * unit;
     }
   }
   return std::nullopt;
 }
 
-std::int64_t parse_since(const std::string& text) {
+Instant parse_since(const std::string& text) {
   if (const auto age = parse_span(text)) {
     return now_seconds() - *age;
   }
   if (const auto day = parse_utc(text + "T00:00:00Z")) {
-    const std::time_t midnight = static_cast<std::time_t>(*day);
+    const std::time_t midnight = day->time_since_epoch().count();
     std::tm local{};
     ::gmtime_r(&midnight, &local);
     local.tm_isdst = -1;  // whichever holds on that day where the user is
-    return std::mktime(&local);
+    return Instant(std::chrono::seconds(std::mktime(&local)));
   }
   throw Error::usage("--since '" + visible_line(text) + "' is no time", "",
                      "give an age such as 12h, 7d or 2w, or a day such as 2026-11-21");

@@ -68,11 +68,10 @@ void add_number_option(CLI::App& command, const std::string& name, Number& value
   command.add_option(name, value, help)->type_name(unit)->check(CLI::Range(low, high));
 }
 
-// The seconds of "90s", "10m", "8h", "7d" or "2w"; nullopt for another text.
-std::optional<std::int64_t> parse_span(const std::string& text);
-// Seconds since the epoch of a moment so long ago, "7d" or "12h", or of a day, "2026-11-21". Throws Error
-// (usage).
-std::int64_t parse_since(const std::string& text);
+// "90s", "10m", "8h", "7d" or "2w"; nullopt for another text.
+std::optional<std::chrono::seconds> parse_span(const std::string& text);
+// An instant so long ago, "7d" or "12h", or the beginning of a day, "2026-11-21". Throws Error (usage).
+Instant parse_since(const std::string& text);
 
 // A flag and its contrary, such as "--follow,!--no-follow". Without either, `value` stays as it is; some
 // versions of CLI11 would set a std::optional<bool> to false then.

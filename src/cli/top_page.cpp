@@ -17,8 +17,8 @@ std::string line_of(const Context& context, std::string_view text, ui::Style sty
   return context.terminal.paint_out(style, ui::shorten(visible_line(text), context.terminal.columns()));
 }
 
-std::int64_t whole_seconds(std::chrono::milliseconds time) {
-  return std::chrono::ceil<std::chrono::seconds>(time).count();
+std::chrono::seconds whole_seconds(std::chrono::milliseconds time) {
+  return std::chrono::ceil<std::chrono::seconds>(time);
 }
 
 }  // namespace
@@ -68,14 +68,14 @@ void TopPage::show_servers() {
   top_ = 0;
 }
 
-std::int64_t TopPage::silent_after_s() const {
-  return 3 * whole_seconds(interval) + 3;
+std::chrono::seconds TopPage::silent_after() const {
+  return 3 * whole_seconds(interval) + std::chrono::seconds(3);
 }
 
 bool TopPage::is_silent(const std::string& server) const {
   const auto found = std::ranges::find(samples, server, &ServerSample::server);
   return found != samples.end() &&
-         (found->error || (found->heard_at && now_seconds() - *found->heard_at > silent_after_s()));
+         (found->error || (found->heard_at && now_seconds() - *found->heard_at > silent_after()));
 }
 
 std::string TopPage::others_go_on() const {
@@ -87,7 +87,7 @@ std::vector<std::string> TopPage::body(const Context& context, std::size_t rows)
   if (mode == Mode::servers || mode == Mode::confirm) {
     all = top_lines(
         context, samples,
-        {.width = context.terminal.columns(), .selected = selected_, .silent_after_s = silent_after_s()});
+        {.width = context.terminal.columns(), .selected = selected_, .silent_after = silent_after()});
   } else {
     for (const std::string& line : text) {
       all.push_back({line_of(context, line)});
@@ -134,9 +134,10 @@ std::string TopPage::footer(const Context& context) const {
 
 std::vector<std::string> TopPage::lines(Context& context, std::size_t rows) {
   const bool list = mode == Mode::servers || mode == Mode::confirm;
-  const std::string head = list ? fmt::format("remote top   {}   {}   every {} s", context.project().name(),
-                                              format_local_time(now_seconds()), whole_seconds(interval))
-                                : title;
+  const std::string head =
+      list ? fmt::format("remote top   {}   {}   every {} s", context.project().name(),
+                         format_local_time(now_seconds()), whole_seconds(interval).count())
+           : title;
   std::vector<std::string> all{line_of(context, head, ui::Style::bold)};
   for (std::string& line : body(context, rows - 2)) {
     all.push_back(std::move(line));

@@ -46,7 +46,7 @@ class TopPage {
   std::vector<std::string> lines(Context& context, std::size_t rows);
 
  private:
-  std::int64_t silent_after_s() const;
+  std::chrono::seconds silent_after() const;
   std::vector<std::string> body(const Context& context, std::size_t rows);
   std::string footer(const Context& context) const;
 

@@ -110,7 +110,7 @@ void FollowTask::settle(const std::string& server) {
 }
 
 void FollowTask::give_up(const std::string& server, WaitingJobs& waiting, const Error& why) {
-  const std::int64_t now = now_seconds();
+  const Instant now = now_seconds();
   bool first = false;
   {
     const std::lock_guard lock(mutex);
@@ -235,12 +235,12 @@ bool FollowConnection::finish(Open& open) {
     }
     return again(followed, false);
   }
-  const std::int64_t asked_ms = now_milliseconds();
+  const ExactInstant asked = now_milliseconds();
   const std::optional<StatusAnswer> answer = ask(followed);
   if (!answer) {
     return again(followed, false);
   }
-  const Clocks clocks = clocks_of(*answer, asked_ms, now_milliseconds());
+  const Clocks clocks = clocks_of(*answer, asked, now_milliseconds());
   const StatusReply& reply = answer->jobs.front();
   // The sizes are those of the job's own output.
   const bool read_all = followed.silent || (followed.rank ? status->success()

@@ -68,7 +68,7 @@ class LineWriter {
     line_ += '\t';
     put(value);
   }
-  void milliseconds(const char* name, const std::optional<std::int64_t>& value) { field(name, value); }
+  void milliseconds(const char* name, const std::optional<ExactInstant>& value) { field(name, value); }
   void result(const std::optional<ExitStatus>& value) {
     field("exit_code", value ? value->code() : std::nullopt);
     field("signal", value ? value->signal() : std::nullopt);
@@ -110,13 +110,19 @@ class LineWriter {
   void put(Number value) {
     line_ += std::to_string(value);
   }
+  template <typename Unit>
+  void put(std::chrono::sys_time<Unit> value) {
+    put(value.time_since_epoch().count());
+  }
   void put(const JobId& value) { line_ += value.text(); }
   void put(JobState value) { line_ += to_string(value); }
   void put(JobReason::Kind value) { line_ += kind_name(value); }
   void put(RestartCause value) { line_ += to_string(value); }
   void put(const std::string& value) { append_escaped(line_, value); }
   void put(const Hung& value) {
-    line_ += fmt::format("{} {} {}", value.at, value.stood.count(), value.moved_at.value_or(0));
+    put(value.at);
+    line_ += fmt::format(" {} ", value.stood.count());
+    put(value.moved_at.value_or(Instant()));
   }
   void put(const std::vector<std::string>& values) {
     put(values.size());
@@ -150,7 +156,7 @@ class LineReader {
   void field(const char* /*name*/, Value& value, int /*low*/ = 0) {
     take(next(), value);
   }
-  void milliseconds(const char* name, std::optional<std::int64_t>& value) { field(name, value); }
+  void milliseconds(const char* name, std::optional<ExactInstant>& value) { field(name, value); }
   void result(std::optional<ExitStatus>& value) {
     std::optional<int> code;
     std::optional<int> signal;
@@ -222,6 +228,12 @@ class LineReader {
   void take(std::string_view column, Number& value) {
     set(value, parse_number<Number>(column));
   }
+  template <typename Unit>
+  void take(std::string_view column, std::chrono::sys_time<Unit>& value) {
+    typename Unit::rep count = 0;
+    take(column, count);
+    value = std::chrono::sys_time<Unit>(Unit(count));
+  }
   static void take(std::string_view column, bool& value) { value = column == "1"; }
   void take(std::string_view column, JobId& value) { set(value, JobId::parse(column)); }
   void take(std::string_view column, JobState& value) { set(value, parse_job_state(column)); }
@@ -238,7 +250,7 @@ class LineReader {
     int seconds = 0;
     take(words[1], seconds);
     value.stood = std::chrono::seconds(seconds);
-    if (take(words[2], value.moved_at); value.moved_at == 0) {
+    if (take(words[2], value.moved_at); value.moved_at == Instant()) {
       value.moved_at.reset();
     }
   }
@@ -269,10 +281,10 @@ class LineReader {
 };
 
 template <typename Value>
-std::string line_of(const Fingerprint& print, const JobId& group, std::int64_t end, bool hidden,
+std::string line_of(const Fingerprint& print, const JobId& group, Instant end, bool hidden,
                     const Value& value) {
   std::string line = fmt::format("{}\t{}\t{}\t{}\t{}\t{:d}", print.inode, print.mtime_ns, print.size,
-                                 group.text(), end, hidden);
+                                 group.text(), end.time_since_epoch().count(), hidden);
   LineWriter columns(line);
   visit_fields(value, columns);
   return fmt::format("{:016x}\t{}\n", checksum(line), line);

@@ -45,7 +45,7 @@ class Index {
     bool over() const { return is_final(state) && !leftovers; }
     // What it ends with: its launch, or itself. When it did, as end_of() has it.
     std::string_view group;
-    std::int64_t end = 0;
+    Instant end;
     bool hidden = false;
     std::string_view columns;  // all fields, for job() and launch()
   };

@@ -48,7 +48,7 @@ int ranks_of(const Job& job) {
   return job.ranks.value_or(1);
 }
 
-std::int64_t end_of(const Job& job) {
+Instant end_of(const Job& job) {
   return job.ended_at.value_or(job.checked_at.value_or(job.created_at));
 }
 
@@ -137,10 +137,12 @@ std::string reason_text(const JobReason& reason) {
     return stop_text(reason);
   }
   if (reason.kind == Kind::after_hang) {
-    return fmt::format("hung: ended after {} of standing still", format_duration(reason.number));
+    return fmt::format("hung: ended after {} of standing still",
+                       format_duration(std::chrono::seconds(reason.number)));
   }
   if (reason.kind == Kind::no_answer) {
-    return reason.last_state ? fmt::format("no answer; last news {} ago: {}", format_duration(reason.number),
+    return reason.last_state ? fmt::format("no answer; last news {} ago: {}",
+                                           format_duration(std::chrono::seconds(reason.number)),
                                            to_string(*reason.last_state))
                              : "no answer, and no news yet";
   }

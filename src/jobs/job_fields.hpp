@@ -11,8 +11,7 @@
 
 // The fields of a job, each named once: job.json and the index are written and read by visitors of this
 // table. The order is that of `job-list --json`, and of the columns of the index. A visitor's field() goes by
-// the type of the field: an int is a number from the one given up, an int64 is an instant. What may be
-// unknown is a std::optional.
+// the type of the field: an int is a number from the one given up. What may be unknown is a std::optional.
 
 namespace remote::jobs {
 
@@ -80,7 +79,7 @@ void visit_fields(AnyJob& job, Visitor& visit) {
   visit.field("checked_at", job.checked_at);
   visit.field("hidden", job.hidden);
   visit.folder("remote_folder", job);
-  visit.milliseconds("failed_at_ms", job.failed_ms);
+  visit.milliseconds("failed_at_ms", job.failed_at);
   visit.mark("after_peer", job.after_peer);
   visit.field("ranks", job.ranks, 1);
   visit.mark("labelled", job.labelled);

@@ -22,10 +22,11 @@ nlohmann::ordered_json to_json(const Job& job);
 nlohmann::ordered_json attempts_json(const std::vector<Attempt>& attempts);
 
 // job.json's text and back: the fields above, a version, and where they are known `why` (the reason as data)
-// `failed_at_ms` and `after_peer`. from_json_text throws Error that says what is wrong, without the file's
-// name. Fields that it does not know are ignored; bytes that are no UTF-8 are written as U+FFFD.
+// `failed_at_ms` and `after_peer`. Reading throws Error that says what is wrong, without the file's name.
+// Fields that it does not know are ignored; bytes that are no UTF-8 are written as U+FFFD.
 nlohmann::ordered_json record_json(const Job& job);
 std::string to_json_text(const Job& job);
+Job job_record_of(const nlohmann::ordered_json& object);
 Job from_json_text(const std::string& text);
 
 // An element of `history --json`.

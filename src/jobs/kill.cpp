@@ -24,7 +24,7 @@ Job as_killed(const Job& before, Job now, const KillRequest& order) {
   told.end = {.status = now.result.value_or(ExitStatus::signalled(order.signal))};
   told.stop_signal = order.signal;
   told.stop_by = order.by;
-  const std::int64_t moment = now_seconds();
+  const Instant moment = now_seconds();
   Job job = apply_status(before, told, {moment, moment, std::nullopt}, Starter::alive);
   job.ended_at = now.ended_at.value_or(moment);
   job.leftovers = now.leftovers;
@@ -43,11 +43,11 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store&
       dead.push_back(job.id);
     }
   }
-  const std::int64_t asked_ms = now_milliseconds();
+  const ExactInstant asked = now_milliseconds();
   const KillOrder as_sent{order.signal, static_cast<int>(order.grace.count()), by_word(order.by)};
   const KillAnswer answer =
       servers::run_action(connection, kill_action(place.folder, place.ids(), as_sent, claim, dead), cancel);
-  const Clocks clocks = clocks_of(answer.status, asked_ms, now_milliseconds());
+  const Clocks clocks = clocks_of(answer.status, asked, now_milliseconds());
   std::vector<KillResult::Entry> entries;
   for (Job job : place.jobs) {
     const KillReply* reply = reply_about(job.id, answer.jobs);

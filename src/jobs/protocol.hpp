@@ -86,8 +86,8 @@ servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
 // How a process ended: the record KIND CODE MS BY of docs/protocol.md.
 struct End {
   ExitStatus status = ExitStatus::exited(0);
-  std::optional<std::int64_t> ms{};  // the server's clock
-  // Which supervisor wrote it: "supervisor", "torchrun"; "-": one of an older build, whose `ms` is in whole
+  std::optional<ExactInstant> at{};  // the server's clock
+  // Which supervisor wrote it: "supervisor", "torchrun"; "-": one of an older build, whose `at` is in whole
   // seconds.
   std::string by{};
   std::string node{};  // that of a rank of Slurm
@@ -110,17 +110,17 @@ struct StatusReply {
   std::optional<int> leftovers;  // of an ended one that nobody told to end: how many of its processes live on
   bool unseen = false;           // of an ended one: what it has left behind could not be looked for
   std::optional<End> end;
-  std::optional<std::int64_t> started_at;  // the server's clock, seconds
-  // The same clock in milliseconds: when it last wrote, if it ever did; of an ended job, to its stderr. Not
+  std::optional<Instant> started_at;  // the server's clock
+  // The same clock: when it last wrote, if it ever did; of an ended job, to its stderr. Not
   // every server tells.
-  std::optional<std::int64_t> wrote_ms;
-  std::optional<std::int64_t> raised_ms;  // of one that failed: the exception for which it waited in pdb
+  std::optional<ExactInstant> wrote_at;
+  std::optional<ExactInstant> raised_at;  // of one that failed: the exception for which it waited in pdb
   bool after_peer = false;                // its last words on stderr say that another rank was gone
   std::optional<int> stop_signal;         // what it was told to stop by, if it was
-  JobReason stop_by;         // who told it: after_rank, after_loss, after_hang, by_launch or by_user
-  std::int64_t stop_ms = 0;  // when
-  JobReason lifeline;  // no_lifeline, lifeline_dead or lifeline_restarted; none: there is nothing to say
-  bool oom = false;    // the kernel's OOM killer struck while it ran
+  JobReason stop_by;        // who told it: after_rank, after_loss, after_hang, by_launch or by_user
+  ExactInstant stopped_at;  // when
+  JobReason lifeline;       // no_lifeline, lifeline_dead or lifeline_restarted; none: there is nothing to say
+  bool oom = false;         // the kernel's OOM killer struck while it ran
   std::optional<JobUsage> usage;
   std::vector<DebuggerWait> waits;
   std::optional<Hung> hung;       // by the server's clock
@@ -132,9 +132,9 @@ struct StatusReply {
 };
 
 struct StatusAnswer {
-  std::int64_t server_now = 0;                // the server's clock when it answered
-  std::optional<std::int64_t> server_now_ms;  // the same in milliseconds, where the server tells
-  std::int64_t told_ms = 0;                   // the laptop's clock when that came, in milliseconds
+  ExactInstant server_now;  // the server's clock when it answered
+  bool exact = false;       // to the millisecond; else the server told whole seconds
+  ExactInstant told_at;     // the laptop's clock when that came
   std::vector<StatusReply> jobs;
 
   void take(servers::AnswerLine& line);
@@ -160,7 +160,7 @@ servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const st
 
 // A worker that failed, by its rank in the launch. Times are the server's.
 struct WorkerReply {
-  std::optional<std::int64_t> raised_ms;  // when it raised an exception that nobody caught
+  std::optional<ExactInstant> raised_at;  // when it raised an exception that nobody caught
   bool after_peer = false;                // that, or what it wrote last, says that another rank was gone
   std::vector<std::string> last_lines;    // of the traceback, else of its stderr; foreign text
   std::optional<End> end;
@@ -281,6 +281,8 @@ std::string by_word(const JobReason& by);
 // nullopt: a %XX is wrong.
 std::optional<JobReason> parse_by(std::string_view word);
 
+// A text whose blanks the script has made '+'.
+std::string with_blanks(std::string_view text);
 // The next word of a line, which must be the id of a job.
 JobId id_word(servers::AnswerLine& line);
 std::vector<std::string> texts_of(const std::vector<JobId>& ids);

@@ -8,7 +8,7 @@
 #include "base/strings.hpp"
 #include "jobs/protocol.hpp"
 
-// Reading what the scripts answer about jobs.
+// Reading what the scripts answer about the state of jobs.
 
 namespace remote::jobs {
 
@@ -16,16 +16,14 @@ using servers::AnswerLine;
 
 namespace {
 
-constexpr std::int64_t year_10000 = 253402300800;  // in seconds
-
-// SECONDS.mmm, in milliseconds.
-std::int64_t moment(const AnswerLine& line, std::string_view text) {
+// SECONDS.mmm
+ExactInstant moment(const AnswerLine& line, std::string_view text) {
   const std::size_t dot = text.find('.');
   if (dot == std::string_view::npos || text.size() != dot + 4 || text.find('-') != std::string_view::npos) {
     line.refuse("a moment is wrong");
   }
-  return line.number_in<std::int64_t>(text.substr(0, dot), 0, year_10000) * 1000 +
-         line.number_in<std::int64_t>(text.substr(dot + 1), 0, 999);
+  return line.instant_in<Instant>(text.substr(0, dot)) +
+         std::chrono::milliseconds(line.number_in(text.substr(dot + 1), 0, 999));
 }
 
 // nullopt: a %XX is wrong.
@@ -45,13 +43,6 @@ std::optional<std::string> percent_decode(std::string_view text) {
     text.remove_prefix(length);
   }
   return decoded;
-}
-
-// A text whose blanks the script has made '+'.
-std::string with_blanks(std::string_view text) {
-  std::string plain(text);
-  std::ranges::replace(plain, '+', ' ');
-  return plain;
 }
 
 // The two halves of a word that are divided by this mark.
@@ -79,7 +70,7 @@ End end_of(const AnswerLine& line, std::string_view text) {
     line.refuse(wrong);
   }
   if (!ms.empty()) {
-    end.ms = line.number_in<std::int64_t>(ms, 0, year_10000 * 1000);
+    end.at = line.instant_in<ExactInstant>(ms);
   }
   const std::size_t at = by.find('@');
   end.by = by.substr(0, at);
@@ -116,10 +107,9 @@ Hung hung_of(const AnswerLine& line, std::string_view text) {
   constexpr const char* wrong = "a record of standing still is wrong";
   const auto [at, after_at] = halves(line, text, ':', wrong);
   const auto [seconds, moved] = halves(line, after_at, ':', wrong);
-  Hung hung{.at = line.number_in<std::int64_t>(at, 0, year_10000),
-            .stood = std::chrono::seconds(line.number_in(seconds, 0))};
+  Hung hung{.at = line.instant_in<Instant>(at), .stood = std::chrono::seconds(line.number_in(seconds, 0))};
   if (!moved.empty()) {
-    hung.moved_at = line.number_in<std::int64_t>(moved, 0, year_10000);
+    hung.moved_at = line.instant_in<Instant>(moved);
   }
   return hung;
 }
@@ -129,7 +119,7 @@ constexpr std::size_t most_attempts = 1001;
 // NUMBER BEGAN FAILED NEXT CAUSE CODE RANK LEFT SERVER: milliseconds; CODE and RANK may be '-'
 Attempt attempt_of(AnswerLine& line) {
   const auto second = [&line] {
-    return line.number_in<std::int64_t>(line.word(), 0, year_10000 * 1000) / 1000;
+    return std::chrono::floor<std::chrono::seconds>(line.instant_in<ExactInstant>(line.word()));
   };
   Attempt attempt;
   attempt.number = line.number(1);
@@ -178,11 +168,11 @@ void read_field(AnswerLine& line, StatusReply& job) {
   } else if (key == "end") {
     job.end = end_of(line, value);
   } else if (key == "started") {
-    job.started_at = line.number_in<std::int64_t>(value, 0);
+    job.started_at = line.instant_in<Instant>(value);
   } else if (key == "wrote") {
-    job.wrote_ms = moment(line, value);
+    job.wrote_at = moment(line, value);
   } else if (key == "raised") {
-    job.raised_ms = line.number_in<std::int64_t>(value, 0, year_10000 * 1000);
+    job.raised_at = line.instant_in<ExactInstant>(value);
   } else if (key == "peer") {
     job.after_peer = line.number_in(value, 0, 1) == 1;
   } else if (key == "stop") {
@@ -194,7 +184,7 @@ void read_field(AnswerLine& line, StatusReply& job) {
     }
     job.stop_by = *by;
   } else if (key == "at") {
-    job.stop_ms = line.number_in<std::int64_t>(value, 0, year_10000 * 1000);
+    job.stopped_at = line.instant_in<ExactInstant>(value);
   } else if (key == "oom") {
     job.oom = line.number_in(value, 0, 1) == 1;
   } else if (key == "hung") {
@@ -212,19 +202,6 @@ void read_field(AnswerLine& line, StatusReply& job) {
   } else {
     line.refuse("an unknown key");
   }
-}
-
-// "KIND ID OUTCOME …", up to the outcome.
-template <typename Reply>
-Reply begin_reply(AnswerLine& line, std::string_view kind,
-                  std::initializer_list<std::pair<std::string_view, typename Reply::Outcome>> outcomes) {
-  if (line.kind() != kind) {
-    line.refuse_kind();
-  }
-  Reply reply;
-  reply.id = id_word(line);
-  reply.outcome = line.choice<typename Reply::Outcome>(line.word(), outcomes, "an unknown outcome");
-  return reply;
 }
 
 StatusReply reply_of(AnswerLine& line) {
@@ -281,6 +258,12 @@ std::optional<JobReason> parse_by(std::string_view word) {
   return JobReason{.kind = Kind::by_user, .text = user == "-" ? "" : *std::move(user)};
 }
 
+std::string with_blanks(std::string_view text) {
+  std::string plain(text);
+  std::ranges::replace(plain, '+', ' ');
+  return plain;
+}
+
 JobId id_word(AnswerLine& line) {
   const auto id = JobId::parse(line.word());
   if (!id) {
@@ -289,36 +272,15 @@ JobId id_word(AnswerLine& line) {
   return *id;
 }
 
-void StartAnswer::take(AnswerLine& line) {
-  using enum StartReply::Outcome;
-  auto reply = begin_reply<StartReply>(
-      line, "start", {{"started", started}, {"queued", queued}, {"exists", exists}, {"failed", failed}});
-  if (const std::string_view pid = line.word(); pid != "-") {
-    reply.pid = line.number_in(pid, 1);
-  }
-  if (reply.outcome == failed || reply.outcome == queued) {
-    reply.reason = line.rest();
-    if (reply.pid) {
-      line.refuse("a pid of nothing");
-    }
-  }
-  line.end();
-  jobs.push_back(std::move(reply));
-}
-
 void StatusAnswer::take(AnswerLine& line) {
   using enum StatusReply::Phase;
   const auto job_of_line = [&] { return std::ranges::find(jobs, id_word(line), &StatusReply::id); };
   if (line.kind() == "now") {
     const std::string_view now = line.word();
-    if (now.find('.') != std::string_view::npos) {
-      server_now_ms = moment(line, now);
-      server_now = *server_now_ms / 1000;
-    } else {
-      server_now = line.number_in<std::int64_t>(now, 0);
-    }
+    exact = now.find('.') != std::string_view::npos;
+    server_now = exact ? moment(line, now) : line.instant_in<Instant>(now);
     line.end();
-    told_ms = now_milliseconds();
+    told_at = now_milliseconds();
     has_now_ = true;
   } else if (line.kind() == "used") {
     const auto job = job_of_line();
@@ -361,7 +323,7 @@ void WorkersAnswer::take(AnswerLine& line) {
   const std::string kind(line.kind());
   WorkerReply& worker = workers[line.number(0)];
   if (kind == "raised") {
-    worker.raised_ms = line.number_in<std::int64_t>(line.word(), 0, year_10000 * 1000);
+    worker.raised_at = line.instant_in<ExactInstant>(line.word());
     worker.after_peer = line.number_in(line.word(), 0, 1) == 1;
     line.end();
   } else if (kind == "text") {
@@ -377,82 +339,6 @@ void WorkersAnswer::take(AnswerLine& line) {
   } else {
     line.refuse_kind();
   }
-}
-
-void KillAnswer::take(AnswerLine& line) {
-  using enum KillResult::Entry::Outcome;
-  if (line.kind() == "survivor") {
-    const JobId id = id_word(line);
-    const auto reply = std::ranges::find(jobs, id, &KillReply::id);
-    if (reply == jobs.end() || reply->outcome != survivors) {
-      line.refuse("a survivor of nothing");
-    }
-    const std::string_view member = line.word();
-    if (!line.more() && member.find(':') != std::string_view::npos) {
-      reply->survivors.emplace_back(member);  // no process, but "slurm:123" or the like
-      return;
-    }
-    const int pid = line.number_in(member, 1);
-    const std::string_view state = line.word();
-    const std::string_view user = line.word();
-    reply->survivors.push_back(fmt::format("pid {} ({}, user {}, state {})", pid, line.rest(), user, state));
-    return;
-  }
-  if (line.kind() == "suspect") {
-    const JobId id = id_word(line);
-    const auto reply = std::ranges::find(jobs, id, &KillReply::id);
-    if (reply == jobs.end()) {
-      line.refuse("a suspect of nothing");
-    }
-    const int pid = line.number(1);
-    const std::string why = with_blanks(line.word());
-    const std::string_view state = line.word();
-    const std::string_view user = line.word();
-    reply->suspects.push_back(
-        fmt::format("pid {} ({}, user {}, state {}): {}", pid, line.rest(), user, state, why));
-    return;
-  }
-  if (line.kind() != "kill") {
-    status.take(line);
-    return;
-  }
-  auto reply = begin_reply<KillReply>(
-      line, "kill",
-      {{"killed", killed}, {"ended", ended}, {"none", none}, {"survivors", survivors}, {"refused", refused}});
-  reply.signalled = line.number(0);
-  if (reply.outcome == refused) {
-    reply.reason = line.rest();
-  }
-  line.end();
-  jobs.push_back(std::move(reply));
-}
-
-void CleanAnswer::take(AnswerLine& line) {
-  using enum CleanReply::Outcome;
-  auto reply = begin_reply<CleanReply>(
-      line, "clean", {{"removed", removed}, {"none", none}, {"running", running}, {"failed", failed}});
-  reply.reason = line.rest();
-  if (reply.gone() != reply.reason.empty()) {
-    line.refuse("a reason is wrong");
-  }
-  jobs.push_back(std::move(reply));
-}
-
-std::optional<std::pair<std::uint64_t, std::uint64_t>> parse_follow(std::string_view text) {
-  if (!text.starts_with(servers::answer_mark)) {
-    return std::nullopt;
-  }
-  AnswerLine line(text);
-  if (line.kind() == "error") {
-    throw Error("the server refused", line.rest()).mended_by(Remedy::check_server);
-  }
-  if (line.kind() != "follow") {
-    line.refuse_kind();
-  }
-  const auto out = line.number<std::uint64_t>(0);
-  const auto err = line.number<std::uint64_t>(0);
-  line.end();
-  return std::pair{out, err};
 }
 
 }  // namespace remote::jobs

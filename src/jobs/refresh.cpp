@@ -46,9 +46,9 @@ StatusAnswer run_in_pieces(ssh::Connection& connection, const servers::Action<St
 
 // Whether Slurm's accounting may still tell what the job used; it lags behind the job's end.
 bool awaits_usage(const config::Config& config, const Job& job) {
-  constexpr std::int64_t long_ago_s = 3600;
+  constexpr std::chrono::hours long_ago{1};
   return is_over(job) && !job.usage && job.started_at && job.ended_at && is_of_slurm(config, job) &&
-         now_seconds() - *job.ended_at < long_ago_s;
+         now_seconds() - *job.ended_at < long_ago;
 }
 
 // Asks, and stores nothing.
@@ -70,12 +70,12 @@ Answered question(ssh::Connection& connection, const Store& store, std::vector<J
     auto action = status_action(folder, ids, claim, after);
     action.timeout = limits.whole;
     action.silence = limits.silence;
-    const std::int64_t asked_ms = now_milliseconds();
+    const ExactInstant asked = now_milliseconds();
     const StatusAnswer answer = run_in_pieces(connection, action, result.failure, cancel);
     if (!answer.has_now()) {
       return result;
     }
-    const Clocks clocks = clocks_of(answer, asked_ms, now_milliseconds());
+    const Clocks clocks = clocks_of(answer, asked, now_milliseconds());
     for (const std::size_t i : indices) {
       if (auto now = as_told(connection, result.jobs[i], answer, clocks, claim, cancel)) {
         result.jobs[i] = *std::move(now);
@@ -167,7 +167,7 @@ News refresh(const Site& site, std::vector<Job> jobs, milliseconds patience) {
       });
   News news;
   news.jobs = std::move(jobs);
-  const std::int64_t now = now_seconds();
+  const Instant now = now_seconds();
   std::vector<Job> answered;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     // What is asked about for its usage alone does not need an answer.

@@ -55,7 +55,7 @@ Sample Sampler::take(Store& store, const RemoteFolder& folder, const std::vector
                      std::chrono::milliseconds patience) {
   std::vector<JobId> ids;
   std::ranges::transform(jobs, std::back_inserter(ids), &Job::id);
-  const std::int64_t asked_ms = now_milliseconds();
+  const ExactInstant asked = now_milliseconds();
   const SampleAnswer answer = ask(sample_action(folder, ids), !jobs.empty(), patience);
   Sample sample{answer.facts, {}};
   std::vector<Job> changed;
@@ -64,7 +64,7 @@ Sample Sampler::take(Store& store, const RemoteFolder& folder, const std::vector
     JobSample& one = sample.jobs.emplace_back(JobSample{job});
     if (reply != answer.status.jobs.end()) {
       one.job =
-          apply_status(job, *reply, clocks_of(answer.status, asked_ms, now_milliseconds()), Starter::alive);
+          apply_status(job, *reply, clocks_of(answer.status, asked, now_milliseconds()), Starter::alive);
       Job same_moment = one.job;
       same_moment.checked_at = job.checked_at;
       same_moment.waits = job.waits;  // which no record has

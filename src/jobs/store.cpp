@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // How far a record's own checked_at may lie behind the index's.
-constexpr std::int64_t checked_at_lag_s = 60;
+constexpr std::chrono::minutes checked_at_lag{1};
 
 // The highest key ever given. A mark that is lost or garbage is made up for by the jobs that are there.
 int read_last_key(const fs::path& folder) {
@@ -139,7 +139,7 @@ void Store::add(std::vector<Job>& jobs) {
     FileBatch records(folder_, Sync::names, step_);
     for (Job& job : added) {
       job.key = ++key;
-      if (job.created_at == 0) {
+      if (job.created_at == Instant()) {
         job.created_at = now_seconds();
       }
       step_("create job folder");
@@ -181,7 +181,8 @@ void Store::update(const std::vector<Job>& jobs) {
       Job but_checked = merged;
       but_checked.checked_at = stored->job.checked_at;
       if (but_checked == stored->job &&
-          merged.checked_at.value_or(0) - stored->job.checked_at.value_or(0) < checked_at_lag_s) {
+          merged.checked_at.value_or(Instant()) - stored->job.checked_at.value_or(Instant()) <
+              checked_at_lag) {
         after += index_line(stored->print, merged);
         continue;
       }

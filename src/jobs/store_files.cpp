@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <memory>
 #include <set>
 #include <system_error>
@@ -47,7 +46,7 @@ struct Loader {
   std::string path{};     // one buffer for all
   // With Filter::lately: what is over and ended together.
   struct Ended {
-    std::int64_t at = 0;
+    Instant at{};
     std::vector<std::pair<JobId, const Index::Row*>> jobs;
   };
   std::unordered_map<std::string_view, Ended> ended{};
@@ -72,19 +71,19 @@ struct Loader {
 
   // Takes of what is over the part that is asked for, when all others are taken.
   void take_lately(const EndedLately& wanted) {
-    constexpr std::int64_t goes_on = std::numeric_limits<std::int64_t>::max();
+    constexpr Instant goes_on = Instant::max();
     for (const StoredJob& stored : loaded.jobs) {
       if (const auto of = ended.find(stored.job.launch.value_or(stored.job.id).text()); of != ended.end()) {
         of->second.at = goes_on;
       }
     }
-    std::vector<std::int64_t> ends;
+    std::vector<Instant> ends;
     for (const auto& [group, all] : ended) {
       if (all.at >= wanted.since && all.at != goes_on) {
         ends.push_back(all.at);
       }
     }
-    std::int64_t oldest = wanted.since;
+    Instant oldest = wanted.since;
     if (wanted.most > 0 && ends.size() > wanted.most) {
       const auto last = ends.begin() + static_cast<std::ptrdiff_t>(wanted.most - 1);
       std::ranges::nth_element(ends, last, std::greater());

@@ -7,31 +7,34 @@
 namespace remote::jobs {
 namespace {
 
+using std::chrono::floor;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
 using Kind = JobReason::Kind;
 
 constexpr int sigkill = 9;
 
 // A server's instant on the laptop's clock. Both clocks are read in whole seconds, so the same instant comes
 // out a second earlier or later from one answer to the next: a stored value that is as near as that stays.
-std::optional<std::int64_t> shifted(const std::optional<std::int64_t>& server_time, const Clocks& clocks,
-                                    const std::optional<std::int64_t>& stored, std::int64_t not_before) {
+std::optional<Instant> shifted(const std::optional<Instant>& server_time, const Clocks& clocks,
+                               const std::optional<Instant>& stored, Instant not_before) {
   if (!server_time) {
     return stored;
   }
-  constexpr std::int64_t jitter = 2;
-  const std::int64_t time =
-      std::max(not_before, std::min(*server_time + clocks.local - clocks.server, clocks.local));
-  return stored && std::abs(*stored - time) <= jitter ? stored : time;
+  constexpr seconds jitter{2};
+  const Instant time =
+      std::max(not_before, std::min(*server_time + (clocks.local - clocks.server), clocks.local));
+  return stored && std::chrono::abs(*stored - time) <= jitter ? stored : time;
 }
 
 // failure_moment() on the laptop's clock, of a job that has failed or was killed.
-std::optional<std::int64_t> shifted_failure(const Job& job, const StatusReply& reply, const Clocks& clocks) {
-  const std::optional<std::int64_t> moment = failure_moment(reply);
-  if (!moment || !clocks.ahead_ms || job.state == JobState::succeeded) {
+std::optional<ExactInstant> shifted_failure(const Job& job, const StatusReply& reply, const Clocks& clocks) {
+  const std::optional<ExactInstant> moment = failure_moment(reply);
+  if (!moment || !clocks.ahead || job.state == JobState::succeeded) {
     return std::nullopt;
   }
-  return std::clamp(*moment - *clocks.ahead_ms, job.created_at * 1000,
-                    std::max(job.created_at, clocks.local + 1) * 1000);
+  return std::clamp<ExactInstant>(*moment - *clocks.ahead, job.created_at,
+                                  std::max(job.created_at, clocks.local + seconds(1)));
 }
 
 JobReason stop_reason(const StatusReply& reply) {
@@ -63,15 +66,15 @@ void lose(Job& job, Kind why, const std::string& text = "") {
 }
 
 // Only to the second in a record of an older build.
-std::optional<std::int64_t> exact_end(const StatusReply& reply) {
-  return reply.end && reply.end->by != "-" ? reply.end->ms : std::nullopt;
+std::optional<ExactInstant> exact_end(const StatusReply& reply) {
+  return reply.end && reply.end->by != "-" ? reply.end->at : std::nullopt;
 }
 
 // Whether its last words on stderr can be about its end; true where their time is not known.
 bool soon_after_last_words(const StatusReply& reply) {
-  constexpr std::int64_t longest_exit = 10000;
-  const std::optional<std::int64_t> end = exact_end(reply);
-  return !reply.wrote_ms || !end || *end - *reply.wrote_ms <= longest_exit;
+  constexpr seconds longest_exit{10};
+  const std::optional<ExactInstant> end = exact_end(reply);
+  return !reply.wrote_at || !end || *end - *reply.wrote_at <= longest_exit;
 }
 
 void apply_end(Job& job, const StatusReply& reply) {
@@ -133,7 +136,7 @@ std::vector<Attempt> shifted_attempts(const Job& job, const StatusReply& reply, 
       attempts[i] = job.attempts[i];  // else each answer would move it by a second
       continue;
     }
-    for (std::int64_t* at : {&attempts[i].began_at, &attempts[i].failed_at, &attempts[i].next_at}) {
+    for (Instant* at : {&attempts[i].began_at, &attempts[i].failed_at, &attempts[i].next_at}) {
       *at += clocks.local - clocks.server;
     }
   }
@@ -142,33 +145,34 @@ std::vector<Attempt> shifted_attempts(const Job& job, const StatusReply& reply, 
 
 }  // namespace
 
-Clocks clocks_of(const StatusAnswer& answer, std::int64_t asked_ms, std::int64_t answered_ms) {
+Clocks clocks_of(const StatusAnswer& answer, ExactInstant asked, ExactInstant answered) {
   // The server tells its clock first, and may take long for the rest.
-  const std::int64_t since = answer.told_ms > 0 ? std::max<std::int64_t>(0, answered_ms - answer.told_ms) : 0;
-  const std::int64_t server_ms = answer.server_now_ms.value_or(answer.server_now * 1000);
-  Clocks clocks{(server_ms + since) / 1000, answered_ms / 1000, std::nullopt};
-  if (answer.server_now_ms) {
+  const milliseconds since = answer.told_at > ExactInstant()
+                                 ? std::max(answered - answer.told_at, milliseconds(0))
+                                 : milliseconds(0);
+  Clocks clocks{floor<seconds>(answer.server_now + since), floor<seconds>(answered), std::nullopt};
+  if (answer.exact) {
     // min before max: the laptop's clock may have been set back meanwhile
-    const std::int64_t most = server_ms - asked_ms;
-    clocks.ahead_ms = std::max(server_ms + since - answered_ms, std::min<std::int64_t>(0, most));
+    const milliseconds most = answer.server_now - asked;
+    clocks.ahead = std::max(answer.server_now + since - answered, std::min(milliseconds(0), most));
   }
   return clocks;
 }
 
-std::optional<std::int64_t> failure_moment(const StatusReply& reply) {
-  const std::optional<std::int64_t> end = exact_end(reply);
+std::optional<ExactInstant> failure_moment(const StatusReply& reply) {
+  const std::optional<ExactInstant> end = exact_end(reply);
   if (!end) {
     return std::nullopt;
   }
   if (reply.stop_signal) {
-    return std::min(reply.stop_ms, *end);
+    return std::min(reply.stopped_at, *end);
   }
-  if (reply.raised_ms && *reply.raised_ms <= *end) {
-    return reply.raised_ms;
+  if (reply.raised_at && *reply.raised_at <= *end) {
+    return reply.raised_at;
   }
-  const bool last_words = reply.wrote_ms && reply.err_size > 0 && reply.end->status.shell_code() <= 128 &&
-                          *reply.wrote_ms <= *end && soon_after_last_words(reply);
-  return last_words ? reply.wrote_ms : end;
+  const bool last_words = reply.wrote_at && reply.err_size > 0 && reply.end->status.shell_code() <= 128 &&
+                          *reply.wrote_at <= *end && soon_after_last_words(reply);
+  return last_words ? reply.wrote_at : end;
 }
 
 namespace {
@@ -201,9 +205,9 @@ void apply_phase(Job& fresh, const Job& job, const StatusReply& reply, const Clo
       fresh.state = JobState::running;
       fresh.result.reset();
       fresh.ended_at.reset();
-      fresh.failed_ms =
-          clocks.ahead_ms && reply.wrote_ms
-              ? std::optional(std::max(*reply.wrote_ms - *clocks.ahead_ms, job.created_at * 1000))
+      fresh.failed_at =
+          clocks.ahead && reply.wrote_at
+              ? std::optional(std::max<ExactInstant>(*reply.wrote_at - *clocks.ahead, job.created_at))
               : std::nullopt;
       // Under Slurm each rank has an output of its own.
       fresh.wrote_nothing = reply.out_size + reply.err_size == 0 && fresh.backend != slurm_backend;
@@ -212,13 +216,13 @@ void apply_phase(Job& fresh, const Job& job, const StatusReply& reply, const Clo
       break;
     case Phase::ended:
       fresh.ended_at =
-          shifted(reply.end && reply.end->ms ? std::optional(*reply.end->ms / 1000) : std::nullopt, clocks,
-                  job.ended_at, fresh.started_at.value_or(job.created_at));
+          shifted(reply.end && reply.end->at ? std::optional(floor<seconds>(*reply.end->at)) : std::nullopt,
+                  clocks, job.ended_at, fresh.started_at.value_or(job.created_at));
       apply_end(fresh, reply);
       // Where that could not be seen, it is asked about again.
       fresh.leftovers = reply.unseen ? 0 : reply.leftovers;
       fresh.usage = reply.usage;
-      fresh.failed_ms = shifted_failure(fresh, reply, clocks);
+      fresh.failed_at = shifted_failure(fresh, reply, clocks);
       break;
     case Phase::gone:
       lose(fresh, Kind::processes_gone, reply.reason);
@@ -278,7 +282,7 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
   return fresh;
 }
 
-Job as_unanswered(const Job& job, std::int64_t now) {
+Job as_unanswered(const Job& job, Instant now) {
   if (is_final(job.state)) {
     return job;
   }
@@ -286,13 +290,14 @@ Job as_unanswered(const Job& job, std::int64_t now) {
   shown.state = JobState::unknown;
   shown.reason = {.kind = Kind::no_answer};
   if (job.checked_at) {
-    shown.reason.number = static_cast<int>(std::clamp<std::int64_t>(now - *job.checked_at, 0, INT_MAX));
+    shown.reason.number =
+        static_cast<int>(std::clamp<std::int64_t>((now - *job.checked_at).count(), 0, INT_MAX));
     shown.reason.last_state = job.state;
   }
   return shown;
 }
 
-Job merge_news(const Job& stored, const Job& news, std::int64_t now) {
+Job merge_news(const Job& stored, const Job& news, Instant now) {
   const bool comparable = stored.checked_at && *stored.checked_at <= now;
   const bool later = news.checked_at && (!comparable || *news.checked_at > *stored.checked_at);
   const bool older =

@@ -18,10 +18,10 @@ std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent
   constexpr int sigabrt = 6;
   constexpr int sigkill = 9;
   constexpr int sigterm = 15;
-  const std::int64_t asked_ms = now_milliseconds();
+  const ExactInstant asked = now_milliseconds();
   const WorkersAnswer answer =
       servers::run_action(connection, workers_action(agent.remote_folder, agent.id, 10), cancel);
-  const Clocks clocks = clocks_of(answer.clock, asked_ms, now_milliseconds());
+  const Clocks clocks = clocks_of(answer.clock, asked, now_milliseconds());
   std::vector<Worker> workers;
   for (const auto& [rank, reply] : answer.workers) {
     Worker worker{agent, reply.last_lines};
@@ -35,17 +35,17 @@ std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent
     job.result = end.status;
     const int signal = job.result->signal().value_or(0);
     // One whose peer is gone may abort; TERM is what an agent ends the others with.
-    job.after_peer = reply.after_peer || (!reply.raised_ms && (signal == sigabrt || signal == sigterm));
+    job.after_peer = reply.after_peer || (!reply.raised_at && (signal == sigabrt || signal == sigterm));
     if (job.reason.kind == Kind::server_out_of_memory && signal == sigkill) {
       job.reason.kind = Kind::out_of_memory;
     }
     if (job.reason.kind != Kind::by_scheduler && !end.node.empty()) {
       job.reason.text = end.node;
     }
-    const auto at_ms = reply.raised_ms ? reply.raised_ms : end.ms;
-    job.failed_ms = at_ms && clocks.ahead_ms ? std::optional(*at_ms - *clocks.ahead_ms) : std::nullopt;
-    if (at_ms) {
-      job.ended_at = *at_ms / 1000 + clocks.local - clocks.server;
+    const auto at = reply.raised_at ? reply.raised_at : end.at;
+    job.failed_at = at && clocks.ahead ? std::optional(*at - *clocks.ahead) : std::nullopt;
+    if (at) {
+      job.ended_at = std::chrono::floor<std::chrono::seconds>(*at) + (clocks.local - clocks.server);
     }
     workers.push_back(std::move(worker));
   }
@@ -69,7 +69,7 @@ Job with_failed_rank(ssh::Connection& connection, Job job, const Cancel& cancel)
     job.reason.number = first->rank.value_or(0);
     job.reason.text = first->reason.text;
     job.reason.result = first->result;
-    job.failed_ms = first->failed_ms ? first->failed_ms : job.failed_ms;
+    job.failed_at = first->failed_at ? first->failed_at : job.failed_at;
     job.after_peer = first->after_peer;
   }
   return job;

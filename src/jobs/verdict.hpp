@@ -30,7 +30,7 @@ std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent
 
 // The job with the end of the rank that failed first below it, where it has failed and stands for several:
 // its reason's `number` and `result` are then that rank and how it ended, its `text` the node of Slurm on
-// which that was, and failed_ms and after_peer are the rank's. verdict_of() goes by them. The job itself
+// which that was, and failed_at and after_peer are the rank's. verdict_of() goes by them. The job itself
 // where the server does not tell.
 Job with_failed_rank(ssh::Connection& connection, Job job, const Cancel& cancel);
 

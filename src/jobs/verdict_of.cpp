@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <tuple>
 
 #include <remote/verdict.hpp>
@@ -13,14 +12,14 @@ namespace {
 using Kind = JobReason::Kind;
 
 // How long after the cause it may be seen.
-constexpr std::int64_t longest_delay_ms = 5000;
+constexpr std::chrono::seconds longest_delay{5};
 
 // The last moment at which it can have failed.
-std::int64_t moment(const Job& job) {
-  if (job.failed_ms) {
-    return *job.failed_ms;
+ExactInstant moment(const Job& job) {
+  if (job.failed_at) {
+    return *job.failed_at;
   }
-  return job.ended_at ? *job.ended_at * 1000 + 999 : std::numeric_limits<std::int64_t>::max();
+  return job.ended_at ? *job.ended_at + std::chrono::milliseconds(999) : ExactInstant::max();
 }
 
 // A job whose end is not known in time comes last; of two at the same time, the one that told its own end
@@ -50,8 +49,8 @@ const Job* jobs::first_of(const std::vector<Job>& failures) {
   if (by_itself == nullptr) {
     return earliest;
   }
-  const bool no_time = !by_itself->failed_ms && !by_itself->ended_at;
-  return no_time || moment(*by_itself) - moment(*earliest) <= longest_delay_ms ? by_itself : earliest;
+  const bool no_time = !by_itself->failed_at && !by_itself->ended_at;
+  return no_time || moment(*by_itself) - moment(*earliest) <= longest_delay ? by_itself : earliest;
 }
 
 namespace {
@@ -78,10 +77,10 @@ std::optional<Job> killed_before(const std::vector<Job>& jobs, const Job* failur
     const bool by_somebody = job.state == JobState::killed && job.reason.kind == Kind::by_user;
     const auto follows = [&] {
       // Clocks of two servers are compared.
-      constexpr std::int64_t jitter_ms = 250;
-      const bool of_peer = failure->after_peer && moment(job) - longest_delay_ms <= moment(*failure);
-      return of_peer || (job.failed_ms && job.ended_at && *job.failed_ms - jitter_ms <= moment(*failure) &&
-                         moment(*failure) <= *job.ended_at * 1000 + longest_delay_ms);
+      constexpr std::chrono::milliseconds jitter{250};
+      const bool of_peer = failure->after_peer && moment(job) - longest_delay <= moment(*failure);
+      return of_peer || (job.failed_at && job.ended_at && *job.failed_at - jitter <= moment(*failure) &&
+                         moment(*failure) <= *job.ended_at + longest_delay);
     };
     if (by_somebody && (failure == nullptr || follows()) && (killed == nullptr || is_before(job, *killed))) {
       killed = &job;
@@ -90,18 +89,18 @@ std::optional<Job> killed_before(const std::vector<Job>& jobs, const Job* failur
   return killed == nullptr ? std::nullopt : std::optional(*killed);
 }
 
-std::optional<std::int64_t> second_of(const Job& job) {
-  return job.failed_ms ? *job.failed_ms / 1000 : job.ended_at;
+std::optional<Instant> second_of(const Job& job) {
+  return job.failed_at ? std::chrono::floor<std::chrono::seconds>(*job.failed_at) : job.ended_at;
 }
 
 // How long after `first` a job ended, into the verdict.
 void measure(Verdict& verdict, const Job& first, const Job& job) {
-  const bool exact = first.failed_ms && job.failed_ms;
+  const bool exact = first.failed_at && job.failed_at;
   std::chrono::milliseconds ahead{0};
   if (exact) {
-    ahead = std::chrono::milliseconds(*job.failed_ms - *first.failed_ms);
+    ahead = *job.failed_at - *first.failed_at;
   } else if (const auto begin = second_of(first), end = second_of(job); begin && end) {
-    ahead = std::chrono::seconds(*end - *begin);
+    ahead = *end - *begin;
   } else {
     return;
   }

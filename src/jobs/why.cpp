@@ -125,7 +125,7 @@ void WhyAnswer::take(servers::AnswerLine& line) {
     flights.push_back(flight_of(line));
   } else if (kind == "kept") {
     kept.emplace();
-    kept->at = line.number<std::int64_t>(0);
+    kept->at = line.instant_in<Instant>(line.word());
     kept->stood = std::chrono::seconds(line.number<int>(0));
   } else if (kind == "hangs") {
     hangs = true;
@@ -213,7 +213,7 @@ Why look_kept(const Site& site, const std::vector<Job>& jobs) {
     for (Job& job : sample.jobs) {
       // by this machine's clock; no line was written since then, or for longer
       kept->at = job.hung ? job.hung->at : kept->at;
-      job.failed_ms = (kept->at - kept->stood.count()) * 1000;
+      job.failed_at = kept->at - kept->stood;
     }
   }
   std::erase_if(samples, [](const WhySample& sample) { return !sample.answer.kept; });
@@ -228,7 +228,7 @@ Why look_kept(const Site& site, const std::vector<Job>& jobs) {
   for (Job& job : others) {
     job.state = JobState::unknown;  // what it did then is not known
   }
-  Why why = judge(samples, others, kept->at * 1000);
+  Why why = judge(samples, others, kept->at);
   why.errors = std::move(errors);
   why.kept = kept;
   return why;

@@ -90,7 +90,7 @@ struct WhySample {
 std::vector<WhyCollective> collectives_in(const std::vector<Flight>& flights);
 
 // `others`: the launch's jobs that were not looked at: ended ones, and those of servers that do not answer.
-Why judge(const std::vector<WhySample>& samples, const std::vector<Job>& others, std::int64_t now_ms);
+Why judge(const std::vector<WhySample>& samples, const std::vector<Job>& others, ExactInstant now);
 
 // Looks at all of these jobs, which are of one launch; final ones are not asked about.
 Why look_why(const Site& site, const std::vector<Job>& jobs, const WhyRequest& request);

@@ -156,14 +156,15 @@ void see_through_backward(const RankLook& rank, Place& place) {
   }
 }
 
-void add_silence(RankLook& rank, std::int64_t now_ms) {
-  if (rank.job.failed_ms && ranks_of(rank.job) == 1) {
-    rank.silent = std::chrono::seconds(std::max<std::int64_t>(0, (now_ms - *rank.job.failed_ms) / 1000));
+void add_silence(RankLook& rank, ExactInstant now) {
+  if (rank.job.failed_at && ranks_of(rank.job) == 1) {
+    rank.silent = std::max(std::chrono::seconds(0),
+                           std::chrono::floor<std::chrono::seconds>(now - *rank.job.failed_at));
   }
 }
 
 RankLook look_at(const WhySample& sample, const Job& job, int root, const std::optional<int>& number,
-                 std::int64_t now_ms) {
+                 ExactInstant now) {
   const auto& [first, second] = sample.answer.looks;
   const bool polls = !sample.answer.facts.facts.gpus.gpus.empty();
   RankLook rank{.job = job, .rank = number, .pid = root};
@@ -211,11 +212,11 @@ RankLook look_at(const WhySample& sample, const Job& job, int root, const std::o
   rank.moved = wrote || before != after || (waits_for_others(rank.doing) ? stirs : work_of(rank) >= busy);
   rank.waited = waits_for_others(before.doing) && waits_for_others(after.doing);
   rank.worked = !waits_for_others(before.doing) && !waits_for_others(after.doing);
-  add_silence(rank, now_ms);
+  add_silence(rank, now);
   return rank;
 }
 
-std::vector<RankLook> ranks_in(const WhySample& sample, std::int64_t now_ms) {
+std::vector<RankLook> ranks_in(const WhySample& sample, ExactInstant now) {
   std::vector<RankLook> ranks;
   const WhyAnswer::Look& second = sample.answer.looks[1];
   std::map<JobId, std::vector<std::pair<int, std::optional<int>>>> roots;
@@ -233,7 +234,7 @@ std::vector<RankLook> ranks_in(const WhySample& sample, std::int64_t now_ms) {
       of_job.emplace_back(dump->pid, job.rank);
     }
     for (const auto& [pid, number] : of_job) {
-      ranks.push_back(look_at(sample, job, pid, number ? number : job.rank, now_ms));
+      ranks.push_back(look_at(sample, job, pid, number ? number : job.rank, now));
     }
     if (of_job.empty()) {
       RankLook gone{.job = job, .rank = job.rank, .doing = RankDoing::ended};
@@ -383,11 +384,11 @@ void decide(Why& why, std::vector<RankLook>& ranks) {
 
 }  // namespace
 
-Why judge(const std::vector<WhySample>& samples, const std::vector<Job>& others, std::int64_t now_ms) {
+Why judge(const std::vector<WhySample>& samples, const std::vector<Job>& others, ExactInstant now) {
   Why why;
   std::vector<RankLook> ranks;
   for (const WhySample& sample : samples) {
-    std::ranges::move(ranks_in(sample, now_ms), std::back_inserter(ranks));
+    std::ranges::move(ranks_in(sample, now), std::back_inserter(ranks));
     why.servers.push_back(server_in(sample));
     why.between = std::max(
         why.between, std::chrono::duration<double>(sample.answer.looks[1].at - sample.answer.looks[0].at));

@@ -74,7 +74,7 @@ void take_result(const PastLaunch& launch, Values& values) {
     values["state"] += " " + launch.result->describe();
   }
   if (launch.ended_at) {
-    values["seconds"] = std::to_string(*launch.ended_at - launch.began_at);
+    values["seconds"] = std::to_string((*launch.ended_at - launch.began_at).count());
   }
   values["commit"] = launch.commit.substr(0, 12) + (launch.clean || launch.commit.empty() ? "" : "+");
 }

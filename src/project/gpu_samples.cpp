@@ -29,7 +29,7 @@ std::filesystem::path samples_folder(const config::Config& config) {
   return config.local(".remote/samples");
 }
 
-std::string line_of(const ServerSample& sample, std::int64_t at) {
+std::string line_of(const ServerSample& sample, Instant at) {
   Json gpus = Json::array();
   for (const Gpu& gpu : sample.gpus.gpus) {
     if (gpus.size() < GpuSamples::most_gpus) {
@@ -37,7 +37,7 @@ std::string line_of(const ServerSample& sample, std::int64_t at) {
                       or_null(gpu.memory_total), visible_line(gpu.name, longest_name)});
     }
   }
-  return dump_json_line(Json{{"at", at}, {"gpus", std::move(gpus)}}) + "\n";
+  return dump_json_line(Json{{"at", at.time_since_epoch().count()}, {"gpus", std::move(gpus)}}) + "\n";
 }
 
 void append(const std::filesystem::path& file, const std::string& line) {
@@ -71,8 +71,14 @@ double number_of(const Json& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
-// When the last sample was kept; 0: there is none.
-std::int64_t last_in(const std::filesystem::path& path) {
+// When a sample was kept; nullopt where the line is none.
+std::optional<Instant> instant_of(const Json& line) {
+  const bool known = line.is_object() && line.contains("at") && line["at"].is_number_integer();
+  return known ? std::optional(Instant(std::chrono::seconds(line["at"].get<std::int64_t>()))) : std::nullopt;
+}
+
+// When the last sample was kept; the epoch: there is none.
+Instant last_in(const std::filesystem::path& path) {
   constexpr off_t enough = 65536;
   const UniqueFd fd = open_regular(path, O_RDONLY | O_NOFOLLOW);
   const off_t size = fd ? ::lseek(fd.get(), 0, SEEK_END) : 0;
@@ -80,25 +86,19 @@ std::int64_t last_in(const std::filesystem::path& path) {
   const ssize_t count =
       text.empty() ? 0 : ::pread(fd.get(), text.data(), text.size(), size - static_cast<off_t>(text.size()));
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-  std::int64_t last = 0;
+  Instant last;
   for (const std::string& line : split(text, '\n')) {
-    const Json json = Json::parse(line, nullptr, false);
-    if (json.is_object() && json.contains("at") && json["at"].is_number_integer()) {
-      last = json["at"].get<std::int64_t>();
-    }
+    last = instant_of(Json::parse(line, nullptr, false)).value_or(last);
   }
   return last;
 }
 
 // Adds what a line tells to the curves of its server, by index.
-void take(const std::string& line, std::int64_t from, std::int64_t to, std::map<int, GpuCurve>& curves) {
+void take(const std::string& line, Instant from, Instant to, std::map<int, GpuCurve>& curves) {
   const Json json = Json::parse(line, nullptr, false);
-  if (!json.is_object() || !json.contains("at") || !json["at"].is_number_integer() ||
-      !json.contains("gpus") || !json["gpus"].is_array() || json["gpus"].size() > GpuSamples::most_gpus) {
-    return;
-  }
-  const auto at = json["at"].get<std::int64_t>();
-  if (at < from || at > to) {
+  const std::optional<Instant> at = instant_of(json);
+  if (!at || *at < from || *at > to || !json.contains("gpus") || !json["gpus"].is_array() ||
+      json["gpus"].size() > GpuSamples::most_gpus) {
     return;
   }
   for (const Json& gpu : json["gpus"]) {
@@ -107,12 +107,12 @@ void take(const std::string& line, std::int64_t from, std::int64_t to, std::map<
       continue;
     }
     GpuCurve& curve = curves[gpu[0].get<int>()];
-    if (!curve.at.empty() && curve.at.back() >= static_cast<double>(at)) {
+    if (!curve.at.empty() && curve.at.back() >= *at) {
       continue;  // two programs have looked
     }
     curve.name = gpu[4].get<std::string>();
     curve.memory_total = gpu[3].is_number_unsigned() ? gpu[3].get<std::uint64_t>() : curve.memory_total;
-    curve.at.push_back(static_cast<double>(at));
+    curve.at.push_back(*at);
     curve.use.push_back(number_of(gpu[1]));
     curve.memory.push_back(number_of(gpu[2]));
   }
@@ -125,13 +125,13 @@ void thin(GpuCurve& curve, std::size_t most_points) {
   }
   std::size_t kept = 0;
   for (std::size_t i = 0; i < curve.at.size(); i += every, ++kept) {
-    for (std::vector<double>* list : {&curve.at, &curve.use, &curve.memory}) {
-      (*list)[kept] = (*list)[i];
-    }
+    curve.at[kept] = curve.at[i];
+    curve.use[kept] = curve.use[i];
+    curve.memory[kept] = curve.memory[i];
   }
-  for (std::vector<double>* list : {&curve.at, &curve.use, &curve.memory}) {
-    list->resize(kept);
-  }
+  curve.at.resize(kept);
+  curve.use.resize(kept);
+  curve.memory.resize(kept);
 }
 
 }  // namespace
@@ -150,10 +150,10 @@ void GpuSamples::keep(const ServerSample& sample) {
     }
     const std::filesystem::path file = folder_ / sample.server;
     // A last one that is to come is of a clock that was set back.
-    const auto is_early = [&](std::int64_t last) {
-      return *sample.heard_at >= last && *sample.heard_at < last + spacing_s;
+    const auto is_early = [&](Instant last) {
+      return *sample.heard_at >= last && *sample.heard_at < last + spacing;
     };
-    std::int64_t& last = last_[sample.server];
+    Instant& last = last_[sample.server];
     if (is_early(last)) {
       return;
     }
@@ -179,7 +179,7 @@ void GpuSamples::keep(const ServerSample& sample) {
 }
 
 std::vector<GpuCurve> kept_samples(const config::Config& config, const std::vector<std::string>& servers,
-                                   std::int64_t from, std::int64_t to, std::size_t most_points) {
+                                   Instant from, Instant to, std::size_t most_points) {
   std::vector<GpuCurve> all;
   for (const std::string& server : servers) {
     const std::filesystem::path path = samples_folder(config) / server;

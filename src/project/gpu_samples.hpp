@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -20,9 +20,9 @@ namespace remote::project {
 // Keeps samples. One thread; other processes may do so at the same time.
 class GpuSamples {
  public:
-  static constexpr std::int64_t spacing_s = 5;     // of what is kept
-  static constexpr std::size_t most_lines = 4000;  // more are cut down to half, the newest
-  static constexpr std::size_t most_gpus = 64;     // of one server
+  static constexpr std::chrono::seconds spacing{5};  // of what is kept
+  static constexpr std::size_t most_lines = 4000;    // more are cut down to half, the newest
+  static constexpr std::size_t most_gpus = 64;       // of one server
 
   explicit GpuSamples(const config::Config& config);
 
@@ -32,12 +32,12 @@ class GpuSamples {
 
  private:
   std::filesystem::path folder_;
-  std::map<std::string, std::int64_t> last_;  // by server
+  std::map<std::string, Instant> last_;  // by server
 };
 
 // What was kept of these servers from one second to another, by server and index. At most `most_points` of
 // each: of more, every so many-th. What is no such line is passed by.
 std::vector<GpuCurve> kept_samples(const config::Config& config, const std::vector<std::string>& servers,
-                                   std::int64_t from, std::int64_t to, std::size_t most_points = 1000);
+                                   Instant from, Instant to, std::size_t most_points = 1000);
 
 }  // namespace remote::project

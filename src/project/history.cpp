@@ -32,8 +32,8 @@
 namespace remote::project {
 namespace {
 
-constexpr std::int64_t a_week = std::int64_t{7} * 86400;
-constexpr std::int64_t a_minute = 60;
+constexpr std::chrono::hours a_week{7 * 24};
+constexpr std::chrono::minutes a_minute{1};
 constexpr std::size_t most_of_name = 100;
 constexpr std::size_t longest_note = 10000;
 

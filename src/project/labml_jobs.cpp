@@ -68,7 +68,7 @@ void adopt(const Core& core, const JobId& id) {
   const auto text = read_file_if_there(folder / "job.yaml");
   auto job = text ? read_record(core.config, id, *text) : std::nullopt;
   if (job) {
-    job->created_at = static_cast<std::int64_t>(info.st_mtime);
+    job->created_at = Instant(std::chrono::seconds(info.st_mtime));
     job->started_at = job->created_at;
     make_folders(core.store.job_folder(id));
     // The store takes it for a job that was copied in, and gives it another key where its own is taken.

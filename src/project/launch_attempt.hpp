@@ -29,9 +29,9 @@ namespace remote::project {
 class StepTimer {
  public:
   StepTimer(LaunchStep& step, const char* name, const std::string& server) : step_(step) {
-    step_ = {name, server, now_milliseconds(), 0};
+    step_ = {name, server, now_milliseconds(), {}};
   }
-  ~StepTimer() { step_.to_ms = now_milliseconds(); }
+  ~StepTimer() { step_.to = now_milliseconds(); }
   StepTimer(const StepTimer&) = delete;
   StepTimer& operator=(const StepTimer&) = delete;
 

@@ -46,7 +46,7 @@ class Logins {
     std::vector<LoginResult> results;
     std::vector<Wanted> all;
     for (const config::Server& server : servers) {
-      results.push_back({server.name, false, 0, std::nullopt});
+      results.push_back({server.name, false, {}, std::nullopt});
       try {
         all.push_back({server.name, target_of(core_, server), true});
       } catch (const Error& error) {
@@ -64,7 +64,7 @@ class Logins {
       results[i].was_open = outcome.value.value_or(false);
       if (!outcome.error) {
         const auto span = masters_.open_for(all[k - 1].target).value_or(request_.open_for);
-        results[i].until = now_seconds() + span.count();
+        results[i].until = now_seconds() + span;
       }
     }
     return results;

@@ -76,12 +76,13 @@ std::string LaunchAttempt::news_text(const Plan& plan) const {
   }
   return lines_of(core_.config, servers_.front()) + line_of("name", request_.name) +
          line_of("command", mask_command(request_.command)) +
-         fmt::format("servers{}\nranks {}\nbegan {}\n", servers, plan.world_size, now_seconds());
+         fmt::format("servers{}\nranks {}\nbegan {}\n", servers, plan.world_size,
+                     now_seconds().time_since_epoch().count());
 }
 
 std::string news_of(Core& core, const PastLaunch& launch) {
   // The servers try for an hour.
-  constexpr std::int64_t patience_s = 4200;
+  constexpr std::chrono::minutes patience{70};
   try {
     const Job& job = launch.jobs.front();
     const auto connection = core.connector().connect(jobs::server_of(core.config, job), core.cancel(),
@@ -94,8 +95,9 @@ std::string news_of(Core& core, const PastLaunch& launch) {
     jobs::ask_over(*connection, core.store, {job}, core.cancel());
   } catch (const Error&) {  // asked again the next time
   }
-  return launch.ended_at.value_or(0) + patience_s < now_seconds() ? "not known: the first server has not said"
-                                                                  : "pending";
+  return launch.ended_at.value_or(Instant()) + patience < now_seconds()
+             ? "not known: the first server has not said"
+             : "pending";
 }
 
 }  // namespace remote::project

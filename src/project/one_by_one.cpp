@@ -9,9 +9,9 @@
 namespace remote::project {
 namespace {
 
-// A script that died between two ranks leaves a launch that is not complete. After so many seconds without a
-// new rank, the next one is of another run.
-constexpr std::int64_t most_between_ranks = 3600;
+// A script that died between two ranks leaves a launch that is not complete. After so long without a new
+// rank, the next one is of another run.
+constexpr std::chrono::hours most_between_ranks{1};
 
 std::string value_of(const Env& env, std::string_view name) {
   const auto found =

@@ -16,7 +16,7 @@ namespace remote::project {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::int64_t a_day = 86400;
+constexpr std::chrono::hours a_day{24};
 
 // What was told the last time: the highest key that there was, and the jobs that had not ended.
 struct Told {

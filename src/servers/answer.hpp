@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <limits>
@@ -11,6 +12,7 @@
 
 #include <remote/error.hpp>
 
+#include "base/clock.hpp"
 #include "base/strings.hpp"
 
 // What the scripts of src/server answer: lines on stdout that begin with "@remote1 " (docs/protocol.md). It
@@ -49,6 +51,12 @@ class AnswerLine {
       refuse("a number is wrong");
     }
     return *value;
+  }
+  // Since the epoch: in seconds for an Instant, in milliseconds for an ExactInstant.
+  template <typename Point>
+  Point instant_in(std::string_view text) const {
+    using Unit = typename Point::duration;
+    return Point(Unit(number_in<std::int64_t>(text, 0, Unit(year_10000.time_since_epoch()).count())));
   }
   // The id of one process, never of a group.
   int pid() { return number<int>(1); }

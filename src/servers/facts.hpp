@@ -73,7 +73,7 @@ class FactsAnswer {
   explicit FactsAnswer(const std::vector<FactsPart>& parts);
 
   ServerFacts facts{};
-  std::int64_t clock = 0;  // the server's, seconds since the epoch
+  Instant clock{};  // the server's
   int cpus_online = 1;
   Ticks ticks{};
   std::vector<OtherProject> others{};
@@ -142,10 +142,8 @@ FactsAnswer facts_of(ssh::Connection& connection, const FactsRequest& request, c
 // holds for the user (logind.conf(5), pam_systemd(8)). Lingering does not help against it.
 bool logout_ends_jobs(const ServerFacts& facts, const std::string& user);
 
-// That a server's clock is ahead, by what it said between two moments of this machine's clock (milliseconds
-// since the epoch).
-std::chrono::milliseconds clock_difference(std::int64_t server_seconds, std::int64_t asked_ms,
-                                           std::int64_t answered_ms);
+// That a server's clock is ahead, by what it said between two moments of this machine's clock.
+std::chrono::milliseconds clock_difference(Instant server, ExactInstant asked, ExactInstant answered);
 
 // The words of a lease for lib/lease.sh. `among`: the GPUs that may be taken, by index; none: all.
 std::vector<std::string> lease_words(const LeaseRequest& lease, const std::vector<int>& among);

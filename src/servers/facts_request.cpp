@@ -76,9 +76,9 @@ FactsRequest load_request(std::string_view project) {
 }
 
 FactsAnswer facts_of(ssh::Connection& connection, const FactsRequest& request, const Cancel& cancel) {
-  const std::int64_t asked = now_milliseconds();
+  const ExactInstant asked = now_milliseconds();
   FactsAnswer answer = run_action(connection, facts_action(request), cancel, FactsAnswer(request.parts));
-  if (answer.clock > 0) {
+  if (answer.clock > Instant()) {
     answer.facts.clock_ahead = clock_difference(answer.clock, asked, now_milliseconds());
   }
   return answer;
@@ -90,15 +90,13 @@ bool logout_ends_jobs(const ServerFacts& facts, const std::string& user) {
          (facts.kill_only.empty() || names(facts.kill_only, user));
 }
 
-std::chrono::milliseconds clock_difference(std::int64_t server_seconds, std::int64_t asked_ms,
-                                           std::int64_t answered_ms) {
+std::chrono::milliseconds clock_difference(Instant server, ExactInstant asked, ExactInstant answered) {
   // It was read in whole seconds: the moment lies within this one.
-  const std::int64_t first = server_seconds * 1000;
-  const std::int64_t last = first + 999;
-  if (first > answered_ms) {
-    return std::chrono::milliseconds(first - answered_ms);
+  const ExactInstant last = server + std::chrono::milliseconds(999);
+  if (server > answered) {
+    return server - answered;
   }
-  return std::chrono::milliseconds(std::min<std::int64_t>(last - asked_ms, 0));
+  return std::min(last - asked, std::chrono::milliseconds(0));
 }
 
 std::vector<std::string> lease_words(const LeaseRequest& lease, const std::vector<int>& among) {

@@ -47,10 +47,10 @@ TEST(CommandJobList, WhatEndedIsDimmedAndTheRestIsCounted) {
     job.id = JobId::random();
   }
   for (std::size_t i = 0; i < 2; ++i) {
-    jobs[i].created_at -= 48 * 3600;
-    *jobs[i].ended_at -= 48 * 3600;
+    jobs[i].created_at -= std::chrono::hours(48);
+    *jobs[i].ended_at -= std::chrono::hours(48);
   }
-  *jobs[12].ended_at += 60;
+  *jobs[12].ended_at += std::chrono::minutes(1);
   world.store().add(jobs);
   const CommandResult result = world.run({"job-list"});
   EXPECT_EQ(result.lines().size(), 12U)
@@ -67,7 +67,7 @@ TEST(CommandJobList, OfMuchThatEndedLatelyTheNewestTen) {
   std::vector<Job> jobs(12, old_record("done"));
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     jobs[i].id = JobId::random();
-    *jobs[i].ended_at += static_cast<int>(i);
+    *jobs[i].ended_at += std::chrono::seconds(i);
   }
   world.store().add(jobs);
   const CommandResult result = world.run({"job-list"});

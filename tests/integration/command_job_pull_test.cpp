@@ -131,7 +131,7 @@ TEST_F(CommandJobPull, ATagNamesTheNewest) {
   std::vector<Job> more = {old_record("older"), old_record("newer")};
   more[0].tags = more[1].tags = {"x"};
   more[1].server = "b";
-  ++more[1].created_at;
+  more[1].created_at += std::chrono::seconds(1);
   world.store().add(more);
   write_file_atomic(world.there("b") / "result", "newer\n");
   EXPECT_THAT(pull({"--tag", "x", "result"}), Ends(0, "", HasSubstr(" from b in ")));

@@ -71,8 +71,9 @@ TEST_F(CommandLaunches, TheRowSaysWhatIsWrongWhileOthersRun) {
   EXPECT_THAT(world.run({"job-list"}).lines()[1],
               MatchesRegex("1-4  running; rank 2 failed exit 3  a, b +3 running, 1 ended .*"));
   // Clocks are compared with a tolerance: what fails right before a kill may follow from it.
-  const std::int64_t failed_ms = world.stored(3).failed_ms.value();
-  until([&] { return now_milliseconds() > failed_ms + 250; }, "the failure to be older than the tolerance");
+  const ExactInstant failed_at = world.stored(3).failed_at.value();
+  until([&] { return now_milliseconds() > failed_at + std::chrono::milliseconds(250); },
+        "the failure to be older than the tolerance");
   EXPECT_EQ(world.run({"job-kill", "--launch", "1"}).code, 0);
   EXPECT_THAT(world.run({"job-list", "--launch", "1"}).lines()[1],
               MatchesRegex("1-4  rank 2 failed exit 3  a, b +4 ended .*"));

@@ -139,7 +139,7 @@ TEST_P(JobFollow, TheLastLines) {
 TEST_P(JobFollow, SinceAMoment) {
   const JobId id = start("printf 'one\\ntwo\\nthree\\n'; echo e >&2");
   EXPECT_EQ(wait_end(id).result(), ExitStatus::exited(0));
-  const std::int64_t now = now_seconds();
+  const auto now = now_seconds().time_since_epoch().count();
   std::ofstream(place() / ".jobs" / id.text() / "marks")
       << fmt::format("{}000 4 0\nnonsense\n{}000 6 0\n1 2\n{}000 8 2\n{}000 99 99\n", now - 500, now - 400,
                      now - 300, now - 200);

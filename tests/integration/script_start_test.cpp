@@ -19,7 +19,7 @@ TEST_P(JobStart, StartsRunsAndEnds) {
   EXPECT_EQ(reply.phase, Phase::ended);
   EXPECT_EQ(reply.result(), ExitStatus::exited(3));
   EXPECT_TRUE(reply.started_at);
-  EXPECT_TRUE(reply.end->ms);
+  EXPECT_TRUE(reply.end->at);
   EXPECT_EQ(file(id, "job.out"), "out\n" + (place()).string() + "\n");
   EXPECT_EQ(file(id, "job.err"), "err\n");
   EXPECT_EQ(reply.out_size, file(id, "job.out").size());

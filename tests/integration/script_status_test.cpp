@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "support/instants.hpp"
 #include "support/script_test.hpp"
 
 // What status.sh tells of jobs, under every sh that servers have.
@@ -39,25 +40,24 @@ TEST_P(JobStatus, TellsTheMomentOfAFailuresLastWords) {
   const StatusReply reply = wait_end(id);
   const StatusAnswer answer = run(status_action(jobs_folder, {id}, {}));
   if (GetParam() == test::ServerShell::busybox) {
-    EXPECT_FALSE(reply.wrote_ms);
-    EXPECT_FALSE(answer.server_now_ms);
+    EXPECT_FALSE(reply.wrote_at);
+    EXPECT_FALSE(answer.exact);
   } else {
-    ASSERT_TRUE(reply.wrote_ms && reply.end && reply.end->ms && answer.server_now_ms);
-    EXPECT_GE(*reply.end->ms - *reply.wrote_ms, 99);
-    EXPECT_GE(*answer.server_now_ms, *reply.end->ms);
-    EXPECT_EQ(*answer.server_now_ms / 1000, answer.server_now);
+    ASSERT_TRUE(reply.wrote_at && reply.end && reply.end->at && answer.exact);
+    EXPECT_GE((*reply.end->at - *reply.wrote_at).count(), 99);
+    EXPECT_GE(answer.server_now, *reply.end->at);
   }
   const StatusReply fine = wait_end(start("echo why >&2"));
-  EXPECT_FALSE(fine.wrote_ms);
+  EXPECT_FALSE(fine.wrote_at);
 }
 
 TEST_P(JobStatus, TellsWhenAnErrorWasRaisedThatWaitedForADebugger) {
   const auto raised = [&](const std::string& text) {
     const JobId id = start("exit 3");
     std::ofstream(folder(id) / "raised") << text;
-    return wait_end(id).raised_ms;
+    return wait_end(id).raised_at;
   };
-  EXPECT_EQ(raised("1764000000123\n"), 1764000000123);
+  EXPECT_EQ(raised("1764000000123\n"), exact_instant(1764000000123));
   for (const char* wrong : {"", "x\n", "-1\n", "1 2\n", "99999999999999999\n"}) {
     EXPECT_FALSE(raised(wrong)) << wrong;
   }
@@ -68,7 +68,7 @@ TEST_P(JobStatus, WhatDividesAttemptsIsNoLastWord) {
   const auto wrote = [&](const std::string& words) {
     const JobId id = start("printf '%s\\n' " + words + " >&2; exit 3");
     std::ofstream(folder(id) / "attempt") << "number 2\n";
-    return wait_end(id).wrote_ms.has_value();
+    return wait_end(id).wrote_at.has_value();
   };
   const std::string anew = "'remote: the ranks begin anew (restart 1) at 2026-11-24T11:58:19Z after rank 1'";
   EXPECT_FALSE(wrote("why " + anew));
@@ -103,8 +103,8 @@ TEST_P(JobStatus, TellsTheMomentOfAnEndAndNotOfItsRecord) {
     fs::last_write_time(folder(id) / name, fs::last_write_time(folder(id) / name) + std::chrono::seconds(5));
   }
   const StatusReply reply = status(id);
-  EXPECT_EQ(reply.end->ms, before.end->ms);
-  EXPECT_FALSE(reply.wrote_ms);
+  EXPECT_EQ(reply.end->at, before.end->at);
+  EXPECT_FALSE(reply.wrote_at);
 }
 
 // What builds before this one wrote.
@@ -119,19 +119,19 @@ TEST_P(JobStatus, UnderstandsOlderRecords) {
     const StatusReply reply = told(record);
     ASSERT_TRUE(reply.end) << record;
     EXPECT_EQ(reply.result(), ExitStatus::signalled(9));
-    EXPECT_EQ(reply.end->ms, 1700000000000);
+    EXPECT_EQ(reply.end->at, exact_instant(1700000000000));
     EXPECT_EQ(reply.end->by, "-");
   }
   EXPECT_EQ(told("never 0 1700000000").phase, Phase::none);
   EXPECT_EQ(told("never 0 1700000000123 claim").phase, Phase::none);
-  EXPECT_EQ(told("exit 3 1700000000123 supervisor").end->ms, 1700000000123);
+  EXPECT_EQ(told("exit 3 1700000000123 supervisor").end->at, exact_instant(1700000000123));
   for (const char* record : {"", "exit", "exit x", "walked 3 1700000000", "exit 3333"}) {
     EXPECT_FALSE(told(record).end) << record;
   }
   std::ofstream(folder(id) / "stop") << "15 loss%20of%20b 1700000000\n";
   const StatusReply stopped = told("signal 15 1700000001");
   EXPECT_EQ(stopped.stop_by, (JobReason{.kind = JobReason::Kind::after_loss, .text = "b"}));
-  EXPECT_EQ(stopped.stop_ms, 1700000000000);
+  EXPECT_EQ(stopped.stopped_at, exact_instant(1700000000000));
   std::ofstream(folder(id) / "stop") << "15 a b c 1700000000000\n";
   EXPECT_EQ(told("signal 15 1700000001").stop_by, JobReason()) << "the answer about the others stays whole";
 }
@@ -171,7 +171,7 @@ TEST_P(JobStatus, AResultWithoutItsTimeIsUnderstood) {
   const StatusReply reply = status(id);
   EXPECT_EQ(reply.phase, Phase::ended);
   EXPECT_EQ(reply.result(), ExitStatus::exited(3));
-  EXPECT_FALSE(reply.end->ms);
+  EXPECT_FALSE(reply.end->at);
 }
 
 TEST_P(JobStatus, ADeadSupervisorHidesNoJob) {

@@ -2,6 +2,7 @@
 
 #include "jobs/protocol.hpp"
 #include "jobs/stacks.hpp"
+#include "support/instants.hpp"
 #include "support/script_test.hpp"
 
 // clean.sh and stacks.sh on the local shell, without ssh, under every sh that servers have.
@@ -281,7 +282,7 @@ TEST_P(JobTools, TellsHowTorchrunsWorkersEnded) {
   EXPECT_EQ(told.at(4).end->node, "n-4.x");
   EXPECT_EQ(told.at(5).end->node, "");
   EXPECT_EQ(told.at(5).end->by, "torchrun");
-  EXPECT_EQ(told.at(3).raised_ms, 1700000000123);
+  EXPECT_EQ(told.at(3).raised_at, exact_instant(1700000000123));
   EXPECT_EQ(told.at(3).last_lines, (std::vector<std::string>{"  File", "ValueError: a bad batch"}));
   EXPECT_FALSE(told.at(3).after_peer);
   EXPECT_EQ(told.at(3).end->status, ExitStatus::exited(1));
@@ -290,7 +291,7 @@ TEST_P(JobTools, TellsHowTorchrunsWorkersEnded) {
   EXPECT_TRUE(told.at(0).after_peer);
   EXPECT_EQ(told.at(0).last_lines.back(), "@remote1 end");
   EXPECT_EQ(told.at(2).end->status, ExitStatus::signalled(9));
-  EXPECT_EQ(told.at(2).end->ms, 1700000001042);
+  EXPECT_EQ(told.at(2).end->at, exact_instant(1700000001042));
   EXPECT_EQ(told.at(2).last_lines, (std::vector<std::string>{"step 2", "Segmentation fault"}));
   EXPECT_FALSE(told.at(2).after_peer);
   EXPECT_TRUE(told.at(1).after_peer);

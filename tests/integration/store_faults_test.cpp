@@ -16,6 +16,7 @@
 #include "base/subprocess.hpp"
 #include "jobs/job_json.hpp"
 #include "jobs/launch_store.hpp"
+#include "support/instants.hpp"
 #include "support/store_test.hpp"
 
 // The job store under faults: processes that are killed, disks that are full, many writers at once.
@@ -101,7 +102,7 @@ TEST_F(StoreFaults, WhoIsKilledWhileItWritesTheRecordOfALaunchLeavesOneThatIsRea
   LaunchStore records(store_);
   PastLaunch old;
   old.id = JobId::random();
-  old.began_at = 1700000000;
+  old.began_at = instant(1700000000);
   records.add(old, "the patch");
   int steps = 0;
   for (bool killed = true; killed; ++steps) {
@@ -109,7 +110,7 @@ TEST_F(StoreFaults, WhoIsKilledWhileItWritesTheRecordOfALaunchLeavesOneThatIsRea
     ASSERT_LT(steps, 20);
     PastLaunch next;
     next.id = JobId::random();
-    next.began_at = 1800000000;
+    next.began_at = instant(1800000000);
     const std::string note = "note " + std::to_string(steps);
     const bool not_added = killed_after(steps, [&](LaunchStore& dying) { dying.add(next, "its patch"); });
     killed = killed_after(
@@ -141,7 +142,7 @@ TEST_F(StoreFaults, AnyDamageToTheIndexIsHarmless) {
   Job done = jobs[1];
   done.state = JobState::killed;
   done.result = ExitStatus::signalled(15);
-  done.checked_at = 1700000009;
+  done.checked_at = instant(1700000009);
   store_.update({done});
   const auto expected = store_.list().jobs;
   const std::string index = read_file(folder_ / "index");
@@ -216,10 +217,10 @@ TEST_F(StoreFaults, KillAtAnyStepLeavesAUsableStore) {
     jobs[0].result = ExitStatus::exited(1);
     store.update(jobs);
     jobs[1].state = JobState::lost;
-    jobs[1].checked_at = 1700000001;
+    jobs[1].checked_at = instant(1700000001);
     store.update(jobs);
     jobs[1].state = JobState::running;
-    jobs[1].checked_at = 1700000002;
+    jobs[1].checked_at = instant(1700000002);
     store.update(jobs);
     store.remove({jobs[0].id});
   };

@@ -174,7 +174,7 @@ CommandResult RunningCommand::wait() {
 }
 
 Job old_record(const std::string& command) {
-  constexpr std::int64_t an_hour = 3600;
+  constexpr std::chrono::hours an_hour{1};
   Job job;
   job.id = JobId::random();
   job.server = "a";
@@ -182,7 +182,7 @@ Job old_record(const std::string& command) {
   job.remote_folder = {"~/proj", ".jobs"};
   job.state = JobState::succeeded;
   job.result = ExitStatus::exited(0);
-  job.created_at = now_seconds() - an_hour - 100;
+  job.created_at = now_seconds() - an_hour - std::chrono::seconds(100);
   job.started_at = job.created_at;
   job.ended_at = now_seconds() - an_hour;
   return job;

@@ -12,6 +12,7 @@
 #include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "jobs/store.hpp"
+#include "support/instants.hpp"
 
 namespace remote::jobs {
 namespace fs = std::filesystem;
@@ -22,7 +23,7 @@ inline Job make_job(const std::string& server = "first") {
   job.server = server;
   job.command = "python train.py";
   job.tags = {"train.py", "torch"};
-  job.created_at = 1700000000;
+  job.created_at = instant(1700000000);
   job.remote_folder = {"~/project", ".jobs"};
   return job;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
 
+#include "support/instants.hpp"
 #include "support/noise.hpp"
 
 namespace remote::servers {
@@ -116,11 +117,12 @@ TEST(ParseFacts, RefusesWhatItDoesNotUnderstand) {
 }
 
 TEST(Facts, ClocksThatMayAgreeAgree) {
-  EXPECT_EQ(clock_difference(100, 100'000, 100'010).count(), 0);
-  EXPECT_EQ(clock_difference(100, 100'990, 101'010).count(), 0);
-  EXPECT_EQ(clock_difference(100, 90'000, 120'000).count(), 0);  // a slow answer proves nothing
-  EXPECT_EQ(clock_difference(160, 100'000, 100'500).count(), 59500);
-  EXPECT_EQ(clock_difference(40, 100'000, 100'500).count(), -59001);
+  EXPECT_EQ(clock_difference(instant(100), exact_instant(100'000), exact_instant(100'010)).count(), 0);
+  EXPECT_EQ(clock_difference(instant(100), exact_instant(100'990), exact_instant(101'010)).count(), 0);
+  EXPECT_EQ(clock_difference(instant(100), exact_instant(90'000), exact_instant(120'000)).count(),
+            0);  // a slow answer proves nothing
+  EXPECT_EQ(clock_difference(instant(160), exact_instant(100'000), exact_instant(100'500)).count(), 59500);
+  EXPECT_EQ(clock_difference(instant(40), exact_instant(100'000), exact_instant(100'500)).count(), -59001);
 }
 
 }  // namespace

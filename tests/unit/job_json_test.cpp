@@ -6,6 +6,7 @@
 
 #include "jobs/index.hpp"
 #include "jobs/job_fields.hpp"
+#include "support/instants.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -27,18 +28,18 @@ Job full_job() {
   job.launch = JobId::random();
   job.rank = 0;
   job.world_size = 4;
-  job.created_at = 1700000000;
-  job.started_at = 1700000001;
-  job.ended_at = 1700000002;
-  job.checked_at = 1700000003;
+  job.created_at = instant(1700000000);
+  job.started_at = instant(1700000001);
+  job.ended_at = instant(1700000002);
+  job.checked_at = instant(1700000003);
   job.hidden = true;
   job.remote_folder = {"/data/a b", ".jobs"};
-  job.failed_ms = 1700000001042;
+  job.failed_at = exact_instant(1700000001042);
   job.after_peer = true;
   job.ranks = 2;
   job.needed = 1;
   job.usage = {8, 12, 3174, 65536};
-  job.hung = {.at = 1700000002, .stood = std::chrono::seconds(90), .moved_at = 1700000003};
+  job.hung = {.at = instant(1700000002), .stood = std::chrono::seconds(90), .moved_at = instant(1700000003)};
   job.backend = "slurm";
   return job;
 }
@@ -95,7 +96,7 @@ TEST(JobJson, EveryFieldSurvivesRecordAndIndex) {
     EXPECT_EQ(through_json(job), job);
     EXPECT_EQ(through_index(job), job);
   }
-  bare.hung = {.at = 1700000002, .stood = std::chrono::seconds(90)};
+  bare.hung = {.at = instant(1700000002), .stood = std::chrono::seconds(90)};
   EXPECT_EQ(through_json(bare), bare);
   EXPECT_EQ(through_index(bare), bare);
 }

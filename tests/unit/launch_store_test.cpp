@@ -8,6 +8,7 @@
 #include "base/json.hpp"
 #include "jobs/job_json.hpp"
 #include "jobs/launch_request_json.hpp"
+#include "support/instants.hpp"
 #include "support/store_test.hpp"
 
 namespace remote::jobs {
@@ -21,7 +22,7 @@ class LaunchStoreTest : public StoreTest {
  protected:
   LaunchStore records_{store_};
 
-  static PastLaunch make_record(std::int64_t began = 1700000000) {
+  static PastLaunch make_record(Instant began = instant(1700000000)) {
     PastLaunch record;
     record.id = JobId::random();
     record.began_at = began;
@@ -36,7 +37,7 @@ class LaunchStoreTest : public StoreTest {
     record.beginning = {
         Launcher::ranks,
         {{"first", {{"os", "Debian"}}, {{"MODE", "fast"}}, std::chrono::duration<double>(0.5)}},
-        {{"start", "", 1, 2}}};
+        {{"start", "", exact_instant(1), exact_instant(2)}}};
     record.numbers = {{"loss", 0.1}, {"acc", 1e-30}};
     return record;
   }
@@ -48,7 +49,7 @@ class LaunchStoreTest : public StoreTest {
       job.launch = record.id;
       job.rank = i;
       job.state = state;
-      job.ended_at = is_final(state) ? std::optional<std::int64_t>(1700000100) : std::nullopt;
+      job.ended_at = is_final(state) ? std::optional(instant(1700000100)) : std::nullopt;
     }
     return jobs;
   }
@@ -104,8 +105,8 @@ TEST_F(LaunchStoreTest, WhatIsWrittenIsReadAndTheListSaysTheSameFromItsIndex) {
   records_.change(record.id, [&](PastLaunch& now) {
     now.jobs = ranks_of(record, JobState::failed);
     now.jobs[1].result = ExitStatus::exited(3);
-    now.jobs[1].failed_ms = 1;
-    now.ended_at = 1700000100;
+    now.jobs[1].failed_at = exact_instant(1);
+    now.ended_at = instant(1700000100);
   });
   const auto read = records_.read(record.id);
   ASSERT_TRUE(read);
@@ -183,7 +184,7 @@ TEST_F(LaunchStoreTest, NothingIsFollowedOrRemovedThatItDidNotMake) {
 }
 
 TEST_F(LaunchStoreTest, WhatIsNoRecordIsNamedAndTheOthersAreListed) {
-  const PastLaunch good = make_record(1700000001);
+  const PastLaunch good = make_record(instant(1700000001));
   records_.add(good, "");
   auto json = to_json(make_record());
   const std::string texts[] = {"",

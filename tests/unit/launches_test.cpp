@@ -6,6 +6,7 @@
 #include "base/ranges.hpp"
 #include "cli/show/job_table.hpp"
 #include "cli/show/jobs.hpp"
+#include "support/instants.hpp"
 #include "ui/full_screen.hpp"
 
 namespace remote::cli {
@@ -76,11 +77,11 @@ TEST(Launches, TheirStateIsThatOfWhatMatters) {
 TEST(Launches, WhoWaitsInADebuggerIsNotSilent) {
   Batch batch{rank(0), rank(1)};
   for (Job& job : batch) {
-    job.checked_at = 1000;
-    job.failed_ms = 700'000;
+    job.checked_at = instant(1000);
+    job.failed_at = exact_instant(700'000);
   }
   batch[1].waits = {{"1.7", 1, "train.py", 88, ""}};
-  EXPECT_EQ(silence_of(batch), 0);
+  EXPECT_EQ(silence_of(batch), std::nullopt);
   EXPECT_EQ(state_text(batch), "running (waiting in breakpoint() train.py:88)");
   EXPECT_THAT(
       row_notices({{batch, false}}),
@@ -94,23 +95,23 @@ TEST(Launches, WhoWaitsInADebuggerIsNotSilent) {
 TEST(Launches, OneThatWritesNothingAnyMoreIsToldAsSilent) {
   Batch batch{rank(0), rank(1)};
   for (Job& job : batch) {
-    job.checked_at = 1000;
-    job.failed_ms = 700'000;
+    job.checked_at = instant(1000);
+    job.failed_at = exact_instant(700'000);
   }
-  EXPECT_EQ(silence_of(batch), 300);
+  EXPECT_EQ(silence_of(batch), std::chrono::minutes(5));
   EXPECT_EQ(state_text(batch), "running, silent for 5m");
-  EXPECT_EQ(rough_duration(59), "59s");
-  EXPECT_EQ(rough_duration(3 * 3600 + 60), "3h");
+  EXPECT_EQ(rough_duration(std::chrono::seconds(59)), "59s");
+  EXPECT_EQ(rough_duration(std::chrono::minutes(181)), "3h");
   EXPECT_EQ(age_of_output(batch[0]), "5m 00s ago");
   EXPECT_THAT(row_notices({{batch, false}}),
               ElementsAre("launch 45 has been silent for 5m 00s: remote job-stacks --launch 45"));
   batch[0].wrote_nothing = true;
   EXPECT_EQ(age_of_output(batch[0]), "never");
-  batch[1].failed_ms = 990'000;  // one writes, as usual
-  EXPECT_EQ(silence_of(batch), 0);
+  batch[1].failed_at = exact_instant(990'000);  // one writes, as usual
+  EXPECT_EQ(silence_of(batch), std::nullopt);
   EXPECT_EQ(state_text(batch), "running");
-  batch[1].failed_ms.reset();
-  EXPECT_EQ(silence_of(batch), 0);
+  batch[1].failed_at.reset();
+  EXPECT_EQ(silence_of(batch), std::nullopt);
 }
 
 TEST(Launches, AJobThatRunsSeveralRanksCountsForEach) {

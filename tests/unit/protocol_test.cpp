@@ -4,6 +4,7 @@
 #include <remote/error.hpp>
 
 #include "jobs/trees.hpp"
+#include "support/instants.hpp"
 #include "support/noise.hpp"
 
 namespace remote::jobs {
@@ -54,7 +55,7 @@ TEST(Protocol, StatusIsRead) {
       "by=a%20b%25 at=11999 oom=1 out=5000000000 err=0\n"
       "@remote1 job " +
       id_b + " none\n@remote1 job " + id_a + " running pid=8 left=1 out=0 err=0\n@remote1 end\n");
-  EXPECT_EQ(answer.server_now, 1763712000);
+  EXPECT_EQ(answer.server_now, instant(1763712000));
   ASSERT_EQ(answer.jobs.size(), 3U);
   const StatusReply& job = answer.jobs[0];
   EXPECT_EQ(job.phase, StatusReply::Phase::ended);
@@ -62,10 +63,10 @@ TEST(Protocol, StatusIsRead) {
   EXPECT_FALSE(job.supervised);
   ASSERT_TRUE(job.end);
   EXPECT_EQ(job.end->status, ExitStatus::signalled(9));
-  EXPECT_EQ(job.end->ms, 12042);
+  EXPECT_EQ(job.end->at, exact_instant(12042));
   EXPECT_EQ(job.end->by, "supervisor");
-  EXPECT_EQ(job.started_at, 11);
-  EXPECT_EQ(job.stop_ms, 11999);
+  EXPECT_EQ(job.started_at, instant(11));
+  EXPECT_EQ(job.stopped_at, exact_instant(11999));
   EXPECT_EQ(job.stop_signal, 15);
   EXPECT_EQ(job.stop_by, (JobReason{.kind = JobReason::Kind::by_user, .text = "a b%"}));
   EXPECT_TRUE(job.oom);
@@ -113,9 +114,11 @@ TEST(Protocol, WhenALaunchStoodStillIsRead) {
         .jobs.front()
         .hung;
   };
-  EXPECT_EQ(hung_in("1763711000:1800:"), (Hung{.at = 1763711000, .stood = std::chrono::minutes(30)}));
-  EXPECT_EQ(hung_in("1763711000:1800:1763711500"),
-            (Hung{.at = 1763711000, .stood = std::chrono::minutes(30), .moved_at = 1763711500}));
+  EXPECT_EQ(hung_in("1763711000:1800:"),
+            (Hung{.at = instant(1763711000), .stood = std::chrono::minutes(30)}));
+  EXPECT_EQ(
+      hung_in("1763711000:1800:1763711500"),
+      (Hung{.at = instant(1763711000), .stood = std::chrono::minutes(30), .moved_at = instant(1763711500)}));
   for (const char* word : {"1:2", "x:2:", "1:-2:", "1:2:x", "9999999999999:2:"}) {
     EXPECT_THROW(hung_in(word), Error) << word;
   }
@@ -127,14 +130,14 @@ TEST(Protocol, PartsOfASecondAreRead) {
                                 " ended end=exit:1:12007:- wrote=11.900 raised=11800 out=0 err=9\n"
                                 "@remote1 job " +
                                 id_b + " ended end=exit:1::- out=0 err=9\n@remote1 end\n");
-  EXPECT_EQ(answer.server_now, 1763712000);
-  EXPECT_EQ(answer.server_now_ms, 1763712000042);
-  EXPECT_EQ(answer.jobs.at(0).wrote_ms, 11900);
-  EXPECT_EQ(answer.jobs.at(0).raised_ms, 11800);
-  EXPECT_EQ(answer.jobs.at(0).end->ms, 12007);
-  EXPECT_FALSE(answer.jobs.at(1).wrote_ms);
-  EXPECT_FALSE(answer.jobs.at(1).end->ms);
-  EXPECT_FALSE(read_answer<StatusAnswer>("@remote1 now 1763712000\n@remote1 end\n").server_now_ms);
+  EXPECT_EQ(answer.server_now, exact_instant(1763712000042));
+  EXPECT_TRUE(answer.exact);
+  EXPECT_EQ(answer.jobs.at(0).wrote_at, exact_instant(11900));
+  EXPECT_EQ(answer.jobs.at(0).raised_at, exact_instant(11800));
+  EXPECT_EQ(answer.jobs.at(0).end->at, exact_instant(12007));
+  EXPECT_FALSE(answer.jobs.at(1).wrote_at);
+  EXPECT_FALSE(answer.jobs.at(1).end->at);
+  EXPECT_FALSE(read_answer<StatusAnswer>("@remote1 now 1763712000\n@remote1 end\n").exact);
   for (const std::string moment :
        {"", "1", "1.", "1.2", "1.23", "1.2345", ".123", "-1.123", "1.-12", "-0.123", "1.2.3", "+1.123",
         "1.12a", "0x1.123", "99999999999999.000", "99999999999999999999.000", "nan"}) {
@@ -177,7 +180,11 @@ TEST(Protocol, AttemptsAreRead) {
         .jobs.at(0)
         .attempts;
   };
-  Attempt attempt{.number = 1, .began_at = 1, .failed_at = 2, .next_at = 3, .cause = RestartCause::exit};
+  Attempt attempt{.number = 1,
+                  .began_at = instant(1),
+                  .failed_at = instant(2),
+                  .next_at = instant(3),
+                  .cause = RestartCause::exit};
   attempt.rank = 3;
   attempt.server = "my gpu";
   attempt.result = ExitStatus::exited(7);
@@ -186,7 +193,11 @@ TEST(Protocol, AttemptsAreRead) {
   attempt.result = ExitStatus::signalled(9);
   attempt.left_out = true;
   EXPECT_EQ(read(id_a + " 1 1000 2500 3000 oom 9 3 1 my%20gpu"), std::vector<Attempt>{attempt});
-  attempt = {.number = 2, .began_at = 1, .failed_at = 2, .next_at = 3, .cause = RestartCause::lost};
+  attempt = {.number = 2,
+             .began_at = instant(1),
+             .failed_at = instant(2),
+             .next_at = instant(3),
+             .cause = RestartCause::lost};
   attempt.server = "b";
   EXPECT_EQ(read(id_a + " 2 1000 2000 3000 lost - - 0 b"), std::vector<Attempt>{attempt});
   for (const std::string& line :
@@ -205,8 +216,8 @@ TEST(Protocol, KillRepliesAreRead) {
   ASSERT_EQ(answer.status.jobs.size(), 1U);
   EXPECT_THROW(read_answer<KillAnswer>("@remote1 kill " + id_a + " killed 3\n@remote1 end\n"), Error);
   EXPECT_EQ(answer.status.jobs[0].phase, StatusReply::Phase::ended);
-  EXPECT_EQ(answer.status.server_now, 5);
-  EXPECT_GT(answer.status.told_ms, 0);
+  EXPECT_EQ(answer.status.server_now, instant(5));
+  EXPECT_GT(answer.status.told_at, ExactInstant());
   const auto& replies = answer.jobs;
   ASSERT_EQ(replies.size(), 2U);
   EXPECT_EQ(replies[0].outcome, KillReply::Outcome::killed);
@@ -261,6 +272,8 @@ TEST(Protocol, WhatIsNotUnderstoodIsAnError) {
            now + "@remote1 job " + id_a + " running pid=1 colour=red\n" + end,
            now + "@remote1 job " + id_a + " running by=%4\n" + end,
            now + "@remote1 job " + id_a + " running by=%zz\n" + end,
+           now + "@remote1 job " + id_a + " running started=253402300801\n" + end,
+           "@remote1 now 253402300801\n" + end,  // in the year 10000
            now + "@remote1 job " + id_a + " running out=-1\n" + end}) {
     EXPECT_THROW(read_answer<StatusAnswer>(bad), Error) << bad;
   }

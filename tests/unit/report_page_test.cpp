@@ -3,6 +3,7 @@
 
 #include "base/strings.hpp"
 #include "cli/report/page.hpp"
+#include "support/instants.hpp"
 
 namespace remote::cli {
 namespace {
@@ -18,18 +19,18 @@ Report report_of(JobState state) {
   job.server = "node-1";
   job.command = "python train.py '</script><script>alert(1)</script>'";
   job.state = state;
-  job.created_at = 1795333800;
-  job.started_at = 1795333801;
+  job.created_at = instant(1795333800);
+  job.started_at = instant(1795333801);
   if (state == JobState::failed) {
     job.result = ExitStatus::exited(3);
-    job.ended_at = 1795333810;
+    job.ended_at = instant(1795333810);
   }
   Report report;
   report.jobs = {job};
   report.tails = {{std::nullopt, 4, {"<!-- <script>"}, {"\x1b[31mValueError: @DATA@ @NONCE@ </script>\x07"}}};
   report.curves = {{"loss", std::nullopt, 4, "step", {0, 1}, {1.5, 1}, false}};
   report.errors = {Error("cannot <b>ask</b>", "it is silent").on("node-2")};
-  report.made_at = 1795333820;
+  report.made_at = instant(1795333820);
   return report;
 }
 
@@ -90,7 +91,7 @@ TEST(ReportPage, TheHeatMapOfTheBandwidthStandsInThePage) {
   Report report = report_of(JobState::failed);
   EXPECT_THAT(report_page(report_json(report, "p", false), report), Not(HasSubstr("<svg")));
   report.bandwidth.emplace();
-  report.bandwidth->at = 1795333800;
+  report.bandwidth->at = instant(1795333800);
   Network& network = report.bandwidth->network;
   for (const char* name : {"node-1", "<b>"}) {
     network.servers.emplace_back().server = name;
@@ -111,12 +112,12 @@ TEST(ReportPage, WhatStandsStillDoesNotLookWell) {
   report.errors.clear();
   Job& job = report.jobs.front();
   EXPECT_TRUE(report_json(report, "p", true)["problems"].empty());
-  job.checked_at = 1795333800;
-  job.failed_ms = (1795333800 - 240) * 1000LL;
+  job.checked_at = instant(1795333800);
+  job.failed_at = instant(1795333800 - 240);
   const std::string who = "job " + std::to_string(job.key);
   EXPECT_EQ(report_json(report, "p", true)["problems"][0],
             who + " has been silent for 4m 00s: remote job-stacks --" + who);
-  job.hung = Hung{.at = 1795333800, .stood = std::chrono::seconds(120), .moved_at = {}};
+  job.hung = Hung{.at = instant(1795333800), .stood = std::chrono::seconds(120), .moved_at = {}};
   const auto data = report_json(report, "p", true);
   EXPECT_THAT(data["problems"][0].get<std::string>(), StartsWith(who + " has stood still since "));
   EXPECT_THAT(data["problems"][0].get<std::string>(), EndsWith(": remote job-why --" + who));

@@ -11,6 +11,7 @@
 #include "project/report/kept_bandwidth.hpp"
 #include "project/report/moments.hpp"
 #include "project/server_setup.hpp"
+#include "support/instants.hpp"
 
 // What reports are made of besides records and outputs: files in .remote, and lines of the jobs' stderr.
 
@@ -43,7 +44,7 @@ TEST(ReportMoments, AreReadFromTheLinesOfBeginningsAnew) {
   const auto torch = moment_in("remote: the workers begin anew (restart 2) at 2026-11-21T07:30:00.123Z");
   ASSERT_TRUE(torch);
   EXPECT_EQ(torch->kind, Moment::Kind::restarted);
-  EXPECT_EQ(torch->at_ms, *parse_utc("2026-11-21T07:30:00Z") * 1000 + 123);
+  EXPECT_EQ(torch->at, *parse_utc("2026-11-21T07:30:00Z") + std::chrono::milliseconds(123));
   EXPECT_TRUE(torch->exact);
   EXPECT_EQ(torch->text, "restart 2");
   EXPECT_EQ(
@@ -73,27 +74,27 @@ TEST(ReportMoments, TellHowJobsEnded) {
   Job failed = job_on("a");
   failed.state = JobState::failed;
   failed.result = ExitStatus::exited(7);
-  failed.failed_ms = 1795333800123;
+  failed.failed_at = exact_instant(1795333800123);
   Job killed = job_on("b");
   killed.state = JobState::killed;
-  killed.ended_at = 1795333802;
+  killed.ended_at = instant(1795333802);
   killed.reason = {.kind = JobReason::Kind::after_rank, .number = 0};
   Job running = job_on("a");
   running.state = JobState::running;
   const auto moments = moments_of({failed, killed, running});
   ASSERT_THAT(moments, SizeIs(2));
-  EXPECT_EQ(moments[0].at_ms, 1795333800123);
+  EXPECT_EQ(moments[0].at, exact_instant(1795333800123));
   EXPECT_TRUE(moments[0].exact);
   EXPECT_EQ(moments[0].text, "exit 7");
   EXPECT_EQ(moments[1].kind, Moment::Kind::killed);
-  EXPECT_EQ(moments[1].at_ms, 1795333802000);
+  EXPECT_EQ(moments[1].at, exact_instant(1795333802000));
   EXPECT_EQ(moments[1].text, "ended after rank 0");
 }
 
-ServerSample sample_at(std::int64_t at, double use) {
+ServerSample sample_at(int at, double use) {
   ServerSample sample;
   sample.server = "a";
-  sample.heard_at = at;
+  sample.heard_at = instant(at);
   Job job = job_on("a");
   job.state = JobState::running;
   sample.jobs.push_back({job, ""});
@@ -116,24 +117,26 @@ TEST(ReportGpuSamples, AreKeptOncePerSpacingAndOnlyWhereAJobRuns) {
   none.gpus.gpus.clear();
   samples.keep(none);
   EXPECT_FALSE(std::filesystem::exists(world.temp.path() / ".remote/samples"));
-  for (const std::int64_t at : {100, 101, 105, 109, 110}) {
+  for (const int at : {100, 101, 105, 109, 110}) {
     samples.keep(sample_at(at, static_cast<double>(at - 100)));
   }
-  const auto gpus = kept_samples(world.config, {"a", "none"}, 0, 1000);
+  const auto gpus = kept_samples(world.config, {"a", "none"}, instant(0), instant(1000));
   ASSERT_THAT(gpus, SizeIs(1));
   EXPECT_EQ(gpus[0].server, "a");
   EXPECT_EQ(gpus[0].index, 1);
   EXPECT_EQ(gpus[0].name, "A100\\x1b[2J");
   EXPECT_EQ(gpus[0].memory_total, 80U);
-  EXPECT_THAT(gpus[0].at, ElementsAre(100, 105, 110));
+  EXPECT_THAT(gpus[0].at, ElementsAre(instant(100), instant(105), instant(110)));
   EXPECT_THAT(gpus[0].use, ElementsAre(0, 5, 10));
   EXPECT_TRUE(std::isnan(gpus[0].memory[0])) << "the driver does not tell";
-  EXPECT_THAT(kept_samples(world.config, {"a"}, 104, 106)[0].at, ElementsAre(105));
-  EXPECT_THAT(kept_samples(world.config, {"a"}, 0, 1000, 2)[0].at, ElementsAre(100, 110));
+  EXPECT_THAT(kept_samples(world.config, {"a"}, instant(104), instant(106))[0].at, ElementsAre(instant(105)));
+  EXPECT_THAT(kept_samples(world.config, {"a"}, instant(0), instant(1000), 2)[0].at,
+              ElementsAre(instant(100), instant(110)));
   GpuSamples other(world.config);  // another program, a moment later
   other.keep(sample_at(112, 1));
   other.keep(sample_at(90, 1));  // and one whose clock was set back
-  EXPECT_THAT(kept_samples(world.config, {"a"}, 0, 1000)[0].at, ElementsAre(100, 105, 110));
+  EXPECT_THAT(kept_samples(world.config, {"a"}, instant(0), instant(1000))[0].at,
+              ElementsAre(instant(100), instant(105), instant(110)));
   const auto file = world.temp.path() / ".remote/samples/a";
   using std::filesystem::perms;
   EXPECT_EQ(std::filesystem::status(file).permissions(), perms::owner_read | perms::owner_write);
@@ -159,9 +162,9 @@ TEST(ReportGpuSamples, GoNowhereThroughALink) {
   GpuSamples(world.config).keep(sample_at(100, 1));  // does not wait for a writer
   std::filesystem::remove(folder / "a");
   GpuSamples(world.config).keep(sample_at(100, 1));
-  ASSERT_THAT(kept_samples(world.config, {"a"}, 0, 900), SizeIs(1));
+  ASSERT_THAT(kept_samples(world.config, {"a"}, instant(0), instant(900)), SizeIs(1));
   std::filesystem::rename(folder / "a", world.temp.path() / ".remote/b");
-  EXPECT_THAT(kept_samples(world.config, {"../b"}, 0, 900), SizeIs(0));
+  EXPECT_THAT(kept_samples(world.config, {"../b"}, instant(0), instant(900)), SizeIs(0));
 }
 
 TEST(ReportGpuSamples, AreCutDownToTheNewestHalfAndStrangeLinesArePassedBy) {
@@ -175,7 +178,7 @@ TEST(ReportGpuSamples, AreCutDownToTheNewestHalfAndStrangeLinesArePassedBy) {
       file << "{\"at\":" << 1000 + i << ",\"gpus\":[[0,50,null,null,\"" << std::string(40, 'x') << "\"]]}\n";
     }
   }
-  EXPECT_THAT(kept_samples(world.config, {"a"}, 0, 900), SizeIs(0));
+  EXPECT_THAT(kept_samples(world.config, {"a"}, instant(0), instant(900)), SizeIs(0));
   GpuSamples(world.config).keep(sample_at(100000, 1));
   const std::string text = read_file(folder / "a");
   EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(text, '\n')), GpuSamples::most_lines / 2);
@@ -201,7 +204,7 @@ TEST(ReportBandwidth, IsKeptAndShownForLaunchesOverThoseServers) {
   keep_bandwidth(world.config, measured());
   const auto kept = kept_bandwidth(world.config, {job_on("a"), job_on("b")});
   ASSERT_TRUE(kept);
-  EXPECT_NEAR(static_cast<double>(kept->at), static_cast<double>(now_seconds()), 60);
+  EXPECT_LE(std::chrono::abs(now_seconds() - kept->at), std::chrono::minutes(1));
   EXPECT_THAT(kept->network.servers, SizeIs(2)) << "those of the launch alone";
   ASSERT_THAT(kept->network.bandwidth->flows, SizeIs(2));
   EXPECT_EQ(kept->network.bandwidth->flows[0].gbit_s, 9.5);

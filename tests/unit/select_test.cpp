@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/context.hpp"
+#include "support/instants.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -13,7 +14,7 @@ Job job(int key, JobState state, std::vector<std::string> tags, std::string id_s
   made.id = *JobId::parse(id_start + std::string(32 - id_start.size(), static_cast<char>('a' + key % 6)));
   made.state = state;
   made.tags = std::move(tags);
-  made.created_at = 1000 + key;
+  made.created_at = instant(1000 + key);
   return made;
 }
 

@@ -23,6 +23,7 @@
 #include "server/program.hpp"
 #include "servers/action.hpp"
 #include "support/golden.hpp"
+#include "support/instants.hpp"
 #include "support/local_connection.hpp"
 #include "support/paths.hpp"
 
@@ -292,7 +293,8 @@ Job after(const std::string& line) {
   job.state = JobState::running;
   const auto answer = servers::read_answer<jobs::StatusAnswer>(
       "@remote1 now 1000\n@remote1 job " + job.id.text() + " " + line + "\n@remote1 end\n");
-  return jobs::apply_status(job, answer.jobs.front(), {1000, 1000, std::nullopt}, jobs::Starter::alive);
+  return jobs::apply_status(job, answer.jobs.front(), {instant(1000), instant(1000), std::nullopt},
+                            jobs::Starter::alive);
 }
 
 TEST(SlurmStates, BecomeStatesOfJobs) {
@@ -362,14 +364,14 @@ class SlurmUsage : public ::testing::Test {
     write_file_atomic(home / "code", std::to_string(code));
   }
   // One that ended so many seconds ago.
-  Job job(const std::string& number, std::int64_t ago_s) {
+  Job job(const std::string& number, int ago_s) {
     Job job;
     job.id = JobId::random();
     job.server = "a";
     job.state = JobState::running;
     job.remote_folder = jobs::remote_folder_for(config, config.servers.front());
-    const std::int64_t end = now_seconds() - ago_s;
-    job.created_at = end - 100;
+    const auto end = now_seconds().time_since_epoch().count() - ago_s;
+    job.created_at = instant(end - 100);
     folder = home / job.remote_folder.project.substr(2) / job.remote_folder.jobs_folder / job.id.text();
     make_folders(folder);
     write_file_atomic(folder / "backend", "slurm\n");

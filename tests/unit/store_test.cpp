@@ -6,6 +6,7 @@
 #include <remote/error.hpp>
 
 #include "jobs/select.hpp"
+#include "support/instants.hpp"
 #include "support/store_test.hpp"
 
 namespace remote::jobs {
@@ -24,7 +25,7 @@ TEST_F(StoreTest, GivesKeysInOrderAndKeepsEverything) {
   jobs[2].rank = 0;
   jobs[2].world_size = 4;
   jobs[2].hidden = true;
-  jobs[2].failed_ms = 1700000001042;
+  jobs[2].failed_at = exact_instant(1700000001042);
   jobs[2].remote_folder = {"/a b/c\t", "jobs"};
   store_.add(jobs);
   EXPECT_EQ(jobs[0].key, 1);
@@ -76,13 +77,13 @@ TEST_F(StoreTest, UpdateKeepsFinalStatesAndForgetsRemovedJobs) {
   Job job = jobs[0];
   job.state = JobState::failed;
   job.result = ExitStatus::exited(3);
-  job.checked_at = 1700000010;
+  job.checked_at = instant(1700000010);
   store_.update({job});
   EXPECT_EQ(store_.list().jobs[0], job);
   EXPECT_EQ(store_.list({.unfinished_only = true}).jobs.size(), 1U);
   Job late = jobs[0];
   late.state = JobState::running;
-  late.checked_at = 1700000020;
+  late.checked_at = instant(1700000020);
   store_.update({late});
   EXPECT_EQ(store_.list().jobs.at(0).state, JobState::failed);
   EXPECT_EQ(store_.list().jobs.at(0).result, ExitStatus::exited(3));
@@ -98,7 +99,7 @@ TEST_F(StoreTest, OfWhatIsOverOnlyTheLaunchesThatEndedLast) {
     jobs[i].launch = i % 2 == 0 ? JobId::random() : *jobs[i - 1].launch;
     jobs[i].state = JobState::succeeded;
     jobs[i].result = ExitStatus::exited(0);
-    jobs[i].ended_at = 1700000000 + static_cast<int>(i / 2 * 10) - (i % 2 == 0 ? 1000 : 0);
+    jobs[i].ended_at = instant(1700000000 + static_cast<int>(i / 2 * 10) - (i % 2 == 0 ? 1000 : 0));
   }
   jobs[3].state = JobState::running;  // the launch of 2 and 3 goes on
   jobs[3].result.reset();
@@ -109,7 +110,8 @@ TEST_F(StoreTest, OfWhatIsOverOnlyTheLaunchesThatEndedLast) {
     std::size_t earlier = 99;
     std::string text;
     for (const Job& job :
-         store_.list({.lately = EndedLately{1700000000 + since, most, &earlier}, .hidden = hidden}).jobs) {
+         store_.list({.lately = EndedLately{instant(1700000000 + since), most, &earlier}, .hidden = hidden})
+             .jobs) {
       text += std::to_string(job.key) + " ";
     }
     return text + "and " + std::to_string(earlier);
@@ -128,18 +130,18 @@ TEST_F(StoreTest, OfWhatIsOverOnlyTheLaunchesThatEndedLast) {
 TEST_F(StoreTest, NewsThatOnlyConfirmAreListedWithoutRewritingTheRecord) {
   auto jobs = make_jobs(1);
   jobs[0].state = JobState::running;
-  jobs[0].checked_at = 1700000000;
+  jobs[0].checked_at = instant(1700000000);
   store_.add(jobs);
   const std::string record = read_file(store_.record_file(jobs[0].id));
-  jobs[0].checked_at = 1700000050;
+  jobs[0].checked_at = instant(1700000050);
   store_.update(jobs);
-  EXPECT_EQ(store_.list().jobs.at(0).checked_at, 1700000050);
+  EXPECT_EQ(store_.list().jobs.at(0).checked_at, instant(1700000050));
   EXPECT_EQ(read_file(store_.record_file(jobs[0].id)), record);
-  jobs[0].checked_at = 1700000060;  // a minute behind: the record follows
+  jobs[0].checked_at = instant(1700000060);  // a minute behind: the record follows
   store_.update(jobs);
   EXPECT_NE(read_file(store_.record_file(jobs[0].id)), record);
   fs::remove(folder_ / "index");
-  EXPECT_EQ(store_.list().jobs.at(0).checked_at, 1700000060);
+  EXPECT_EQ(store_.list().jobs.at(0).checked_at, instant(1700000060));
 }
 
 TEST_F(StoreTest, DamagedRecordsAreNamedAndTheOthersStayUsable) {
@@ -201,7 +203,7 @@ TEST_F(StoreTest, LineAfterATornOneCounts) {
   std::string index = read_file(folder_ / "index");
   write_text(folder_ / "index", index.substr(0, index.size() - 5));
   jobs[0].state = JobState::running;
-  jobs[0].checked_at = 1700000001;
+  jobs[0].checked_at = instant(1700000001);
   store_.update({jobs[0]});
   EXPECT_EQ(store_.list().jobs, jobs);
 }
@@ -211,7 +213,7 @@ TEST_F(StoreTest, IndexDoesNotGrowForEver) {
   jobs[0].state = JobState::running;
   store_.add(jobs);
   for (int i = 0; i < 500; ++i) {
-    jobs[0].checked_at = 1700000000 + i / 20;
+    jobs[0].checked_at = instant(1700000000 + i / 20);
     store_.update({jobs[0]});
     store_.list();
   }
@@ -232,7 +234,7 @@ TEST_F(StoreTest, CopiedFolderShowsUpAndGetsAFreeKey) {
   store_.add(jobs);
   Store elsewhere(temp_.path() / "elsewhere");
   auto foreign = make_jobs(8);
-  foreign[0].created_at = 1;  // older: what was here keeps its key all the same
+  foreign[0].created_at = instant(1);  // older: what was here keeps its key all the same
   elsewhere.add(foreign);
   for (const std::size_t i : {0U, 7U}) {
     fs::copy(elsewhere.job_folder(foreign[i].id), store_.job_folder(foreign[i].id),

@@ -8,6 +8,7 @@
 #include "base/strings.hpp"
 #include "support/command_world.hpp"
 #include "support/golden.hpp"
+#include "support/instants.hpp"
 
 namespace remote::cli {
 namespace {
@@ -23,7 +24,7 @@ Job rank_two() {
   job.result = ExitStatus::exited(3);
   job.rank = 2;
   job.world_size = 4;
-  job.created_at = 1795333800;
+  job.created_at = instant(1795333800);
   return job;
 }
 

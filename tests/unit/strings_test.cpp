@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.hpp"
+#include "support/instants.hpp"
 
 namespace remote {
 namespace {
@@ -44,10 +45,10 @@ TEST(Glob, MatchesWholeNames) {
 }
 
 TEST(Clock, ReadsTheOneFormOfAnInstant) {
-  const std::int64_t instant = 1795246200;
-  EXPECT_EQ(format_utc(instant), "2026-11-21T07:30:00Z");
-  EXPECT_EQ(parse_utc("2026-11-21T07:30:00Z"), instant);
-  EXPECT_EQ(parse_utc("1970-01-01T00:00:00Z"), 0);
+  const Instant at = instant(1795246200);
+  EXPECT_EQ(format_utc(at), "2026-11-21T07:30:00Z");
+  EXPECT_EQ(parse_utc("2026-11-21T07:30:00Z"), at);
+  EXPECT_EQ(parse_utc("1970-01-01T00:00:00Z"), Instant());
   for (const char* bad :
        {"", "2026-11-21", "2026-11-21T7:30:00Z", "2026-02-30T00:00:00Z", "2026-11-21T24:00:00Z",
         "2026-11-21T07:30:00Z ", " 2026-11-21T07:30:00Z", "1969-12-31T23:59:59Z"}) {

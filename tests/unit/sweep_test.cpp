@@ -7,6 +7,7 @@
 #include "jobs/index.hpp"
 #include "jobs/job_json.hpp"
 #include "jobs/transitions.hpp"
+#include "support/instants.hpp"
 
 namespace remote {
 namespace {
@@ -124,7 +125,7 @@ TEST(SweepJobs, AreKeptInRecordAndIndex) {
 
 TEST(SweepJobs, APointThatWaitsIsLostByNoAnswer) {
   using jobs::StatusReply;
-  const jobs::Clocks clocks{1000, 1000, std::nullopt};
+  const jobs::Clocks clocks{instant(1000), instant(1000), std::nullopt};
   const Job job = point(3, 0, JobState::queued);
   StatusReply reply;
   EXPECT_EQ(jobs::apply_status(job, reply, clocks, jobs::Starter::dead), job);
@@ -136,8 +137,8 @@ TEST(SweepJobs, APointThatWaitsIsLostByNoAnswer) {
   Job ended = point(3, 0, JobState::succeeded);
   Job measured = ended;
   measured.point->numbers = {{"loss", 0.5}};
-  EXPECT_EQ(jobs::merge_news(ended, measured, 1000).point, measured.point);
-  EXPECT_EQ(jobs::merge_news(measured, ended, 1000).point, measured.point);
+  EXPECT_EQ(jobs::merge_news(ended, measured, instant(1000)).point, measured.point);
+  EXPECT_EQ(jobs::merge_news(measured, ended, instant(1000)).point, measured.point);
   reply.phase = StatusReply::Phase::none;
   EXPECT_EQ(jobs::apply_status(runs, reply, clocks, jobs::Starter::alive).state, JobState::lost);
 }

@@ -3,16 +3,20 @@
 #include <gtest/gtest.h>
 
 #include "jobs/job_json.hpp"
+#include "support/instants.hpp"
 
 namespace remote::jobs {
 namespace {
 
 using Phase = StatusReply::Phase;
 
-constexpr std::int64_t created = 1000000;
-constexpr std::int64_t now = created + 100;
-constexpr std::int64_t wrong_by = 3600;  // the server's clock is an hour ahead
-constexpr Clocks clocks{now + wrong_by, now, wrong_by * 1000};
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Instant created = instant(1000000);
+constexpr Instant now = created + seconds(100);
+constexpr seconds wrong_by{3600};  // the server's clock is an hour ahead
+constexpr Clocks clocks{now + wrong_by, now, wrong_by};
 
 Job stored_as(JobState state) {
   Job job;
@@ -244,19 +248,19 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Transitions, ShiftsTheServersTimesToTheLaptopsClock) {
   StatusReply reply = ended(exit0);
   reply.pid = 42;
-  reply.started_at = created + 10 + wrong_by;
-  reply.end->ms = (created + 60 + wrong_by) * 1000;
+  reply.started_at = created + seconds(10) + wrong_by;
+  reply.end->at = created + seconds(60) + wrong_by;
   const Job job = apply_status(stored_as(JobState::running), reply, clocks, alive);
-  EXPECT_EQ(job.started_at, created + 10);
-  EXPECT_EQ(job.ended_at, created + 60);
+  EXPECT_EQ(job.started_at, created + seconds(10));
+  EXPECT_EQ(job.ended_at, created + seconds(60));
   EXPECT_EQ(job.checked_at, now);
   EXPECT_EQ(job.pid, 42);
 }
 
 TEST(Transitions, TimesStayWithinTheJobsLife) {
   StatusReply reply = ended(exit0);
-  reply.started_at = created - 1 + wrong_by;           // rounding of two clocks
-  reply.end->ms = (created + 5000 + wrong_by) * 1000;  // the server's clock was set back meanwhile
+  reply.started_at = created - seconds(1) + wrong_by;  // rounding of two clocks
+  reply.end->at = created + seconds(5000) + wrong_by;  // the server's clock was set back meanwhile
   const Job job = apply_status(stored_as(JobState::running), reply, clocks, alive);
   EXPECT_EQ(job.started_at, created);
   EXPECT_EQ(job.ended_at, now);
@@ -264,60 +268,60 @@ TEST(Transitions, TimesStayWithinTheJobsLife) {
 
 TEST(Transitions, AStartThatWasStoredDoesNotFlicker) {
   Job job = stored_as(JobState::running);
-  job.started_at = created + 10;
+  job.started_at = created + seconds(10);
   StatusReply reply = reply_of(Phase::running);
-  reply.started_at = created + 11 + wrong_by;
-  EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + 10);
-  reply.started_at = created + 5 + wrong_by;
-  EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + 5);
+  reply.started_at = created + seconds(11) + wrong_by;
+  EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + seconds(10));
+  reply.started_at = created + seconds(5) + wrong_by;
+  EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + seconds(5));
 }
 
 TEST(Transitions, AServersClockThatWasSetBackMakesNoJobYounger) {
   Job job = stored_as(JobState::running);
-  job.started_at = created + 10;
+  job.started_at = created + seconds(10);
   StatusReply reply = reply_of(Phase::running);
-  reply.started_at = created + 10 + wrong_by + 7200;
-  EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + 10);
-  reply.started_at = created + 20 + wrong_by;
-  EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + 10);
+  reply.started_at = created + seconds(10) + wrong_by + seconds(7200);
+  EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + seconds(10));
+  reply.started_at = created + seconds(20) + wrong_by;
+  EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + seconds(10));
   job.backend = "slurm";  // which has started it again
-  EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + 20);
+  EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + seconds(20));
 }
 
 // A job that wrote its last words at second 50.250 and whose result was written at 52.500.
 StatusReply failed_at_50(ExitStatus result) {
   StatusReply reply = ended(result);
-  reply.wrote_ms = (created + 50 + wrong_by) * 1000 + 250;
-  reply.end->ms = (created + 52 + wrong_by) * 1000 + 500;
+  reply.wrote_at = created + wrong_by + milliseconds(50250);
+  reply.end->at = created + wrong_by + milliseconds(52500);
   reply.err_size = 100;
   return reply;
 }
 
 std::optional<std::int64_t> moment_of(const StatusReply& reply, const Clocks& at = clocks) {
-  const auto moment = apply_status(stored_as(JobState::running), reply, at, alive).failed_ms;
-  return moment ? std::optional(*moment - created * 1000) : std::nullopt;
+  const auto moment = apply_status(stored_as(JobState::running), reply, at, alive).failed_at;
+  return moment ? std::optional((*moment - created).count()) : std::nullopt;
 }
 
 TEST(Transitions, AFailureBeginsWithItsLastWords) {
   EXPECT_EQ(moment_of(failed_at_50(exit1)), 50250);
   StatusReply reply = failed_at_50(exit1);
-  reply.wrote_ms = *reply.end->ms - 10001;  // said long before
+  reply.wrote_at = *reply.end->at - milliseconds(10001);  // said long before
   EXPECT_EQ(moment_of(reply), 52500);
-  reply.wrote_ms = *reply.end->ms + 1;  // by what it left behind
+  reply.wrote_at = *reply.end->at + milliseconds(1);  // by what it left behind
   EXPECT_EQ(moment_of(reply), 52500);
   reply = failed_at_50(exit1);
   reply.err_size = 0;  // it said nothing: that is when the file was made
   EXPECT_EQ(moment_of(reply), 52500);
-  reply.wrote_ms.reset();
+  reply.wrote_at.reset();
   EXPECT_EQ(moment_of(reply), 52500);
 }
 
 TEST(Transitions, ARankThatWaitedInADebuggerFailedWhenItsExceptionWasRaised) {
   StatusReply reply = failed_at_50(exit1);
-  reply.wrote_ms = *reply.end->ms - 40000;
-  reply.raised_ms = *reply.end->ms - 40050;
+  reply.wrote_at = *reply.end->at - milliseconds(40000);
+  reply.raised_at = *reply.end->at - milliseconds(40050);
   EXPECT_EQ(moment_of(reply), 12450);
-  reply.raised_ms = *reply.end->ms + 1;
+  reply.raised_at = *reply.end->at + milliseconds(1);
   EXPECT_EQ(moment_of(reply), 52500);
 }
 
@@ -326,9 +330,9 @@ TEST(Transitions, ASignalStrikesAtTheEnd) {
   EXPECT_EQ(moment_of(failed_at_50(exit137)), 52500);  // in a child of a shell
   StatusReply killed = failed_at_50(term);
   killed.stop_signal = 15;
-  killed.stop_ms = (created + 51 + wrong_by) * 1000 + 250;
+  killed.stopped_at = created + wrong_by + milliseconds(51250);
   EXPECT_EQ(moment_of(killed), 51250) << "when it was told to";
-  killed.stop_ms += 2000;
+  killed.stopped_at += seconds(2);
   EXPECT_EQ(moment_of(killed), 52500);
 }
 
@@ -342,14 +346,14 @@ TEST(Transitions, WhoTellsOfAPeerThatIsGoneDoesSoAtItsEnd) {
   EXPECT_FALSE(after_peer(failed_at_50(exit137)));
   EXPECT_FALSE(after_peer(failed_at_50(exit0)));
   StatusReply reply = failed_at_50(exit1);
-  reply.wrote_ms = *reply.end->ms - 10001;  // said long before
+  reply.wrote_at = *reply.end->at - milliseconds(10001);  // said long before
   EXPECT_FALSE(after_peer(reply));
 }
 
 TEST(Transitions, AFailuresMomentIsUnknownWithoutPartsOfASecond) {
   EXPECT_FALSE(moment_of(failed_at_50(exit0)));
   StatusReply reply = failed_at_50(exit1);
-  reply.end->ms.reset();
+  reply.end->at.reset();
   EXPECT_FALSE(moment_of(reply));
   EXPECT_FALSE(moment_of(failed_at_50(exit1), Clocks{now + wrong_by, now, {}}));
   reply = failed_at_50(exit1);
@@ -357,40 +361,44 @@ TEST(Transitions, AFailuresMomentIsUnknownWithoutPartsOfASecond) {
   EXPECT_FALSE(moment_of(reply));
   // a job that runs after all has not failed
   Job job = stored_as(JobState::lost);
-  job.failed_ms = 1;
-  EXPECT_FALSE(apply_status(job, reply_of(Phase::running), clocks, alive).failed_ms);
+  job.failed_at = exact_instant(1);
+  EXPECT_FALSE(apply_status(job, reply_of(Phase::running), clocks, alive).failed_at);
 }
 
 TEST(Transitions, ClocksThatMayAgreeDo) {
   StatusAnswer answer;
-  answer.server_now = 1000;
-  EXPECT_FALSE(clocks_of(answer, 999900, 1000300).ahead_ms);
-  answer.server_now_ms = 1000100;
-  EXPECT_EQ(clocks_of(answer, 999900, 1000300).ahead_ms, 0);
-  EXPECT_EQ(clocks_of(answer, 1000200, 1000300).ahead_ms, -100);  // behind, by as much at least
-  EXPECT_EQ(clocks_of(answer, 999000, 999800).ahead_ms, 300);
-  EXPECT_EQ(clocks_of(answer, 999000, 999800).local, 999);
-  EXPECT_EQ(clocks_of(answer, 999000, 999800).server, 1000);
+  answer.server_now = instant(1000);
+  EXPECT_FALSE(clocks_of(answer, exact_instant(999900), exact_instant(1000300)).ahead);
+  answer.server_now = exact_instant(1000100);
+  answer.exact = true;
+  const auto measured = [&answer](int asked, int answered) {
+    return clocks_of(answer, exact_instant(asked), exact_instant(answered));
+  };
+  EXPECT_EQ(measured(999900, 1000300).ahead, milliseconds(0));
+  EXPECT_EQ(measured(1000200, 1000300).ahead, milliseconds(-100));  // behind, by as much at least
+  EXPECT_EQ(measured(999000, 999800).ahead, milliseconds(300));
+  EXPECT_EQ(measured(999000, 999800).local, instant(999));
+  EXPECT_EQ(measured(999000, 999800).server, instant(1000));
 }
 
 // Of many jobs, or from a busy server: it tells its clock first.
 TEST(Transitions, AnAnswerThatTakesLongMovesNoTime) {
   StatusAnswer answer;
-  answer.server_now = 1000;
-  answer.server_now_ms = 1000100;
-  answer.told_ms = 1000200;
-  const Clocks late = clocks_of(answer, 1000000, 1025200);
-  EXPECT_EQ(late.server, 1025);
-  EXPECT_EQ(late.local, 1025);
-  EXPECT_EQ(late.ahead_ms, 0);
-  answer.server_now_ms = 1000300;
-  EXPECT_EQ(clocks_of(answer, 1000000, 1025200).ahead_ms, 100);
+  answer.server_now = exact_instant(1000100);
+  answer.exact = true;
+  answer.told_at = exact_instant(1000200);
+  const Clocks late = clocks_of(answer, exact_instant(1000000), exact_instant(1025200));
+  EXPECT_EQ(late.server, instant(1025));
+  EXPECT_EQ(late.local, instant(1025));
+  EXPECT_EQ(late.ahead, milliseconds(0));
+  answer.server_now = exact_instant(1000300);
+  EXPECT_EQ(clocks_of(answer, exact_instant(1000000), exact_instant(1025200)).ahead, milliseconds(100));
 }
 
 TEST(Transitions, SilenceIsUnknownWithTheAgeOfTheNews) {
   Job job = stored_as(JobState::running);
   EXPECT_EQ(reason_text(as_unanswered(job, now).reason), "no answer, and no news yet");
-  job.checked_at = now - 125;
+  job.checked_at = now - seconds(125);
   const Job shown = as_unanswered(job, now);
   EXPECT_EQ(shown.state, JobState::unknown);
   EXPECT_EQ(reason_text(shown.reason), "no answer; last news 2m 05s ago: running");
@@ -402,31 +410,31 @@ TEST(Transitions, SilenceIsUnknownWithTheAgeOfTheNews) {
 
 struct Merge {
   JobState stored;
-  std::optional<std::int64_t> stored_at;
+  std::optional<Instant> stored_at;
   JobState news;
-  std::optional<std::int64_t> news_at;
+  std::optional<Instant> news_at;
   JobState after;
 };
 
 TEST(Transitions, MergesWhatTwoProcessesHeard) {
   const std::vector<Merge> table{
-      {JobState::starting, {}, JobState::running, 5, JobState::running},
-      {JobState::starting, {}, JobState::lost, {}, JobState::lost},     // told by the starter itself
-      {JobState::starting, 5, JobState::lost, {}, JobState::starting},  // but not against a server
-      {JobState::running, 5, JobState::running, 6, JobState::running},
-      {JobState::running, 5, JobState::starting, 6, JobState::running},
-      {JobState::running, 5, JobState::failed, 4, JobState::running},  // older news
-      {JobState::running, 5, JobState::failed, 5, JobState::failed},
-      {JobState::running, 5, JobState::unknown, 9, JobState::running},
-      {JobState::failed, 5, JobState::running, 9, JobState::failed},
-      {JobState::killed, 5, JobState::succeeded, 9, JobState::killed},
-      {JobState::succeeded, 5, JobState::lost, 9, JobState::succeeded},
-      {JobState::lost, 5, JobState::running, 6, JobState::running},
-      {JobState::lost, 5, JobState::succeeded, 6, JobState::succeeded},
-      {JobState::lost, 5, JobState::running, 5, JobState::lost},    // not later
-      {JobState::lost, {}, JobState::running, {}, JobState::lost},  // not from a server
-      {JobState::lost, {}, JobState::running, 1, JobState::running},
-      {JobState::lost, 5, JobState::starting, 6, JobState::lost},
+      {JobState::starting, {}, JobState::running, instant(5), JobState::running},
+      {JobState::starting, {}, JobState::lost, {}, JobState::lost},              // told by the starter itself
+      {JobState::starting, instant(5), JobState::lost, {}, JobState::starting},  // but not against a server
+      {JobState::running, instant(5), JobState::running, instant(6), JobState::running},
+      {JobState::running, instant(5), JobState::starting, instant(6), JobState::running},
+      {JobState::running, instant(5), JobState::failed, instant(4), JobState::running},  // older news
+      {JobState::running, instant(5), JobState::failed, instant(5), JobState::failed},
+      {JobState::running, instant(5), JobState::unknown, instant(9), JobState::running},
+      {JobState::failed, instant(5), JobState::running, instant(9), JobState::failed},
+      {JobState::killed, instant(5), JobState::succeeded, instant(9), JobState::killed},
+      {JobState::succeeded, instant(5), JobState::lost, instant(9), JobState::succeeded},
+      {JobState::lost, instant(5), JobState::running, instant(6), JobState::running},
+      {JobState::lost, instant(5), JobState::succeeded, instant(6), JobState::succeeded},
+      {JobState::lost, instant(5), JobState::running, instant(5), JobState::lost},  // not later
+      {JobState::lost, {}, JobState::running, {}, JobState::lost},                  // not from a server
+      {JobState::lost, {}, JobState::running, instant(1), JobState::running},
+      {JobState::lost, instant(5), JobState::starting, instant(6), JobState::lost},
   };
   for (std::size_t i = 0; i < table.size(); ++i) {
     Job stored = stored_as(table[i].stored);
@@ -434,42 +442,42 @@ TEST(Transitions, MergesWhatTwoProcessesHeard) {
     Job news = stored_as(table[i].news);
     news.checked_at = table[i].news_at;
     news.key = 99;
-    news.created_at = 1;
-    const Job merged = merge_news(stored, news, 1000);
+    news.created_at = instant(1);
+    const Job merged = merge_news(stored, news, instant(1000));
     EXPECT_EQ(to_string(merged.state), to_string(table[i].after)) << "row " << i;
     EXPECT_EQ(merged.key, stored.key);
     EXPECT_EQ(merged.created_at, stored.created_at);
-    EXPECT_GE(merged.checked_at.value_or(0), stored.checked_at.value_or(0)) << "row " << i;
+    EXPECT_GE(merged.checked_at.value_or(Instant()), stored.checked_at.value_or(Instant())) << "row " << i;
   }
 }
 
 TEST(Transitions, AFailuresMomentComesWithItsState) {
   Job stored = stored_as(JobState::running);
-  stored.checked_at = 5;
+  stored.checked_at = instant(5);
   Job news = stored_as(JobState::failed);
-  news.checked_at = 6;
-  news.failed_ms = 5500;
-  const Job failed = merge_news(stored, news, 1000);
-  EXPECT_EQ(failed.failed_ms, 5500);
-  news.checked_at = 7;
-  news.failed_ms = 5600;
-  EXPECT_EQ(merge_news(failed, news, 1000).failed_ms, 5500);
+  news.checked_at = instant(6);
+  news.failed_at = exact_instant(5500);
+  const Job failed = merge_news(stored, news, instant(1000));
+  EXPECT_EQ(failed.failed_at, exact_instant(5500));
+  news.checked_at = instant(7);
+  news.failed_at = exact_instant(5600);
+  EXPECT_EQ(merge_news(failed, news, instant(1000)).failed_at, exact_instant(5500));
 }
 
 TEST(Transitions, AClockThatWasSetBackHoldsNoNewsUp) {
   Job stored = stored_as(JobState::running);
-  stored.checked_at = 4600;
+  stored.checked_at = instant(4600);
   Job news = stored_as(JobState::succeeded);
-  news.checked_at = 1000;
-  EXPECT_EQ(merge_news(stored, news, 1000).state, JobState::succeeded);
+  news.checked_at = instant(1000);
+  EXPECT_EQ(merge_news(stored, news, instant(1000)).state, JobState::succeeded);
   stored.state = JobState::lost;
   news.state = JobState::running;
-  EXPECT_EQ(merge_news(stored, news, 1000).state, JobState::running);
+  EXPECT_EQ(merge_news(stored, news, instant(1000)).state, JobState::running);
   // What was only said locally has no date, and is older than anything that a server said.
   stored.state = JobState::running;
   news.state = JobState::failed;
   news.checked_at.reset();
-  EXPECT_EQ(merge_news(stored, news, 1000).state, JobState::running);
+  EXPECT_EQ(merge_news(stored, news, instant(1000)).state, JobState::running);
 }
 
 TEST(Transitions, OfAnEndedJobOnlyWhatItHasLeftBehindIsNews) {
@@ -482,14 +490,14 @@ TEST(Transitions, OfAnEndedJobOnlyWhatItHasLeftBehindIsNews) {
   EXPECT_EQ(apply_status(job, reply_of(Phase::unknown), clocks, Starter::alive).leftovers, 2);
   reply.end->status = ExitStatus::exited(3);
   reply.leftovers.reset();
-  Job later =
-      apply_status(job, reply, {clocks.server + 5, clocks.local + 5, clocks.ahead_ms}, Starter::alive);
+  Job later = apply_status(job, reply, {clocks.server + seconds(5), clocks.local + seconds(5), clocks.ahead},
+                           Starter::alive);
   EXPECT_EQ(later.state, JobState::succeeded);
   EXPECT_EQ(later.result, ExitStatus::exited(0));
   EXPECT_TRUE(is_over(later));
-  EXPECT_TRUE(is_over(merge_news(job, later, now + 6)));
+  EXPECT_TRUE(is_over(merge_news(job, later, now + seconds(6))));
   // what was heard before does not come back
-  EXPECT_TRUE(is_over(merge_news(later, job, now + 6)));
+  EXPECT_TRUE(is_over(merge_news(later, job, now + seconds(6))));
 }
 
 TEST(Transitions, WhatCouldNotBeLookedForIsAskedAboutAgain) {

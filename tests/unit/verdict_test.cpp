@@ -7,17 +7,18 @@
 #include "cli/show/launches.hpp"
 #include "cli/show/verdict.hpp"
 #include "jobs/job_fields.hpp"
+#include "support/instants.hpp"
 
 namespace remote::jobs {
 namespace {
 
-Job rank(int number, JobState state, std::optional<std::int64_t> ended, const JobReason& reason = {}) {
+Job rank(int number, JobState state, std::optional<int> ended, const JobReason& reason = {}) {
   Job job;
   job.key = number + 1;
   job.rank = number;
   job.server = number < 2 ? "a" : "b";
   job.state = state;
-  job.ended_at = ended;
+  job.ended_at = ended ? std::optional(instant(*ended)) : std::nullopt;
   job.reason = reason;
   return job;
 }
@@ -90,8 +91,11 @@ TEST(Verdict, ASpareCountsOnceItHasReplacedAServer) {
   for (Job& job : jobs) {
     job.needed = 2;
   }
-  jobs[0].attempts = {
-      {.number = 1, .began_at = 10, .failed_at = 22, .next_at = 40, .cause = RestartCause::lost}};
+  jobs[0].attempts = {{.number = 1,
+                       .began_at = instant(10),
+                       .failed_at = instant(22),
+                       .next_at = instant(40),
+                       .cause = RestartCause::lost}};
   jobs[0].attempts[0].server = "b";
   jobs[1].state = JobState::unknown;
   jobs[2].pid = 7;
@@ -105,7 +109,11 @@ TEST(Verdict, ASpareCountsOnceItHasReplacedAServer) {
 }
 
 TEST(Verdict, AnAttemptIsToldByItsFailure) {
-  Attempt attempt{.number = 2, .began_at = 10, .failed_at = 12, .next_at = 13, .cause = RestartCause::exit};
+  Attempt attempt{.number = 2,
+                  .began_at = instant(10),
+                  .failed_at = instant(12),
+                  .next_at = instant(13),
+                  .cause = RestartCause::exit};
   attempt.rank = 3;
   attempt.server = "b";
   attempt.result = ExitStatus::exited(7);
@@ -181,14 +189,14 @@ TEST(Verdict, AnEndWithoutATimeComesAfterThoseWithOne) {
 TEST(Verdict, PartsOfASecondDecideWithinIt) {
   std::vector<Job> jobs = {rank(0, JobState::failed, 101), rank(1, JobState::killed, 106, after_rank_2),
                            rank(2, JobState::failed, 101), rank(3, JobState::failed, 101)};
-  jobs[0].failed_ms = 101400;
-  jobs[1].failed_ms = 106100;
-  jobs[2].failed_ms = 101150;
-  jobs[3].failed_ms = 101900;
+  jobs[0].failed_at = exact_instant(101400);
+  jobs[1].failed_at = exact_instant(106100);
+  jobs[2].failed_at = exact_instant(101150);
+  jobs[3].failed_at = exact_instant(101900);
   expect_first(jobs, 2, 250, true);
   EXPECT_EQ(cli::aftermath(verdict_of(jobs)), "1 other was ended after it, 2 failed after it");
   // the end itself may come later than that of a victim
-  jobs[2].ended_at = 104;
+  jobs[2].ended_at = instant(104);
   EXPECT_EQ(verdict_of(jobs).first, jobs[2]);
 }
 
@@ -196,14 +204,14 @@ TEST(Verdict, OneThatTellsOfNoPeerIsTheCauseOfThoseThatDo) {
   std::vector<Job> jobs = {rank(0, JobState::failed, 101), rank(1, JobState::failed, 101),
                            rank(2, JobState::failed, 101), rank(3, JobState::failed, 101)};
   for (Job& job : jobs) {
-    job.failed_ms = 101100 + *job.rank;
+    job.failed_at = exact_instant(101100 + *job.rank);
     job.after_peer = job.rank != 2;
   }
-  jobs[2].failed_ms = 101700;  // its supervisor was slow
+  jobs[2].failed_at = exact_instant(101700);  // its supervisor was slow
   EXPECT_EQ(verdict_of(jobs).first, jobs[2]);
-  jobs[2].failed_ms = 106200;  // so late it was no cause
+  jobs[2].failed_at = exact_instant(106200);  // so late it was no cause
   EXPECT_EQ(verdict_of(jobs).first, jobs[0]);
-  jobs[2].failed_ms.reset();  // nobody knows when it was gone
+  jobs[2].failed_at.reset();  // nobody knows when it was gone
   jobs[2].ended_at.reset();
   jobs[2].state = JobState::lost;
   EXPECT_EQ(verdict_of(jobs).first, jobs[2]);
@@ -213,16 +221,16 @@ TEST(Verdict, OneThatTellsOfNoPeerIsTheCauseOfThoseThatDo) {
 
 TEST(Verdict, AWorkerCountsInItsAgentsPlace) {
   std::vector<Job> agents = {rank(0, JobState::failed, 101), rank(2, JobState::failed, 101)};
-  agents[0].failed_ms = 101100;
-  agents[1].failed_ms = 101300;
+  agents[0].failed_at = exact_instant(101100);
+  agents[1].failed_at = exact_instant(101300);
   for (Job& agent : agents) {
     agent.id = JobId::random();
   }
   Job worker = agents[1];
   worker.rank = 3;
-  worker.failed_ms = 101050;
+  worker.failed_at = exact_instant(101050);
   Job other = agents[1];
-  other.failed_ms = 101060;
+  other.failed_at = exact_instant(101060);
   const Verdict verdict = verdict_of(agents, {other, worker});
   EXPECT_EQ(verdict.first, worker);
   EXPECT_EQ(verdict.ahead, std::chrono::milliseconds(10));
@@ -245,10 +253,10 @@ TEST(Verdict, AServerThatWasGivenUpIsTheCauseUnlessOneFailedByItself) {
 TEST(Verdict, AJobOfWhichOnlyTheSecondIsKnownFailedAtItsEnd) {
   std::vector<Job> jobs = {rank(0, JobState::failed, 101), rank(1, JobState::failed, 101),
                            rank(2, JobState::failed, 102)};
-  jobs[1].failed_ms = 101700;
-  jobs[2].failed_ms = 102000;
+  jobs[1].failed_at = exact_instant(101700);
+  jobs[2].failed_at = exact_instant(102000);
   expect_first(jobs, 1, 0, false);
-  jobs[0].ended_at = 99;
+  jobs[0].ended_at = instant(99);
   expect_first(jobs, 0, 2000, false);
 }
 
@@ -280,9 +288,9 @@ TEST(Verdict, WhatFailsBecauseSomebodyEndedAnotherHasNotFailedFirst) {
   EXPECT_EQ(cli::aftermath(verdict), "1 other failed after it");
   EXPECT_EQ(cli::state_text(jobs), "rank 1 killed SIGTERM by ada@laptop");
   // Not where it was ended long afterwards, or the failure has a cause of its own.
-  jobs[1].ended_at = 160;
+  jobs[1].ended_at = instant(160);
   EXPECT_EQ(verdict_of(jobs).first, jobs[0]);
-  jobs[1].ended_at = 100;
+  jobs[1].ended_at = instant(100);
   jobs[0].after_peer = false;
   EXPECT_EQ(verdict_of(jobs).first, jobs[0]);
   EXPECT_EQ(verdict_of(jobs).killed_first, std::nullopt);
@@ -291,12 +299,12 @@ TEST(Verdict, WhatFailsBecauseSomebodyEndedAnotherHasNotFailedFirst) {
 TEST(Verdict, WhatDiesWhileALaunchIsBeingStoppedHasNotFailedFirst) {
   std::vector<Job> jobs = {rank(0, JobState::killed, 105, by_user), rank(1, JobState::killed, 105, by_user),
                            rank(2, JobState::failed, 102)};
-  jobs[0].failed_ms = jobs[1].failed_ms = 101500;  // when they were told to stop
+  jobs[0].failed_at = jobs[1].failed_at = exact_instant(101500);  // when they were told to stop
   jobs[2].result = ExitStatus::signalled(11);
   EXPECT_EQ(verdict_of(jobs).killed_first, jobs[0]);
   EXPECT_EQ(cli::state_text(jobs), "killed SIGTERM by ada@laptop");
   EXPECT_EQ(cli::verdict_headline(verdict_of(jobs)), "killed SIGTERM by ada@laptop");
-  jobs[0].failed_ms = jobs[1].failed_ms = 104000;  // it had failed before
+  jobs[0].failed_at = jobs[1].failed_at = exact_instant(104000);  // it had failed before
   EXPECT_EQ(verdict_of(jobs).first, jobs[2]);
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/show/why.hpp"
 #include "jobs/why_frames.hpp"
+#include "support/instants.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -90,7 +91,7 @@ Rank waiting(int number, const std::string& name = "all_reduce", int line = 88) 
 
 std::vector<std::string> lines_of(const std::vector<WhySample>& samples,
                                   const std::vector<Job>& others = {}) {
-  return cli::why_lines(judge(samples, others, 0));
+  return cli::why_lines(judge(samples, others, {}));
 }
 
 TEST(WhyFrames, TheProgramsOwnCallIsThePlace) {
@@ -118,8 +119,8 @@ TEST(WhyFrames, TheProgramsOwnCallIsThePlace) {
 TEST(Why, ARankThatSkippedACollectiveIsTheOddOne) {
   Rank other{.number = 3, .frames = {"next_batch (/home/ada/proj/data.py:41)", "<module> (train.py:9)"}};
   other.kernel = "hrtimer_nanosleep";
-  const Why why =
-      judge({sample_of("node-1", {waiting(0), waiting(1)}), sample_of("node-2", {waiting(2), other})}, {}, 0);
+  const Why why = judge(
+      {sample_of("node-1", {waiting(0), waiting(1)}), sample_of("node-2", {waiting(2), other})}, {}, {});
   EXPECT_EQ(why.kind, WhyKind::held_up);
   EXPECT_EQ(why.between, std::chrono::seconds(5));
   ASSERT_EQ(why.groups.size(), 2U);
@@ -146,12 +147,13 @@ TEST(Why, WhoWaitsInDdpsBackwardWaitsForTheOthers) {
             "3 of 4 ranks wait in backward (train.py:28)");
   Rank busy = in_backward(0);
   busy.ticks = 450;
-  EXPECT_EQ(judge({sample_of("node-1", {busy})}, {}, 0).groups.at(0).ranks.at(0).doing, RankDoing::computing);
+  EXPECT_EQ(judge({sample_of("node-1", {busy})}, {}, {}).groups.at(0).ranks.at(0).doing,
+            RankDoing::computing);
 }
 
 TEST(Why, CollectivesInAnotherOrderAreAMismatch) {
   const Why why =
-      judge({sample_of("a", {waiting(0), waiting(1), waiting(2), waiting(3, "broadcast", 90)})}, {}, 0);
+      judge({sample_of("a", {waiting(0), waiting(1), waiting(2), waiting(3, "broadcast", 90)})}, {}, {});
   EXPECT_EQ(why.kind, WhyKind::mismatch);
   EXPECT_THAT(cli::why_lines(why),
               ElementsAre(HasSubstr("different collectives"), "3 of 4 ranks wait in all_reduce (train.py:88)",
@@ -159,7 +161,7 @@ TEST(Why, CollectivesInAnotherOrderAreAMismatch) {
 }
 
 TEST(Why, WhereAllWaitAtOnePlaceNobodyIsBlamed) {
-  const Why why = judge({sample_of("a", {waiting(0), waiting(1)})}, {}, 0);
+  const Why why = judge({sample_of("a", {waiting(0), waiting(1)})}, {}, {});
   EXPECT_EQ(why.kind, WhyKind::same_place);
   EXPECT_FALSE(why.groups.at(0).odd);
 }
@@ -168,7 +170,7 @@ TEST(Why, AnEndedRankIsWhyTheOthersWait) {
   Job ended = job_of({.number = 1}, "b");
   ended.state = JobState::succeeded;
   ended.result = ExitStatus::exited(0);
-  const Why why = judge({sample_of("a", {waiting(0)})}, {ended}, 0);
+  const Why why = judge({sample_of("a", {waiting(0)})}, {ended}, {});
   EXPECT_EQ(why.kind, WhyKind::ended);
   EXPECT_THAT(cli::why_lines(why), testing::Contains("rank 1 on b has ended (exit 0)"));
 }
@@ -176,7 +178,7 @@ TEST(Why, AnEndedRankIsWhyTheOthersWait) {
 TEST(Why, AServerThatDoesNotAnswerMayBeTheReason) {
   Job unseen = job_of({.number = 1}, "b");
   unseen.state = JobState::unknown;
-  EXPECT_EQ(judge({sample_of("a", {waiting(0)})}, {unseen}, 0).kind, WhyKind::unknown);
+  EXPECT_EQ(judge({sample_of("a", {waiting(0)})}, {unseen}, {}).kind, WhyKind::unknown);
 }
 
 TEST(Why, WhatTheKernelShowsGoesBeforeTheStack) {
@@ -185,7 +187,7 @@ TEST(Why, WhatTheKernelShowsGoesBeforeTheStack) {
     rank.frames = {"load (data.py:4)"};
     rank.state = state;
     rank.kernel = kernel;
-    return judge({sample_of("a", {waiting(0), rank})}, {}, 0).groups.at(0).ranks.at(0).doing;
+    return judge({sample_of("a", {waiting(0), rank})}, {}, {}).groups.at(0).ranks.at(0).doing;
   };
   EXPECT_EQ(doing('T', ""), RankDoing::stopped);
   EXPECT_EQ(doing('t', "ptrace_stop"), RankDoing::traced);
@@ -211,27 +213,27 @@ TEST(Why, AThrottledRank) {
 TEST(Why, ALaunchThatMovesIsNotStuck) {
   std::vector<Rank> ranks{waiting(0), waiting(1)};
   ranks[1].frames_before = {"forward (model.py:4)"};
-  EXPECT_EQ(judge({sample_of("a", ranks)}, {}, 0).kind, WhyKind::moving);
+  EXPECT_EQ(judge({sample_of("a", ranks)}, {}, {}).kind, WhyKind::moving);
 }
 
 TEST(Why, TheSlowRankIsTheOneThatTheOthersWaitFor) {
   std::vector<Rank> ranks{waiting(0), waiting(1), waiting(2)};
   ranks[0].ticks = ranks[1].ticks = 150;
   ranks[2] = {.number = 2, .frames = {"forward (model.py:4)"}, .state = 'R', .kernel = "", .ticks = 480};
-  const Why why = judge({sample_of("a", ranks)}, {}, 0);
+  const Why why = judge({sample_of("a", ranks)}, {}, {});
   EXPECT_EQ(why.kind, WhyKind::slow);
   EXPECT_NEAR(why.factor, 3.2, 0.01);
   ASSERT_TRUE(why.groups.at(0).odd);
   EXPECT_EQ(why.groups[0].ranks.at(0).rank, 2);
   ranks[0].ticks = 400;  // as busy as that one
-  EXPECT_EQ(judge({sample_of("a", ranks)}, {}, 0).kind, WhyKind::moving);
+  EXPECT_EQ(judge({sample_of("a", ranks)}, {}, {}).kind, WhyKind::moving);
 }
 
 TEST(Why, ACutLinkIsNamed) {
   const auto samples =
       std::vector{sample_of("a", {waiting(0)}, "@remote1 address 014D4D0A\n@remote1 silent 024D4D0A\n"),
                   sample_of("b", {waiting(1)}, "@remote1 address 0000000000000000FFFF0000024D4D0A\n")};
-  const Why why = judge(samples, {}, 0);
+  const Why why = judge(samples, {}, {});
   EXPECT_EQ(why.kind, WhyKind::link);
   EXPECT_THAT(cli::why_lines(why), testing::Contains("a gets no answer from b"));
 }
@@ -263,7 +265,7 @@ TEST(WhyFlight, WhoDidNotComeToTheCollective) {
     flights += flight(rank, 11, "completed", reduce);
     flights += rank == 2 ? "" : flight(rank, 12, "started", reduce) + flight(rank, 13, "scheduled", reduce);
   }
-  const Why why = judge({with_flights(flights)}, {}, 0);
+  const Why why = judge({with_flights(flights)}, {}, {});
   ASSERT_EQ(why.collectives.size(), 1U);
   EXPECT_EQ(why.collectives[0].kind, WhyCollective::Kind::missing);
   EXPECT_EQ(why.collectives[0].number, 12U);
@@ -278,7 +280,7 @@ TEST(WhyFlight, WhoCameWithAnotherShapeOrFunction) {
   const auto line = [](const std::string& first, const std::string& other) {
     const Why why = judge({with_flights(flight(0, 1, "started", first) + flight(1, 1, "started", first) +
                                         flight(2, 1, "scheduled", other))},
-                          {}, 0);
+                          {}, {});
     EXPECT_EQ(why.collectives.at(0).kind, first == other || first.starts_with("all_to")
                                               ? WhyCollective::Kind::stuck
                                               : WhyCollective::Kind::differs);
@@ -304,13 +306,13 @@ TEST(WhyFlight, WhatCameAboutIsNotTold) {
   }
   // what has left the buffers of the others
   flights += flight(0, 10, "completed", reduce) + flight(0, 12, "completed", reduce);
-  EXPECT_TRUE(judge({with_flights(flights)}, {}, 0).collectives.empty());
+  EXPECT_TRUE(judge({with_flights(flights)}, {}, {}).collectives.empty());
 }
 
 TEST(Why, WhatWasKeptSaysOfWhen) {
-  Why why = judge({sample_of("a", {waiting(0), waiting(1)})}, {}, 0);
+  Why why = judge({sample_of("a", {waiting(0), waiting(1)})}, {}, {});
   EXPECT_TRUE(cli::why_json(why)["as_of"].is_null());
-  why.kept = WhyKept{1700000000, std::chrono::seconds(1804)};
+  why.kept = WhyKept{instant(1700000000), std::chrono::seconds(1804)};
   EXPECT_THAT(cli::why_lines(why).front(),
               testing::MatchesRegex("as it was at .*, after 30m 04s of standing still:"));
   EXPECT_EQ(cli::why_json(why)["as_of"], "2023-11-14T22:13:20Z");
@@ -321,7 +323,7 @@ TEST(Why, RefusesForeignAnswers) {
   for (const std::string line :
        {"look 2 5", "state 0 x", "state 0 5 1 SS 0 0 -", "state 0 5 1 S 0 0 a/b", "rank 0 abc 4 0 0",
         "address 0A", "silent ../../../", "process x", "pipe 4 x -", "hangs now", "other", "kept 1",
-        "kept x 2", "flight x 0 0 1 started a b c",
+        "kept x 2", "kept 253402300801 2", "flight x 0 0 1 started a b c",
         "flight 00000000000000000000000000000000 -1 0 1 started a b c",
         "flight 00000000000000000000000000000000 0 0 1 started a b c/d"}) {
     EXPECT_THROW(servers::read_answer<WhyAnswer>("@remote1 " + line + "\n@remote1 end\n"), Error) << line;

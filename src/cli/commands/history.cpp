@@ -153,15 +153,14 @@ std::string history_table(const Context& context, const std::vector<LaunchSummar
   }
   heads.push_back(ui::Column("COMMAND").yielding().elided());
   ui::Table table(heads);
-  const std::int64_t now = now_seconds();
+  const Instant now = now_seconds();
   for (const LaunchSummary& launch : launches) {
     std::vector<ui::Cell> cells{keys_of(launch)};
     if (names) {
       cells.emplace_back(launch.name);
     }
-    cells.insert(cells.end(),
-                 {ui::Cell(state_of(launch), style_of(launch.state)),
-                  rough_duration(std::max<std::int64_t>(now - launch.began_at, 0)) + " ago", took(launch)});
+    cells.insert(cells.end(), {ui::Cell(state_of(launch), style_of(launch.state)),
+                               rough_duration(now - launch.began_at) + " ago", took(launch)});
     for (const std::string& column : columns) {
       cells.emplace_back(cell_of(launch, column));
     }

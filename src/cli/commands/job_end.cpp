@@ -224,7 +224,8 @@ std::vector<Job> ended_ones(Context& context, const CleanArguments& arguments, s
                             int& left) {
   std::size_t unfinished = 0;
   Lines staying;
-  const std::int64_t now = now_seconds();
+  using Days = std::chrono::duration<double, std::chrono::days::period>;
+  const Instant now = now_seconds();
   std::vector<Job> ended;
   for (Job& job : chosen) {
     if (!is_final(job.state)) {
@@ -236,7 +237,7 @@ std::vector<Job> ended_ones(Context& context, const CleanArguments& arguments, s
       }
       continue;
     }
-    if (!arguments.older || static_cast<double>(now - end_of(job)) >= *arguments.older * 86400) {
+    if (!arguments.older || now - end_of(job) >= Days(*arguments.older)) {
       ended.push_back(std::move(job));
     }
   }

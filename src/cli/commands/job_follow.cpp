@@ -131,8 +131,7 @@ int tail(Context& context, const TailArguments& arguments) {
   refuse_output_as_json(context, "job-tail --json");
   FollowRequest request;
   if (!arguments.since.empty()) {
-    request.since =
-        std::chrono::seconds(std::max<std::int64_t>(0, now_seconds() - parse_since(arguments.since)));
+    request.since = std::max(std::chrono::seconds(0), now_seconds() - parse_since(arguments.since));
   }
   // What is searched is searched from its beginning.
   request.lines = arguments.lines || request.since || !arguments.grep.empty() ? arguments.lines : 20;
@@ -207,7 +206,7 @@ std::vector<Job> asked_quickly(Context& context, std::vector<Job> jobs) {
 
 int wait(Context& context, const WaitArguments& arguments) {
   const JobOptions& options = arguments.jobs;
-  const std::int64_t begin = now_seconds();
+  const Instant begin = now_seconds();
   std::vector<Job> jobs = context.project().jobs({.selection = options.selection(),
                                                   .some = options.named(),
                                                   .unfinished_only = !options.named(),

@@ -38,7 +38,7 @@ struct ListArguments {
 };
 
 // What ended lately is listed too, but no more than so many launches and jobs.
-constexpr std::int64_t lately_s = std::int64_t{24} * 3600;
+constexpr std::chrono::hours lately{24};
 constexpr std::size_t most_ended = 10;
 
 struct Listing {
@@ -54,14 +54,14 @@ void leave_the_recent(Listing& listing) {
       return std::ranges::find(listing.jobs, job.id, &Job::id) != listing.jobs.end();
     });
   };
-  std::vector<std::int64_t> ends;
+  std::vector<Instant> ends;
   for (const TableRow& row : listing.rows) {
-    if (row.dim && end_of(row.batch) >= now_seconds() - lately_s) {
+    if (row.dim && end_of(row.batch) >= now_seconds() - lately) {
       ends.push_back(end_of(row.batch));
     }
   }
   std::ranges::sort(ends, std::greater());
-  const std::int64_t oldest = ends.size() > most_ended ? ends[most_ended - 1] : now_seconds() - lately_s;
+  const Instant oldest = ends.size() > most_ended ? ends[most_ended - 1] : now_seconds() - lately;
   listing.earlier += std::erase_if(listing.rows, [&](const TableRow& row) {
     return row.dim && end_of(row.batch) < oldest && !is_news(row.batch);
   });
@@ -82,7 +82,7 @@ std::vector<TableRow> rank_rows(const std::vector<TableRow>& rows) {
 std::vector<Job> stored_lately(Project& project, JobsRequest request, std::size_t& earlier) {
   request.unfinished_only = false;
   request.ask = false;
-  request.lately = EndedLately{.since = now_seconds() - lately_s, .most = most_ended, .earlier = &earlier};
+  request.lately = EndedLately{.since = now_seconds() - lately, .most = most_ended, .earlier = &earlier};
   return project.jobs(request);
 }
 

@@ -23,12 +23,12 @@ struct LoginArguments {
 int run_login(Context& context, const LoginArguments& arguments) {
   LoginRequest request = arguments.request;
   if (!arguments.open_for.empty()) {
-    const auto seconds = parse_span(arguments.open_for);
-    if (!seconds || *seconds < 1) {
+    const auto span = parse_span(arguments.open_for);
+    if (!span || span->count() < 1) {
       throw Error::usage("--for '" + visible_line(arguments.open_for) + "' is no time", "",
                          "give 30m, 8h or 2d");
     }
-    request.open_for = std::chrono::seconds(*seconds);
+    request.open_for = *span;
   }
   request.on_terminal = context.terminal.stdin_is_terminal() && !context.options.json;
   request.on_questions = [&](const std::string& name) { context.terminal.notice(name + ":"); };
@@ -37,7 +37,7 @@ int run_login(Context& context, const LoginArguments& arguments) {
   for (const LoginResult& result : results) {
     nlohmann::json entry = {{"server", result.server}, {"was_open", result.was_open}, {"until", nullptr}};
     if (!result.error) {
-      entry["until"] = result.until;
+      entry["until"] = result.until.time_since_epoch().count();
       if (!context.options.json) {
         context.terminal.out(fmt::format("{}: {}open until {}\n", result.server,
                                          result.was_open ? "already " : "", format_local_time(result.until)));

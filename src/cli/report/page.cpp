@@ -112,7 +112,9 @@ Json jobs_of(const Report& report) {
     Json entry = jobs::to_json(job);
     entry["command"] = visible_line(job.command);
     entry["reason"] = visible_line(entry["reason"].get<std::string>());
-    entry["failed_at_ms"] = or_null(is_final(job.state) ? job.failed_ms : std::nullopt);
+    entry["failed_at_ms"] = is_final(job.state) && job.failed_at
+                                ? Json(job.failed_at->time_since_epoch().count())
+                                : Json(nullptr);
     entry["ranks"] = ranks_of(job);
     entry["state_text"] = visible_line(state_text(job));
     entry["ended"] = is_final(job.state);

@@ -64,14 +64,14 @@ Json timeline_json(const Report& report) {
     for (const LaunchStep& step : report.record->steps) {
       steps.push_back({{"name", visible_line(step.name)},
                        {"server", step.server},
-                       {"from_ms", step.from_ms},
-                       {"to_ms", step.to_ms}});
+                       {"from_ms", step.from.time_since_epoch().count()},
+                       {"to_ms", step.to.time_since_epoch().count()}});
     }
   }
   Json moments = Json::array();
   for (const Moment& one : report.moments) {
     moments.push_back({{"kind", moment_words.at(static_cast<std::size_t>(one.kind))},
-                       {"at_ms", one.at_ms},
+                       {"at_ms", one.at.time_since_epoch().count()},
                        {"exact", one.exact},
                        {"key", one.key},
                        {"rank", or_null(one.rank)},
@@ -84,11 +84,15 @@ Json timeline_json(const Report& report) {
 Json gpus_json(const Report& report) {
   Json all = Json::array();
   for (const GpuCurve& gpu : report.gpus) {
+    std::vector<double> at;
+    for (const Instant instant : gpu.at) {
+      at.push_back(static_cast<double>(instant.time_since_epoch().count()));
+    }
     all.push_back({{"server", gpu.server},
                    {"index", gpu.index},
                    {"name", visible_line(gpu.name)},
                    {"memory_total", gpu.memory_total > 0 ? Json(gpu.memory_total) : Json(nullptr)},
-                   {"at", gpu.at},
+                   {"at", at},
                    {"use", gpu.use},  // NaN is written as null
                    {"memory", gpu.memory}});
   }

@@ -53,14 +53,14 @@ constexpr std::size_t brief_reason = 14;
 constexpr std::size_t longest_point = 60;
 constexpr std::size_t most_used_told = 10;  // an array may have a thousand jobs
 
-std::int64_t begin_of(const Job& job) {
+Instant begin_of(const Job& job) {
   return job.started_at.value_or(job.created_at);
 }
 
 // How long it ran, or runs.
-std::string duration(const Batch& batch, std::int64_t now) {
-  std::optional<std::int64_t> begin;
-  std::optional<std::int64_t> end;
+std::string duration(const Batch& batch, Instant now) {
+  std::optional<Instant> begin;
+  std::optional<Instant> end;
   bool known = true;
   for (const Job& job : batch) {
     if (job.started_at) {
@@ -129,11 +129,11 @@ std::string tags_text(const Batch& batch) {
   return join(tags, ",");
 }
 
-std::vector<ui::Cell> row_cells(const TableRow& row, const TableOptions& options, std::int64_t now) {
+std::vector<ui::Cell> row_cells(const TableRow& row, const TableOptions& options, Instant now) {
   Batch batch;
   Batch brief_batch;
   std::vector<int> keys;
-  std::int64_t begin = begin_of(row.batch.front());
+  Instant begin = begin_of(row.batch.front());
   for (const Job& job : row.batch) {
     batch.push_back(brief(job, longest_reason));
     brief_batch.push_back(brief(job, brief_reason));
@@ -240,7 +240,7 @@ std::string job_table(const Context& context, const std::vector<TableRow>& rows,
     columns.insert(columns.end(), {ui::Column("TAGS").yielding(), ui::Column("COMMAND").yielding().elided()});
   }
   ui::Table table(columns);
-  const std::int64_t now = now_seconds();
+  const Instant now = now_seconds();
   for (const TableRow& row : rows) {
     table.add(row_cells(row, options, now));
   }

@@ -64,9 +64,9 @@ std::string attach_command(const Job& job, const DebuggerWait& wait) {
   return fmt::format("remote attach{} --job {}", rank ? fmt::format(" {}", *rank) : "", job.key);
 }
 
-std::optional<std::int64_t> still_since(const Job& job) {
+std::optional<Instant> still_since(const Job& job) {
   return job.state == JobState::running && job.hung && !job.hung->moved_at
-             ? std::optional(job.hung->at - job.hung->stood.count())
+             ? std::optional(job.hung->at - job.hung->stood)
              : std::nullopt;
 }
 

@@ -13,9 +13,8 @@ namespace remote::cli {
 
 // "failed exit 1", "killed SIGTERM by ada@laptop", "ended after rank 2", "running": a job's state and why.
 std::string state_text(const Job& job);
-// Since when a running job stands still, as --hang-after found; seconds since the epoch. nullopt: it does
-// not.
-std::optional<std::int64_t> still_since(const Job& job);
+// Since when a running job stands still, as --hang-after found. nullopt: it does not.
+std::optional<Instant> still_since(const Job& job);
 // "breakpoint() train.py:88", "pdb after ValueError train.py:90".
 std::string wait_text(const DebuggerWait& wait);
 // "remote attach 1 --job 4"

@@ -160,7 +160,7 @@ bool is_over(const Batch& batch) {
 }
 
 static std::string state_of(const Batch& batch) {
-  if (batch.size() == 1 && ranks_of(batch.front()) == 1 && silence_of(batch) == 0) {
+  if (batch.size() == 1 && ranks_of(batch.front()) == 1 && !silence_of(batch)) {
     return state_text(batch.front());
   }
   if (batch.front().point) {
@@ -185,8 +185,8 @@ static std::string state_of(const Batch& batch) {
       text = state_text(odd == batch.end() ? *job : *odd);
     }
   }
-  if (const std::int64_t silent = silence_of(batch); silent > 0) {
-    text += ", silent for " + rough_duration(silent);
+  if (const auto silent = silence_of(batch)) {
+    text += ", silent for " + rough_duration(*silent);
   }
   return wrong.empty() ? text : text + "; " + wrong;
 }
@@ -210,20 +210,20 @@ std::string usage_text(const Batch& batch) {
   return text;
 }
 
-std::int64_t silence_of(const Batch& batch) {
-  constexpr std::int64_t long_s = 120;
-  std::int64_t last = 0;
-  std::int64_t seen = 0;
+std::optional<std::chrono::seconds> silence_of(const Batch& batch) {
+  constexpr std::chrono::minutes long_one{2};
+  Instant last;
+  Instant seen;
   for (const Job& job : batch) {
     if (job.state == JobState::running) {
-      if (!job.failed_ms || !job.checked_at || !job.waits.empty()) {
-        return 0;
+      if (!job.failed_at || !job.checked_at || !job.waits.empty()) {
+        return std::nullopt;
       }
-      last = std::max(last, *job.failed_ms / 1000);
+      last = std::max(last, std::chrono::floor<std::chrono::seconds>(*job.failed_at));
       seen = std::max(seen, *job.checked_at);
     }
   }
-  return last > 0 && seen - last >= long_s ? seen - last : 0;
+  return last > Instant() && seen - last >= long_one ? std::optional(seen - last) : std::nullopt;
 }
 
 std::string silence_notice(const Batch& batch) {
@@ -235,14 +235,14 @@ std::string silence_notice(const Batch& batch) {
                          format_local_time(*still));
     }
   }
-  const std::int64_t silent = silence_of(batch);
-  return silent == 0 ? ""
-                     : fmt::format("{0} has been silent for {1}: remote job-stacks --{0}", who,
-                                   format_duration(silent));
+  const auto silent = silence_of(batch);
+  return silent ? fmt::format("{0} has been silent for {1}: remote job-stacks --{0}", who,
+                              format_duration(*silent))
+                : "";
 }
 
-std::string rough_duration(std::int64_t seconds) {
-  const std::string text = format_duration(seconds);
+std::string rough_duration(std::chrono::seconds duration) {
+  const std::string text = format_duration(duration);
   return text.substr(0, text.find(' '));
 }
 
@@ -250,9 +250,11 @@ std::string age_of_output(const Job& job) {
   if (job.state == JobState::running && job.wrote_nothing) {
     return "never";
   }
-  return job.state == JobState::running && job.failed_ms && job.checked_at
-             ? format_duration(std::max<std::int64_t>(*job.checked_at - *job.failed_ms / 1000, 0)) + " ago"
-             : "";
+  if (job.state != JobState::running || !job.failed_at || !job.checked_at) {
+    return "";
+  }
+  const auto age = std::chrono::ceil<std::chrono::seconds>(*job.checked_at - *job.failed_at);
+  return format_duration(std::max(age, std::chrono::seconds(0))) + " ago";
 }
 
 std::string count_text(const Batch& batch) {
@@ -272,8 +274,8 @@ std::string count_text(const Batch& batch) {
   return join(parts, ", ");
 }
 
-std::int64_t end_of(const Batch& batch) {
-  std::int64_t end = 0;
+Instant end_of(const Batch& batch) {
+  Instant end;
   for (const Job& job : batch) {
     end = std::max(end, remote::end_of(job));
   }

@@ -36,13 +36,12 @@ std::string state_text(const Batch& batch);
 // What a batch that is one job of Slurm used: "used 12% of 8 CPUs, 3.1 GiB of 64.0 GiB memory"; "" where that
 // is not known.
 std::string usage_text(const Batch& batch);
-// For how many seconds none of its ranks has written anything, where that is long: 0 otherwise, and where it
-// is not known.
-std::int64_t silence_of(const Batch& batch);
+// For how long none of its ranks has written anything, where that is long and known.
+std::optional<std::chrono::seconds> silence_of(const Batch& batch);
 // That it stands still, or has been silent for long, with the command that shows why; "" where it does not.
 std::string silence_notice(const Batch& batch);
 // "2m" of 2m 27s, for columns and states.
-std::string rough_duration(std::int64_t seconds);
+std::string rough_duration(std::chrono::seconds duration);
 // "12s ago": when a running job last wrote; "never", or "" where that is not known.
 std::string age_of_output(const Job& job);
 // How many of its ranks are in which state: "3 running, 1 ended".
@@ -53,7 +52,7 @@ bool is_over(const Batch& batch);
 // " (ended, 2 processes left)"; empty where nothing is left.
 std::string left_text(const Batch& batch);
 // When the last of it ended, as far as that is known; for a batch that has ended.
-std::int64_t end_of(const Batch& batch);
+Instant end_of(const Batch& batch);
 
 // What to print of jobs, a line for all that say the same: "jobs 45-48 (ranks 0-3 on node-1): WORDS". Jobs of
 // different launches never share a line.

@@ -183,9 +183,10 @@ struct Teller {
 }  // namespace
 
 void EventStream::print(const char* name, const Json& fields) {
-  const std::int64_t now = now_milliseconds();
-  std::string time = format_utc(now / 1000);
-  time.insert(time.size() - 1, fmt::format(".{:03}", now % 1000));
+  const ExactInstant now = now_milliseconds();
+  const Instant second = std::chrono::floor<std::chrono::seconds>(now);
+  std::string time = format_utc(second);
+  time.insert(time.size() - 1, fmt::format(".{:03}", (now - second).count()));
   Json event = {{"event", name}, {"time", time}};
   event.update(fields);
   terminal_.out(dump_json_line(event) + "\n");

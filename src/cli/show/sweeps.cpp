@@ -71,8 +71,8 @@ std::vector<ResultColumn> columns_of(const SweepResults& results, bool csv) {
                        if (!job.started_at || !job.ended_at) {
                          return std::string();
                        }
-                       const auto seconds = *job.ended_at - *job.started_at;
-                       return csv ? std::to_string(seconds) : format_duration(seconds);
+                       const std::chrono::seconds seconds = *job.ended_at - *job.started_at;
+                       return csv ? std::to_string(seconds.count()) : format_duration(seconds);
                      }});
   columns.push_back(
       {head("SERVER"), false, [](const Job& job) { return job.point->waiting ? "" : job.server; }});

@@ -90,10 +90,11 @@ TopLine head(const Context& context, const ServerSample& sample, const TopView& 
              std::size_t name_width) {
   Line line(context.terminal, view.width);
   line.column(sample.server, name_width, false, Style::bold);
-  const std::int64_t silent = sample.heard_at ? now_seconds() - *sample.heard_at : 0;
+  const std::chrono::seconds silent =
+      sample.heard_at ? now_seconds() - *sample.heard_at : std::chrono::seconds(0);
   if (sample.error) {
     line.add("  " + sample.error->reason(), Style::red);
-  } else if (silent > view.silent_after_s) {
+  } else if (silent > view.silent_after) {
     line.add("  does not answer", Style::red);
   } else if (!sample.heard_at) {
     line.add("  has not answered yet", Style::dim);
@@ -221,9 +222,9 @@ TopLine job_line(const Context& context, const JobSample& one, const TopView& vi
   Line line(context.terminal, view.width);
   line.add(selected ? "> " : "  ", Style::cyan).add("job ", Style::dim);
   line.column(std::to_string(job.key), 4, false, selected ? Style::bold : Style::plain);
-  const std::int64_t since = job.started_at.value_or(job.created_at);
+  const Instant since = job.started_at.value_or(job.created_at);
   line.column(state_text(job), 9, false, job.state == JobState::running ? Style::green : Style::yellow);
-  line.column(format_duration(std::max<std::int64_t>(now_seconds() - since, 0)), 8, true).add("  ");
+  line.column(format_duration(now_seconds() - since), 8, true).add("  ");
   if (job.rank) {
     line.add(rank_text(job) + "  ");
   }

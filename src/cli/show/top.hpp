@@ -21,8 +21,8 @@ struct TopLine {
 struct TopView {
   std::optional<std::size_t> width{};  // nullopt: lines are whole
   std::optional<JobId> selected{};     // the job whose line is marked
-  // After so many seconds without an answer a server counts as silent.
-  std::int64_t silent_after_s = 10;
+  // After so long without an answer a server counts as silent.
+  std::chrono::seconds silent_after{10};
 };
 
 // A block a server.

@@ -85,7 +85,7 @@ std::vector<std::string> missing_names(const Verdict& verdict) {
 
 std::string attempt_text(const Attempt& attempt) {
   const std::string server = visible_line(attempt.server);
-  const std::string took = format_duration(std::max<std::int64_t>(attempt.failed_at - attempt.began_at, 0));
+  const std::string took = format_duration(attempt.failed_at - attempt.began_at);
   std::string text = fmt::format("attempt {}: ", attempt.number);
   if (attempt.cause == RestartCause::hang) {
     text += "no rank wrote or computed any more";
@@ -103,7 +103,8 @@ std::string attempt_text(const Attempt& attempt) {
 std::string verdict_headline(const Verdict& verdict) {
   if (verdict.first) {
     const Job& first = *verdict.first;
-    const auto second = first.failed_ms ? std::optional(*first.failed_ms / 1000) : first.ended_at;
+    const auto second =
+        first.failed_at ? std::chrono::floor<std::chrono::seconds>(*first.failed_at) : first.ended_at;
     const std::string when = second ? ", " + format_local_time(*second) : "";
     const std::string node = failed_node(first);
     return fmt::format("{} on {} failed{} ({}{}{})", rank_text(first), node.empty() ? first.server : node,

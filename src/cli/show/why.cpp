@@ -123,7 +123,7 @@ std::string proof(const RankLook& rank, double seconds) {
                                 std::min(1.0, rank.cpu_wait) * 100));
   }
   if (rank.silent && rank.silent->count() >= 60) {
-    parts.push_back("no output for " + format_duration(rank.silent->count()));
+    parts.push_back("no output for " + format_duration(*rank.silent));
   }
   return join(parts, "; ");
 }
@@ -206,7 +206,7 @@ std::vector<std::string> why_lines(const Why& why) {
   std::ranges::reverse(rest);  // the most first
   if (why.kept) {
     lines.push_back(fmt::format("as it was at {}, after {} of standing still:",
-                                format_local_time(why.kept->at), format_duration(why.kept->stood.count())));
+                                format_local_time(why.kept->at), format_duration(why.kept->stood)));
   }
   switch (why.kind) {
     case WhyKind::moving:
@@ -255,8 +255,8 @@ std::vector<std::string> why_evidence(const Why& why) {
         text += rank.kernel.empty() ? "" : "; kernel " + rank.kernel;
         text += rank.moved ? "; moved" : "; did not move";
         text += rank.job.wrote_nothing ? "; no output yet"
-                : rank.silent ? fmt::format("; last output {} ago", format_duration(rank.silent->count()))
-                              : "";
+                : rank.silent          ? fmt::format("; last output {} ago", format_duration(*rank.silent))
+                                       : "";
         text += rank.no_stack.empty() ? "" : "; no stack: " + visible_line(rank.no_stack);
       } else {
         text += " " + does(rank, false);

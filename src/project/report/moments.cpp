@@ -22,14 +22,14 @@ constexpr std::string_view of_torchrun = "remote: the workers begin anew (restar
 constexpr std::string_view of_launch = "remote: the ranks begin anew (restart ";
 constexpr std::string_view of_slurm = "remote: Slurm begins this job anew (restart ";
 // A job that is older when it is begun to be followed may have written before.
-constexpr std::int64_t fresh_ms = 10'000;
+constexpr std::chrono::seconds fresh{10};
 constexpr int newest_moments_version = 1;
 constexpr std::uintmax_t most_moments_bytes = 1U << 20U;
 
 Moment moment(const Job& job, Moment::Kind kind) {
   Moment one{.kind = kind, .key = job.key, .rank = job.rank, .server = job.server, .text = {}};
-  one.exact = job.failed_ms.has_value();
-  one.at_ms = job.failed_ms.value_or(end_of(job) * 1000);
+  one.exact = job.failed_at.has_value();
+  one.at = job.failed_at.value_or(end_of(job));
   return one;
 }
 
@@ -37,8 +37,8 @@ std::filesystem::path first_file(const jobs::Store& store, const std::vector<Job
   return store.job_folder(jobs.front().id) / "first_output.json";
 }
 
-// "2026-11-21T07:30:00Z" or "2026-11-21T07:30:00.123Z", in milliseconds.
-std::optional<std::int64_t> parse_instant(std::string_view text) {
+// "2026-11-21T07:30:00Z" or "2026-11-21T07:30:00.123Z"
+std::optional<ExactInstant> parse_instant(std::string_view text) {
   constexpr std::size_t whole = 19;
   std::optional<int> ms = 0;
   if (text.size() == whole + 5 && text[whole] == '.') {
@@ -47,8 +47,9 @@ std::optional<std::int64_t> parse_instant(std::string_view text) {
     return std::nullopt;
   }
   const auto seconds = parse_utc(std::string(text.substr(0, whole)) + "Z");
-  return seconds && ms && *ms >= 0 && text.ends_with('Z') ? std::optional(*seconds * 1000 + *ms)
-                                                          : std::nullopt;
+  return seconds && ms && *ms >= 0 && text.ends_with('Z')
+             ? std::optional(*seconds + std::chrono::milliseconds(*ms))
+             : std::nullopt;
 }
 
 }  // namespace
@@ -95,19 +96,17 @@ std::optional<Moment> moment_in(std::string_view line) {
   if (!number || *number < 0 || !at || !(why.empty() || why.starts_with(" after "))) {
     return std::nullopt;
   }
-  one.at_ms = *at;
+  one.at = *at;
   one.exact = one.kind == Moment::Kind::restarted;
   one.text = fmt::format("restart {}{}", *number, why);
   return one;
 }
 
 FirstOutputs::FirstOutputs(const jobs::Store& store, const std::vector<Job>& jobs)
-    : store_(store), jobs_(jobs), at_ms_(jobs.size(), 0) {
-  const std::int64_t now = now_milliseconds();
+    : store_(store), jobs_(jobs), firsts_(jobs.size()) {
+  const ExactInstant now = now_milliseconds();
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (now - jobs[i].created_at * 1000 > fresh_ms) {
-      at_ms_[i] = -1;
-    }
+    firsts_[i].fresh = now - jobs[i].created_at <= fresh;
   }
 }
 
@@ -115,8 +114,8 @@ FirstOutputs::~FirstOutputs() {
   try {
     Json all = Json::object();
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
-      if (at_ms_[i] > 0) {
-        all[jobs_[i].id.text()] = at_ms_[i];
+      if (firsts_[i].at) {
+        all[jobs_[i].id.text()] = firsts_[i].at->time_since_epoch().count();
       }
     }
     if (!all.empty()) {
@@ -129,8 +128,8 @@ FirstOutputs::~FirstOutputs() {
 }
 
 void FirstOutputs::note(std::size_t index) {
-  if (index < at_ms_.size() && at_ms_[index] == 0) {
-    at_ms_[index] = now_milliseconds();
+  if (index < firsts_.size() && firsts_[index].fresh && !firsts_[index].at) {
+    firsts_[index].at = now_milliseconds();
   }
 }
 
@@ -143,7 +142,7 @@ std::vector<Moment> first_outputs(const jobs::Store& store, const std::vector<Jo
     const auto found = moments.find(job.id.text());  // the end, too, where it is no object
     if (found != moments.end() && found->is_number_unsigned()) {
       all.push_back({.kind = Moment::Kind::first_output,
-                     .at_ms = found->get<std::int64_t>(),
+                     .at = ExactInstant(std::chrono::milliseconds(found->get<std::int64_t>())),
                      .exact = true,
                      .key = job.key,
                      .rank = job.rank,

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <map>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -37,7 +36,11 @@ class FirstOutputs {
  private:
   const jobs::Store& store_;
   const std::vector<Job>& jobs_;
-  std::vector<std::int64_t> at_ms_;  // by index; 0: none yet, -1: it is not known when
+  struct First {
+    bool fresh = true;                 // else it may have come before this
+    std::optional<ExactInstant> at{};  // nullopt: none yet
+  };
+  std::vector<First> firsts_;  // by index
 };
 
 // What it has written about these jobs.

@@ -148,20 +148,20 @@ void find_moments(const Core& core, const std::vector<Moment>& notes, Report& re
       const auto& servers = report.record->servers;
       const auto server = std::ranges::find(servers, note.server, &ServerSetup::server);
       if (server != servers.end()) {
-        note.at_ms -= std::chrono::duration_cast<std::chrono::milliseconds>(server->clock_ahead).count();
+        note.at -= std::chrono::duration_cast<std::chrono::milliseconds>(server->clock_ahead);
       }
     }
     report.moments.push_back(std::move(note));
   }
-  std::ranges::stable_sort(report.moments, {}, &Moment::at_ms);
+  std::ranges::stable_sort(report.moments, {}, &Moment::at);
 }
 
 // What was seen of the servers' GPUs while the jobs ran. With `look`, they are looked at first.
 void find_gpus(Core& core, bool look, Report& report) {
   std::vector<std::string> servers;
   std::vector<std::string> busy;
-  std::int64_t from = report.made_at;
-  std::int64_t to = 0;
+  Instant from = report.made_at;
+  Instant to;
   for (const Job& job : report.jobs) {
     if (std::ranges::find(servers, job.server) == servers.end()) {
       servers.push_back(job.server);
