@@ -250,11 +250,10 @@ std::string age_of_output(const Job& job) {
   if (job.state == JobState::running && job.wrote_nothing) {
     return "never";
   }
-  if (job.state != JobState::running || !job.failed_at || !job.checked_at) {
-    return "";
-  }
-  const auto age = std::chrono::ceil<std::chrono::seconds>(*job.checked_at - *job.failed_at);
-  return format_duration(std::max(age, std::chrono::seconds(0))) + " ago";
+  return job.state == JobState::running && job.failed_at && job.checked_at
+             ? format_duration(std::chrono::ceil<std::chrono::seconds>(*job.checked_at - *job.failed_at)) +
+                   " ago"
+             : "";
 }
 
 std::string count_text(const Batch& batch) {
