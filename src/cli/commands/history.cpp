@@ -82,13 +82,18 @@ std::string cell_of(const LaunchSummary& launch, const std::string& column) {
   return found == launch.numbers.end() ? "" : fmt::format("{:.6g}", found->value);
 }
 
-// Throws Error for a name that is neither one of `others` nor a number that a launch on record has printed.
-void check_columns(const History& history, const std::vector<std::string>& names,
-                   std::vector<std::string> others) {
-  std::set<std::string> numbers;
-  for (const LaunchSummary& launch : names.empty() ? std::vector<LaunchSummary>() : history.list()) {
-    std::ranges::transform(launch.numbers, std::inserter(numbers, numbers.end()), &NamedNumber::name);
+// The names of the numbers that launches on record have printed.
+std::set<std::string> printed_numbers(const History& history) {
+  std::set<std::string> names;
+  for (const LaunchSummary& launch : history.list()) {
+    std::ranges::transform(launch.numbers, std::inserter(names, names.end()), &NamedNumber::name);
   }
+  return names;
+}
+
+// Throws Error for a name that is neither one of `others` nor one of these numbers.
+void check_columns(const std::set<std::string>& numbers, const std::vector<std::string>& names,
+                   std::vector<std::string> others) {
   const auto known = [&](const std::string& name) {
     return numbers.contains(name) || std::ranges::find(others, name) != others.end();
   };
@@ -186,10 +191,11 @@ int run_history(Context& context, const HistoryArguments& arguments) {
   for (const std::string& problem : problems) {
     context.terminal.warning(visible_line(problem));
   }
-  if (!launches.empty()) {
-    check_columns(history, columns, {property_columns.begin(), property_columns.end()});
+  if (!launches.empty() && (!columns.empty() || !request.sort.empty())) {
+    const std::set<std::string> numbers = printed_numbers(history);
+    check_columns(numbers, columns, {property_columns.begin(), property_columns.end()});
     if (!request.sort.empty()) {
-      check_columns(history, {lower_case(request.sort)}, {});
+      check_columns(numbers, {lower_case(request.sort)}, {});
     }
   }
   if (context.options.json) {

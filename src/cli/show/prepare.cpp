@@ -4,13 +4,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <future>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/group_by.hpp"
 #include "base/json.hpp"
 #include "base/strings.hpp"
 #include "cli/show/error_json.hpp"
@@ -26,49 +31,50 @@ constexpr std::uint64_t large_bytes = 1'000'000'000;
 constexpr std::size_t many_files = 50'000;
 constexpr std::size_t shown_parts = 5;
 
-// Texts in their order, each with the servers that it is of.
-using Remarks = std::vector<std::pair<std::string, std::vector<std::string>>>;
+// What was said, and of which server.
+using Remarks = std::vector<std::pair<std::string, std::string>>;
 
-void add(Remarks& remarks, const std::string& text, const std::string& server) {
-  const auto found = std::ranges::find(remarks, text, [](const auto& entry) { return entry.first; });
-  if (found != remarks.end()) {
-    found->second.push_back(server);
-  } else {
-    remarks.push_back({text, {server}});
+// Shows each text once, with the servers that share it.
+void show_once(const Remarks& remarks, const std::function<void(const std::string&)>& show) {
+  for (const auto& [text, indices] :
+       group_by(remarks, [](const auto& remark) { return std::optional(remark.first); })) {
+    std::vector<std::string> servers;
+    for (const std::size_t i : indices) {
+      servers.push_back(remarks[i].second);
+    }
+    show(enumerated(servers) + ": " + text);
   }
 }
 
-// Shows what to try, once for the servers that share it.
+// Shows what to try.
 void show_hints(Context& context, const std::vector<PrepareResult>& results) {
   Remarks hints;
   for (const PrepareResult& result : results) {
     const std::string hint = result.error ? hint_of(*result.error) : std::string();
     if (!hint.empty()) {
-      add(hints, hint, result.server);
+      hints.emplace_back(hint, result.server);
     }
   }
-  for (const auto& [hint, servers] : hints) {
-    context.terminal.err(" hint: " + enumerated(servers) + ": " + hint + "\n");
-  }
+  show_once(hints, [&](const std::string& line) { context.terminal.err(" hint: " + line + "\n"); });
 }
 
-// The same for notes and warnings.
+// Shows the notes and warnings of the servers that are done.
 void show_remarks(Context& context, const std::vector<PrepareResult>& results) {
   Remarks notes;
   Remarks warnings;
   for (const PrepareResult& result : results) {
-    if (!result.error) {
-      std::ranges::for_each(result.report.notes, [&](const auto& text) { add(notes, text, result.server); });
-      std::ranges::for_each(result.report.files.warnings,
-                            [&](const auto& text) { add(warnings, text, result.server); });
+    if (result.error) {
+      continue;
+    }
+    for (const std::string& note : result.report.notes) {
+      notes.emplace_back(visible_line(note), result.server);
+    }
+    for (const std::string& warning : result.report.files.warnings) {
+      warnings.emplace_back(visible_line(warning), result.server);
     }
   }
-  for (const auto& [note, servers] : notes) {
-    context.terminal.notice(enumerated(servers) + ": " + visible_line(note));
-  }
-  for (const auto& [warning, servers] : warnings) {
-    context.terminal.warning(enumerated(servers) + ": " + visible_line(warning));
-  }
+  show_once(notes, [&](const std::string& line) { context.terminal.notice(line); });
+  show_once(warnings, [&](const std::string& line) { context.terminal.warning(line); });
 }
 
 // Before much that the servers lack goes to them: shows what is large, and asks on a terminal unless `yes`.
