@@ -114,7 +114,7 @@ struct JobRequest {
   std::vector<int> array{};
   std::optional<int> array_limit{};  // so many of them at the same time
   std::vector<Job> after{};          // it begins when these jobs of the same server have succeeded
-  LeaseRequest lease{};              // what it has for itself on its server
+  LeaseRequest lease{};              // what only it may use on its server
   std::optional<Cancel> cancel{};    // ends this call alone
 };
 
@@ -174,7 +174,7 @@ struct FollowRequest {
   std::string grep{};
   // Of one launch: hand over a line once that several ranks write within 150 ms of each other; with `follow`
   // false, whenever they wrote it. The order of each rank's lines stays. Lines that only single ranks have
-  // written so far (the same but for numbers) come without delay.
+  // written so far (apart from their numbers) come without delay.
   bool fold = false;
   // Of a launch under Slurm, where one job runs all ranks and each has an output of its own: hand over all of
   // them.

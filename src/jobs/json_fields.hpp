@@ -224,7 +224,7 @@ class FieldReader {
     constexpr std::chrono::milliseconds latest = year_10000.time_since_epoch();
     if (const Json* found = find(name)) {
       if (!found->is_number_integer() || *found < 0 || *found > latest.count()) {
-        throw not_a_record(fmt::format("'{}' is no number of milliseconds", name));
+        throw not_a_record(fmt::format("'{}' is not a number of milliseconds", name));
       }
       value = ExactInstant(std::chrono::milliseconds(found->get<std::int64_t>()));
     }

@@ -112,7 +112,7 @@ std::map<std::string, int> ports_in_config(const Sandbox& sandbox) {
       }
     }
   } catch (const Error&) {
-    ports.clear();  // what is wrong with it is told when it is settled
+    ports.clear();  // whoever settles it reports what is wrong
   }
   return ports;
 }

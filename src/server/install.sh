@@ -1,7 +1,7 @@
 # Puts this version of the program on the server, and runs the request. A client sends this text, the archive and the request over
 # the channel whose command has answered "need" (src/ssh/program_channel.cpp). Set before: remote_digest, remote_program (where the
-# version belongs), remote_size (bytes of the archive); r_good tells whether what is there is whole and nobody else's, r_here that the
-# request begins.
+# version belongs), remote_size (bytes of the archive); r_good checks that what is there is complete and belongs to nobody else; r_here
+# reports that the request begins.
 # In braces, so that nothing runs of a text that is cut off.
 # shellcheck shell=sh
 # shellcheck disable=SC2154
