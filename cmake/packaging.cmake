@@ -46,7 +46,7 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "rsync, python3:any")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "openssh-client, iproute2, procps, python3-yaml")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS
-    "openssh-server, python3-torch, python3-venv, libssh-dev, libssl-dev, libunistring-dev, libyaml-cpp-dev, libfmt-dev, cmake, g++")
+    "openssh-server, python3-torch, python3-venv, libssh-dev, libssl-dev, liblzma-dev, libunistring-dev, libyaml-cpp-dev, libfmt-dev, cmake, g++")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/packaging/postinst ${PROJECT_SOURCE_DIR}/packaging/prerm)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/package_stage.cmake)

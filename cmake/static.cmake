@@ -2,7 +2,7 @@
 # archives that Debian has, and needs nothing at run time but glibc. src/static has what Debian has no archive of. The archives are named by file, because the targets
 # that `remote` links stand for shared libraries.
 set(REMOTE_STATIC_ARCHIVES "")
-foreach(name ssh crypto z unistring yaml-cpp cmark-gfm-extensions cmark-gfm)
+foreach(name ssh crypto z lzma unistring yaml-cpp cmark-gfm-extensions cmark-gfm)
   find_library(REMOTE_STATIC_${name} lib${name}.a REQUIRED)
   list(APPEND REMOTE_STATIC_ARCHIVES ${REMOTE_STATIC_${name}})
 endforeach()

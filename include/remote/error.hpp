@@ -62,6 +62,7 @@ enum class Remedy {
   resume_sweep,     // go on with the sweep; remedy_detail() is the key of one of its jobs
   rerun_failed,     // run those points of the sweep, too, that failed
   rerun_unknown,    // run points of the sweep elsewhere, when it is sure that nothing runs there any more
+  overwrite_files,  // replace files that are newer on a server
   follow_job,       // name the job to follow; remedy_detail() is the key of the likely one, if there is one
 };
 

@@ -59,6 +59,31 @@ struct LinkLeftOut {
   Why why = Why::not_allowed;
 };
 
+// A line of exclude.txt that can match no file as it is written.
+struct UselessPattern {
+  enum class Why {
+    negated,    // "!keep", as git has it
+    comment,    // "data/ # big": a comment needs a line of its own
+    blank,      // a blank at an end
+    quoted,     // "'data/'"
+    dots,       // "./data/"
+    absolute,   // "~/data", or the project's own path
+    sign,       // "+keep" without a blank
+    braces,     // "*.{pt,bin}"
+    backslash,  // "data\\raw"
+    empty,      // "- " alone
+    too_long,
+  };
+  std::string text;
+  int line = 0;
+  Why why = Why::negated;
+};
+// Told once a call that sends the project.
+struct UselessPatterns {
+  std::string file;  // as configs.yaml has it
+  std::vector<UselessPattern> patterns;
+};
+
 // Something failed on some servers or for some jobs, an error each; the call goes on for the others, and its
 // result has the errors too.
 struct PartsFailed {
@@ -86,10 +111,9 @@ struct Launched {
 // A launch's servers cannot all tell each other about a failure: the ranks of `servers` are ended after a
 // failure elsewhere only while this program follows the launch.
 struct NoLifeline {
-  // no_python: the server has none that will do; no_port: no port is free for it; no_connection: a way
-  // between the servers is closed; dead: its process has died, and could not be started again; restarted: it
-  // had died, and was started again
-  enum class Cause { no_python, no_port, no_connection, dead, restarted };
+  // no_port: no port is free for it; no_connection: a way between the servers is closed; dead: its process
+  // has died, and could not be started again; restarted: it had died, and was started again
+  enum class Cause { no_port, no_connection, dead, restarted };
   struct Server {
     std::string name;
     Cause cause = Cause::no_connection;
@@ -112,10 +136,15 @@ struct SweepTrouble {
   bool all = false;
 };
 
-// A rank of the launch that is followed waits for Project::attach(): one of Job::waits. Each is told once.
+// A followed rank waits for Project::attach(): one of Job::waits. Reported once for each wait.
 struct RankWaits {
   Job job;
   DebuggerWait wait;
+};
+
+// Followed jobs are still queued; Job::reason says why. Reported again if the reason changes.
+struct JobsQueued {
+  std::vector<Job> jobs;
 };
 
 // The server shows another number of GPUs than configs.yaml expects.
@@ -138,12 +167,25 @@ struct CodeDiffers {
   std::vector<std::string> names;
 };
 
-// Files changed here since the project was last sent to these servers, so what starts there is not what is
-// here.
+// Files that differ between these servers and this machine. They were changed here since the project was last
+// sent, or (`there`) changed on the servers or sent from another folder or machine.
 struct CodeChanged {
   std::vector<std::string> servers;
-  std::vector<std::string> names;  // by name; where nothing was ever sent from here, all files
-  bool never_sent = false;
+  std::vector<std::string> names;  // sorted
+  bool never_sent = false;         // nothing was ever sent from here
+  bool there = false;
+};
+
+// The code that a launch is about to run.
+struct LaunchCode {
+  std::string commit;                   // of git here, in hexadecimal; "": none is known
+  bool clean = false;                   // nothing here differs from the commit
+  int untracked = 0;                    // files here that git neither has nor ignores
+  std::vector<std::string> changed_in;  // submodules with changes ("libs/sub/")
+  bool changed = false;                 // files here that git has differ from the commit
+  std::vector<std::string> same;        // servers with the same files as here, or as the commit
+  std::vector<std::string> different;   // servers that have something else
+  std::vector<std::string> unknown;     // servers that could not be compared
 };
 
 // The launch ends its other ranks: after this one failed, or (nullopt) because some did not start.
@@ -229,9 +271,10 @@ struct ServerFailed {
   std::string log;         // the folder with all of it; may be ""
 };
 
-using Event = std::variant<ConfigWarning, NewHostKey, KeyProblem, StoreProblem, SilentServers, LinkLeftOut,
-                           PartsFailed, LinkLost, LinkBack, NoLifeline, SweepTrouble, RankWaits,
-                           GpuCountDiffers, CheckWarned, CodeDiffers, CodeChanged, Launched, EndingRanks,
-                           KeyMade, StepBegun, StepDetail, TransferNews, ServerPrepared, ServerFailed>;
+using Event =
+    std::variant<ConfigWarning, NewHostKey, KeyProblem, StoreProblem, SilentServers, LinkLeftOut,
+                 UselessPatterns, PartsFailed, LinkLost, LinkBack, NoLifeline, SweepTrouble, RankWaits,
+                 JobsQueued, GpuCountDiffers, CheckWarned, CodeDiffers, CodeChanged, LaunchCode, Launched,
+                 EndingRanks, KeyMade, StepBegun, StepDetail, TransferNews, ServerPrepared, ServerFailed>;
 
 }  // namespace remote

@@ -129,6 +129,8 @@ struct ServerFacts {
   // "": it did not, or somebody has said since that the server is well (CheckRequest::well).
   std::string sick{};
   bool jobs_closed = false;  // the folder of the jobs is there, and cannot be written in
+  // A file or folder of the project that other users of the server can write to; "": none was found.
+  std::string open_path{};
 
   const DiskFacts* disk(const std::string& what) const {
     for (const DiskFacts& one : disks) {

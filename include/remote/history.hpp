@@ -55,6 +55,8 @@ struct PastLaunch : LaunchSummary {
   // text.
   std::string news;
   bool changed = false;  // files that git has differed from the commit
+  // Submodules with changes that were not committed in them ("libs/sub/"); these are not in the patch.
+  std::vector<std::string> changed_in;
   // What was asked for, with the masked command; nullopt: an older version wrote the record. The variables in
   // `secrets` have no value here.
   std::optional<LaunchRequest> request;
@@ -67,7 +69,8 @@ enum class CodeKept {
   no_git,     // git did not know the project then, or does not now
   no_commit,  // git no longer has the commit
   no_patch,   // it differed from the commit by more than is kept
-  not_sent    // the servers had older code than git tells of
+  not_sent,   // the servers had other code than git has
+  submodules  // it has submodules, whose files the commit does not have
 };
 
 // Something in which launches differ.

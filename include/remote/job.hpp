@@ -78,7 +78,8 @@ struct JobReason {
     after_hang,  // its launch ended it, because it had stood still for `number` seconds (OnHang)
     by_user,  // `text` ("ada@laptop", or "" where it is not known) ended it with signal `number`. `result` is
               // there if the job ended otherwise than by that signal.
-    by_launch,  // as by_user, by the launch itself: it was not completed, or was interrupted
+    by_launch,   // as by_user, by the launch itself: it was not completed, or was interrupted
+    not_needed,  // a spare that replaced no server
     // failed:
     out_of_memory,         // the kernel ended it, for want of memory
     server_out_of_memory,  // its server ran out of memory while it ran
@@ -167,6 +168,7 @@ struct Attempt {
   std::string server{};                // of the rank, or the lost one; foreign text
   std::optional<ExitStatus> result{};  // of the rank
   bool left_out = false;  // the next attempt is without that server, as it failed so twice: it is sick
+  std::vector<std::string> without{};  // servers that are not part of the next attempt and later ones
 
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
@@ -208,8 +210,9 @@ struct Job {
   // Of a job that runs several ranks, as an agent of torchrun does: how many. `rank` is the first of them.
   std::optional<int> ranks;
   bool labelled = false;  // each line of its output that is a rank's begins with "[RANK] "
-  // Of an elastic launch: how many of its jobs it needs to go on. Nothing: all.
+  // The number of jobs that an elastic launch of torchrun needs to continue; nullopt: all.
   std::optional<int> needed;
+  bool may_restart = false;  // its launch has restarts, and its lifelines alone decide after a failure
   bool hidden = false;
   // What starts and ends it on its server: "local", "slurm", or "labml" for a job of labml_remote. Nothing in
   // the record of an older build, until the server says it.

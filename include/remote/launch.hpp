@@ -44,14 +44,14 @@ struct Container {
   ImagePull pull = ImagePull::missing;
 };
 
-// How many ranks a server gets: a number, or one for each of its GPUs or cores. `gpu` is "auto": without
-// GPUs, one for each core.
-enum class OnePer { gpu, core };
+// How many ranks a server gets: a number, or one for each of its GPUs or cores. automatic: one for each GPU,
+// or without GPUs one for each core.
+enum class OnePer { automatic, gpu, core };
 using RanksPerServer = std::variant<OnePer, int>;
 inline constexpr int most_ranks_per_server = 4096;
-// As --nproc-per-node takes it: "auto", "cpu", "4".
+// In the form of --nproc-per-node: "auto", "gpu", "cpu", "4".
 std::string to_string(const RanksPerServer& ranks);
-// Takes torchrun's "gpu" for "auto". nullopt: no such word, and no number from 1 to most_ranks_per_server.
+// nullopt: no such word, and no number from 1 to most_ranks_per_server.
 std::optional<RanksPerServer> parse_ranks_per_server(std::string_view text);
 
 // A server of a launch, as a hostfile names it.
@@ -100,8 +100,9 @@ std::string_view to_string(InitMethod method);
 std::optional<InitMethod> parse_init_method(std::string_view name);
 
 // What an attempt of a launch can end by: a rank that exited, that a signal ended, or that the kernel ended
-// for want of memory; a server that was lost; standing still (LaunchRequest::hang_after).
-enum class RestartCause { exit, signal, oom, lost, hang };
+// for want of memory; a server that was lost; standing still (LaunchRequest::hang_after). lifeline: the first
+// server's lifeline died and was started again; that is never asked for.
+enum class RestartCause { exit, signal, oom, lost, hang, lifeline };
 // The cause's name, as configs.yaml has it: "oom".
 std::string_view to_string(RestartCause cause);
 std::optional<RestartCause> parse_restart_cause(std::string_view name);
@@ -124,7 +125,7 @@ struct LaunchRequest {
   std::vector<std::string> servers{};  // names or globs; none: all of the project
   // In place of `servers`, in the order of the ranks; see Project::resolve_hosts().
   std::vector<LaunchHost> hosts{};
-  RanksPerServer nproc = OnePer::gpu;
+  RanksPerServer nproc = OnePer::automatic;
   std::optional<int> nodes{};        // for a login node of Slurm: how many nodes; default: 1
   bool requeue = false;              // for a login node of Slurm: see JobRequest
   std::vector<Job> after{};          // for a login node of Slurm: see JobRequest
@@ -167,8 +168,8 @@ struct LaunchRequest {
   // Wait, two seconds at most, for the servers' word whether they reach the first one: see NoLifeline.
   // follow() watches for it too.
   bool await_lifelines = true;
-  // What it has for itself on each of its servers. OnePer::gpu then means one rank for each leased GPU, or
-  // else for each leased core.
+  // What it has for itself on each of its servers. OnePer::automatic then means one rank for each leased GPU,
+  // or else for each leased core.
   LeaseRequest lease{};
   // In its record (remote/history.hpp). A name could not be taken for a key: it begins with a letter or '_'.
   std::string name{};
@@ -240,6 +241,14 @@ struct PlannedProcess {
   std::optional<Container> container{};  // nullopt: it runs on the server itself
 };
 
+// What OnePer::automatic chose for a server.
+struct ChosenRanks {
+  std::string server;
+  int ranks = 0;
+  OnePer per = OnePer::core;  // gpu or core
+  int gpus = 0;               // GPUs that were found there
+};
+
 struct Plan {
   Launcher launcher = Launcher::ranks;
   std::string run_id;  // RUN_UUID, and Job::launch of its jobs
@@ -249,8 +258,9 @@ struct Plan {
   std::vector<PlannedProcess> processes{};  // by rank
   // On spare servers, with restarts: started when they replace others, with the ranks of those.
   std::vector<PlannedProcess> spares{};
-  std::optional<int> needed{};  // how many of them the launch needs to go on; nothing: all
-  std::string batch_script{};   // what Slurm is given; "": there is no Slurm
+  std::optional<int> needed{};        // processes that the launch needs to continue; nullopt: all
+  std::string batch_script{};         // what Slurm is given; "": there is no Slurm
+  std::vector<ChosenRanks> chosen{};  // servers without a given number of ranks
 };
 
 // Also told (Launched) before the lifelines are awaited.
@@ -282,6 +292,7 @@ struct Verdict {
   // failure.
   std::vector<std::string> left;
   std::vector<Attempt> attempts;  // that failed before the one that all this is about; none: it is the first
+  std::string no_restart;         // why no further attempt followed although one was allowed; foreign text
 };
 
 // ---- What is done to jobs ----

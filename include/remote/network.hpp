@@ -85,7 +85,7 @@ struct Flow {
   std::size_t to = 0;
   double gbit_s = 0;        // 10^9 bits a second, of what the programs sent; 0: could not be measured
   Microseconds latency{0};  // a round trip between two programs, the median; 0: not known
-  std::string method{};     // "iperf3", or "own": python3, where iperf3 is missing
+  std::string method{};     // "iperf3", or "own": the agent, if iperf3 is missing
   std::string error{};      // why it could not be measured
   bool outlier = false;     // under 70 % of the median of all
 };

@@ -221,6 +221,10 @@ class Project {
   // Puts a public key on the servers and proves that a login with it alone works.
   std::vector<AuthorizeResult> authorize(const AuthorizeRequest& request = {},
                                          const std::optional<Cancel>& cancel = {});
+  // Removes everything that remote has installed on the servers, unless jobs of the user run there, and
+  // checks that nothing is left. The project's files, environments and jobs' folders stay.
+  std::vector<UninstallResult> uninstall(const UninstallRequest& request = {},
+                                         const std::optional<Cancel>& cancel = {});
   // Opens an OpenSSH master for each server, and before it for its jump hosts: what has to be asked is asked
   // once, and each is proved by a command over it. Commands use them from then on, also those of other
   // processes.

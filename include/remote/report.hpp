@@ -41,7 +41,8 @@ struct ServerSetup {
   std::string server;
   // By name: "os", "kernel", "driver", "GPUs", "cores", "python", "torch", "cuda", "hip", "interface" (that
   // leads to the first server), "container", "code" (the digest of the project's state that was sent),
-  // "changed here" (how many files were changed on this machine since).
+  // "changed there" (how many files were changed on the server), "changed here" (how many files were changed
+  // on this machine since).
   std::vector<std::pair<std::string, std::string>> facts;
   // Variables that all its processes got with the same value, but for those that say who a process is. What
   // looks secret is masked.

@@ -58,8 +58,9 @@ enum class Attached { goes_on, left, taken, ended, gone };
 struct AttachRequest {
   Job job;
   std::string wait;  // DebuggerWait::id of one of Job::waits
-  TerminalSide
-      terminal{};  // its type is not used: what comes is text that moves the cursor by \r and \b alone
+  // Its type is not used: the output moves the cursor by \r and \b alone. If `input` is not a
+  // terminal, its lines are the debugger's commands, and its end leaves the rank waiting.
+  TerminalSide terminal{};
   std::function<void(std::string_view)> on_output{};  // foreign text
 };
 
@@ -247,6 +248,42 @@ struct AuthorizeResult {
   std::string open_folder;    // others may write to it, so that a strict sshd ignores the key; or ""
   bool configured = true;     // configs.yaml or ~/.ssh lead to this key for the server
   std::optional<Error> error;
+};
+
+struct UninstallRequest {
+  std::vector<std::string> servers{};
+  bool dry_run = false;  // remove nothing
+};
+struct UninstallResult {
+  // A job that runs on the server. Nothing is removed then.
+  struct RunningJob {
+    std::optional<JobId> id;
+    std::optional<int> pid;
+    std::string project;  // its folder on the server, or "" if unknown; foreign text
+  };
+  struct Leftover {
+    enum class Reason {
+      failed,      // could not be removed
+      link,        // not followed
+      foreign,     // belongs to another user
+      unknown,     // not a file of remote
+      recent,      // another command may be installing it
+      unfinished,  // jobs without a result may use it on another machine
+      unmoved,     // has files of frozen launches that could not be moved to the project
+      lease,       // a lease that is in use or has just ended
+      results,     // results of jobs
+    };
+    Reason reason = Reason::failed;
+    std::string path;  // foreign text
+    // Whether it is what uninstall() should have removed. Leases remove themselves, and results are the
+    // user's.
+    bool counts() const { return reason != Reason::lease && reason != Reason::results; }
+  };
+  std::string server;
+  std::vector<RunningJob> running{};
+  std::vector<std::string> removed{};  // would be removed, with UninstallRequest::dry_run; foreign text
+  std::vector<Leftover> left{};
+  std::optional<Error> error{};
 };
 
 struct LoginRequest {

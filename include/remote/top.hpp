@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,6 +54,9 @@ struct ServerSample {
   ServerLoad load{};
   GpuFacts gpus{};                // in brief: no topology, no errors of the driver
   std::vector<JobSample> jobs{};  // of this project that have not ended, by key
+  // The keys of other jobs of this project that hold GPU memory, by id: they have ended, or are on another
+  // server of the same machine.
+  std::map<std::string, int> other_keys{};
 };
 
 struct WatchRequest {

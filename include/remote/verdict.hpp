@@ -16,4 +16,7 @@ namespace remote {
 Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers = {},
                    const std::vector<std::string>& gone = {});
 
+// The state of a launch as a whole, by the verdict about these jobs.
+JobState launch_state(const std::vector<Job>& jobs, const Verdict& verdict);
+
 }  // namespace remote

@@ -29,7 +29,7 @@ enum class RankDoing {
   pipe_empty,   // reads from a pipe
   child,        // waits for a process that it started
   stopped,      // is stopped by a signal (SIGSTOP)
-  traced,       // is held by a debugger
+  traced,       // is held by a debugger, or waits in breakpoint() for Project::attach()
   storage,      // waits in the kernel for a disk or a file system
   throttled,    // its control group gives it no more processor time
   waiting,      // it uses no processor, and nothing shows what it waits for
@@ -108,6 +108,7 @@ struct WhyCollective {
   std::vector<Call> calls{};          // those of the fewest ranks first
   std::vector<int> missing{};         // the ranks that have not come
   std::uint64_t last_of_missing = 0;  // the last one to which the first of these came
+  bool old = false;                   // pending for a minute
 };
 std::string_view to_string(WhyCollective::Kind kind);
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Set, TextIO
 
 from remote_launcher import Job as Known
-from remote_launcher import Launch
+from remote_launcher import Launch, RemoteError
 
-from ._project import project, project_folder
+from ._project import project, project_folder, read_text
 from .configs import Configs
 from .server import SERVERS, Server
 
@@ -115,9 +115,9 @@ class Job:
 
     def _load_variables(self) -> None:
         try:
-            found = json.loads((self.path / _RECORD).read_text("utf-8"))["env_vars"]
+            found = json.loads(read_text(self.path / _RECORD))["env_vars"]
             self.env_vars = {str(name): str(value) for name, value in found.items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, RemoteError, ValueError, KeyError, TypeError, AttributeError):
             pass  # it was not started through this API
 
     def _alone(self) -> Launch:

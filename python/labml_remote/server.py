@@ -1,7 +1,6 @@
 """labml_remote's servers: ``SERVERS[name]``; iterating gives the names in the order of configs.yaml."""
 
 import base64
-import os
 import shlex
 import threading
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Dict, Iterator, Mapping, Optional
 from remote_launcher import RemoteError
 
 from . import util
-from ._project import project
+from ._project import project, write_script
 from .configs import Configs, ServerConfig
 from .execute import UIMode
 from .execute.local import LocalExecutor
@@ -117,11 +116,7 @@ class Server:
         """Copies a script's text to the server; returns its path there."""
         if Path(script_name).name != script_name or script_name in ("", ".", ".."):
             raise RemoteError(f"'{script_name}' is no file name", usage=True)
-        folder = Configs.get().project_scripts_folder
-        folder.mkdir(parents=True, exist_ok=True)
-        file = folder / script_name
-        file.write_text(script, "utf-8")
-        os.chmod(file, 0o700)
+        write_script(Configs.get().project_scripts_folder / script_name, script)
         remote_path = f"{self.remote_scripts_path}/{script_name}"
         text = base64.b64encode(script.encode("utf-8")).decode("ascii")
         at, where = shlex.quote(remote_path), shlex.quote(self.remote_scripts_path)

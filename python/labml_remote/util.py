@@ -5,11 +5,13 @@ from typing import Mapping, Optional
 
 from remote_launcher import RemoteError
 
+from ._project import read_text
+
 
 def template(file: Path, replace: Mapping[str, str]) -> str:
     """The file's text, with each %%NAME%% replaced by its value."""
     try:
-        content = Path(file).read_text("utf-8")
+        content = read_text(Path(file))
     except OSError as error:
         raise RemoteError(f"cannot read the script {file}", reason=error.strerror or str(error), usage=True) from error
     for name, value in replace.items():

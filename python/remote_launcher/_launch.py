@@ -104,7 +104,7 @@ class Attempt:
         number: from 1 up.
         began_at, failed_at, next_at: when it began, when the first server learned of the failure, and when the next
             attempt began: ``"2026-11-21T07:30:00Z"``.
-        cause: ``"exit"``, ``"signal"``, ``"oom"`` or ``"lost"``.
+        cause: ``"exit"``, ``"signal"``, ``"oom"``, ``"lost"``, ``"hang"`` or ``"lifeline"``.
         rank: that failed, or None where a server was lost.
         server: its server, or the lost one.
         exit_code, signal: how the rank ended.

@@ -115,7 +115,10 @@ class Submitted:
             found = list(Path(folder).rglob(f"{self._token}.value"))
             if not found:
                 raise RemoteError("the function returned no value", self.launch.jobs[0].server)
-            return json.loads(found[0].read_text("utf-8"))
+            try:
+                return json.loads(found[0].read_text("utf-8"))
+            except (ValueError, RecursionError) as error:  # a hostile server may send anything
+                raise RemoteError("the value is not understood", self.launch.jobs[0].server, str(error)) from error
 
 
 def _remove(project: "Project", servers: Sequence[str], token: str) -> None:

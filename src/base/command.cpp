@@ -253,6 +253,62 @@ bool is_plain_command(std::string_view command) {
   return !assignment;
 }
 
+namespace {
+
+// Whether a program's option takes the next word, or names what is run in place of a file.
+enum class ScriptOption { alone, takes_word, no_script };
+
+ScriptOption read_python_option(const std::string& option) {
+  for (std::size_t i = 1; i < option.size(); ++i) {
+    if (option[i] == 'c' || option[i] == 'm') {
+      return ScriptOption::no_script;
+    }
+    if (option[i] == 'W' || option[i] == 'X') {
+      return i + 1 == option.size() ? ScriptOption::takes_word : ScriptOption::alone;
+    }
+  }
+  return option == "-" || option == "--check-hash-based-pycs" ? ScriptOption::no_script : ScriptOption::alone;
+}
+
+ScriptOption read_shell_option(const std::string& option) {
+  if (option.starts_with("--")) {  // some take a word
+    return option == "--" ? ScriptOption::alone : ScriptOption::no_script;
+  }
+  if (option.find_first_of("cs") != std::string::npos || option == "-") {
+    return ScriptOption::no_script;
+  }
+  return option.ends_with('o') || option.ends_with('O') ? ScriptOption::takes_word : ScriptOption::alone;
+}
+
+}  // namespace
+
+std::string script_of(std::string_view command) {
+  constexpr std::array<std::string_view, 5> shells{"sh", "bash", "dash", "zsh", "ksh"};
+  const std::vector<std::string> words =
+      is_plain_command(command) ? shell_words(command) : std::vector<std::string>();
+  if (words.empty()) {
+    return "";
+  }
+  const std::string program = words.front().substr(words.front().rfind('/') + 1);
+  const bool shell = std::ranges::find(shells, program) != shells.end();
+  std::string script = words.front();
+  if (is_python(words.front()) || shell) {
+    std::size_t i = 1;
+    for (; i < words.size() && words[i].starts_with('-'); ++i) {
+      const ScriptOption option = shell ? read_shell_option(words[i]) : read_python_option(words[i]);
+      if (option == ScriptOption::no_script) {
+        return "";
+      }
+      i += option == ScriptOption::takes_word ? 1 : 0;
+    }
+    script = i < words.size() ? words[i] : "";
+  } else if (script.starts_with('/') || script.find('/') == std::string::npos) {
+    return "";
+  }
+  // What the shell puts in its place is known there alone.
+  return script.find_first_of("$`*?[{") == std::string::npos ? script : "";
+}
+
 std::string with_python(const std::string& command) {
   const auto words = read_words(command);
   if (words.empty() || (!words.front().text.ends_with(".py") && !words.front().text.starts_with("-"))) {

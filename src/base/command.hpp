@@ -29,6 +29,10 @@ bool is_plain_command(std::string_view command);
 // environment's `python` in front.
 std::string with_python(const std::string& command);
 
+// The file that a command runs, as it is written: the script of `python -u train.py` or `bash run.sh`, or the
+// program of `./train`. "": a program that PATH finds, a module, or no plain command.
+std::string script_of(std::string_view command);
+
 // A variable's value as it may be shown.
 std::string mask_value(std::string_view name, std::string_view value);
 

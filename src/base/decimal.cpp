@@ -1,17 +1,105 @@
 #include "base/decimal.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdlib>
-#include <string>
-
-#include <locale.h>
-#ifdef __APPLE__
-#include <xlocale.h>
-#endif
 
 namespace remote {
+namespace {
+
+// 10 to the power of `exponent`, which is positive.
+long double raise_ten(int exponent) {
+  long double power = 10;
+  long double result = 1;
+  for (; exponent > 0; exponent /= 2) {
+    result *= exponent % 2 == 1 ? power : 1;
+    power *= power;
+  }
+  return result;
+}
+
+// std::strtod() depends on the program's language, and needs 10 KB of the agent. The result is exact for up
+// to 15 digits and small exponents, and else within a unit of the last place.
+double compute_decimal(std::string_view text) {
+  const std::size_t exponent_at = std::min(text.find_first_of("eE"), text.size());
+  constexpr std::uint64_t most_digits = 1'000'000'000'000'000'000;
+  std::uint64_t digits = 0;
+  int exponent = 0;
+  bool is_fraction = false;
+  for (const char c : text.substr(0, exponent_at)) {
+    if (c == '.') {
+      is_fraction = true;
+    } else if (c != '-' && digits < most_digits) {
+      digits = digits * 10 + static_cast<std::uint64_t>(c - '0');
+      exponent -= is_fraction ? 1 : 0;
+    } else if (c != '-' && !is_fraction) {
+      ++exponent;
+    }
+  }
+  if (exponent_at < text.size()) {
+    constexpr int most_exponent = 9999;
+    const bool is_negative = text.substr(exponent_at + 1).starts_with('-');
+    int written = 0;
+    for (const char c : text.substr(exponent_at + 1)) {
+      written = c == '-' || c == '+' ? 0 : std::min(written * 10 + (c - '0'), most_exponent);
+    }
+    exponent += is_negative ? -written : written;
+  }
+  const long double factor = raise_ten(digits == 0 ? 0 : std::abs(exponent));
+  const double sign = text.starts_with('-') ? -1 : 1;
+  if (digits < std::uint64_t{1} << 53U &&
+      std::abs(exponent) <= 22) {  // a double holds both, so this rounds once
+    const auto value = static_cast<double>(digits);
+    return sign * (exponent < 0 ? value / static_cast<double>(factor) : value * static_cast<double>(factor));
+  }
+  const auto value = static_cast<long double>(digits);
+  return sign * static_cast<double>(exponent < 0 ? value / factor : value * factor);
+}
+
+// With so many significant digits; `value` is positive.
+std::string format_digits(double value, int count) {
+  const auto wide = static_cast<long double>(value);
+  int exponent = 0;
+  while (wide >= raise_ten(exponent + 1)) {
+    ++exponent;
+  }
+  while (exponent <= 0 && wide * raise_ten(-exponent) < 1) {
+    --exponent;
+  }
+  const int shift = count - 1 - exponent;
+  const long double scaled = shift < 0 ? wide / raise_ten(-shift) : wide * raise_ten(shift);
+  std::string digits = std::to_string(static_cast<std::uint64_t>(scaled + 0.5L));
+  if (digits.size() > static_cast<std::size_t>(count)) {  // rounded up to the next power of ten
+    ++exponent;
+  }
+  digits.erase(digits.find_last_not_of('0') + 1);
+  if (exponent < -5 || exponent > 16) {
+    digits.insert(1, digits.size() > 1 ? "." : "");
+    return digits + (exponent < 0 ? "e-" : "e") + std::to_string(std::abs(exponent));
+  }
+  if (exponent < 0) {
+    return "0." + std::string(static_cast<std::size_t>(-exponent - 1), '0') + digits;
+  }
+  const std::size_t whole = static_cast<std::size_t>(exponent) + 1;
+  if (digits.size() <= whole) {
+    return digits + std::string(whole - digits.size(), '0');
+  }
+  return digits.insert(whole, ".");
+}
+
+}  // namespace
+
+std::string format_decimal(double value) {
+  if (value == 0) {
+    return "0";
+  }
+  const std::string sign = value < 0 ? "-" : "";
+  const double size = std::abs(value);
+  const std::string text = format_digits(size, 15);
+  const bool is_enough =
+      size > 1e-7 && size < 1e22 && compute_decimal(text) == size;  // which is exact in these bounds
+  return sign + (is_enough ? text : format_digits(size, 17));
+}
 
 std::optional<double> decimal_at(std::string_view text, std::size_t& length) {
   std::size_t at = text.starts_with('-') ? 1 : 0;
@@ -34,9 +122,7 @@ std::optional<double> decimal_at(std::string_view text, std::size_t& length) {
     at += at < text.size() && (text[at] == '+' || text[at] == '-') ? 1 : 0;
     length = skip_digits() > 0 ? at : length;
   }
-  // std::strtod reads "2.5" as 2 where the program has chosen another language.
-  static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", nullptr);
-  const double value = ::strtod_l(std::string(text.substr(0, length)).c_str(), nullptr, plain);
+  const double value = compute_decimal(text.substr(0, length));
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
@@ -56,8 +142,9 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   double bytes = number.value_or(-1);
   constexpr std::string_view prefixes = "KMGT";
   if (!unit.empty()) {
-    const std::size_t power =
-        prefixes.find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit.front()))));
+    const std::size_t power = prefixes.find(unit.front()) == std::string_view::npos
+                                  ? std::string_view("kmgt").find(unit.front())
+                                  : prefixes.find(unit.front());
     if (power != std::string_view::npos) {
       bytes *= static_cast<double>(std::uint64_t{1} << (10 * (power + 1)));
       unit.remove_prefix(1);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
+#include <mutex>
 #include <system_error>
 #include <thread>
 
@@ -190,6 +191,7 @@ UniqueFd open_regular(const fs::path& path, int flags, mode_t mode) {
 }
 
 std::optional<std::string> read_file_if_there(const fs::path& path) {
+  constexpr std::size_t most_bytes = std::size_t{256} << 20U;
   const UniqueFd fd = open_regular(path, O_RDONLY);
   if (!fd) {
     if (errno == ENOENT || errno == ENOTDIR) {
@@ -208,6 +210,9 @@ std::optional<std::string> read_file_if_there(const fs::path& path) {
       return content;
     }
     content.append(buffer, static_cast<std::size_t>(count));
+    if (content.size() > most_bytes) {
+      throw Error("cannot read " + path.string(), "it is larger than 256 MiB", "is it the right file?");
+    }
   }
 }
 
@@ -267,13 +272,20 @@ void make_folders(const fs::path& path, mode_t mode) {
 }
 
 FileLock::FileLock(const fs::path& path, const Cancel* cancel, std::optional<std::chrono::seconds> limit)
-    : fd_(open_lock(path)) {
+    : path_(path), fd_(open_lock(path)) {
   using clock = std::chrono::steady_clock;
   constexpr std::chrono::seconds respite{2};
   const Stopwatch watch;
   std::optional<clock::time_point> cancelled;
   // No waiting in flock(2): a signal does not end it.
-  for (int pause_ms = 1; ::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0; pause_ms = std::min(20, pause_ms * 2)) {
+  for (int pause_ms = 1;; pause_ms = std::min(20, pause_ms * 2)) {
+    if (::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0) {
+      if (is_current()) {
+        break;
+      }
+      fd_ = open_lock(path);  // who had it has removed the file
+      continue;
+    }
     if (errno != EWOULDBLOCK && errno != EINTR) {
       throw file_error("lock", path, errno);
     }
@@ -295,24 +307,83 @@ FileLock::FileLock(const fs::path& path, const Cancel* cancel, std::optional<std
 }
 
 std::optional<FileLock> FileLock::try_lock(const fs::path& path) {
-  FileLock lock(open_lock(path));
-  if (::flock(lock.fd_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) {
-      return std::nullopt;
+  for (;;) {
+    FileLock lock(path, open_lock(path));
+    if (::flock(lock.fd_.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK) {
+        return std::nullopt;
+      }
+      throw file_error("lock", path, errno);
     }
-    throw file_error("lock", path, errno);
+    if (lock.is_current()) {
+      return lock;
+    }
   }
-  return lock;
+}
+
+bool FileLock::is_current() const {
+  struct stat mine {};
+  struct stat named {};
+  return ::fstat(fd_.get(), &mine) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+         mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
+}
+
+void FileLock::remove_file() const {
+  static_cast<void>(::unlink(path_.c_str()));
+}
+
+namespace {
+
+// Of the names of temporary folders, before six random characters: one that its process holds locked, and one
+// that it has just made.
+constexpr std::string_view held = "held.";
+constexpr std::string_view made = "made.";
+
+fs::path temporary_place() {
+  std::error_code error;
+  const fs::path place = fs::temp_directory_path(error);
+  return error ? "/tmp" : place;
+}
+
+UniqueFd lock_folder(const fs::path& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 ? std::move(fd) : UniqueFd();
+}
+
+}  // namespace
+
+void TempFolder::remove_abandoned() {
+  constexpr std::size_t random = 6;
+  std::error_code error;
+  for (fs::directory_iterator one(temporary_place(), error), end; !error && one != end;
+       one.increment(error)) {
+    const std::string name = one->path().filename().string();
+    struct stat info {};
+    if (!name.starts_with("remote-") ||
+        !std::string_view(name).substr(0, name.size() - random).ends_with(held) ||
+        ::lstat(one->path().c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) {
+      continue;
+    }
+    if (const UniqueFd lock = lock_folder(one->path()); lock) {
+      std::error_code ignored;
+      fs::remove_all(one->path(), ignored);
+    }
+  }
 }
 
 TempFolder::TempFolder(std::string_view prefix) {
-  std::error_code error;
-  const fs::path place = fs::temp_directory_path(error);
-  std::string pattern = ((error ? "/tmp" : place) / prefix).string() + "XXXXXX";
+  static std::once_flag once;
+  std::call_once(once, remove_abandoned);
+  const std::string start = (temporary_place() / prefix).string();
+  std::string pattern = start + std::string(made) + "XXXXXX";
   if (::mkdtemp(pattern.data()) == nullptr) {
     throw file_error("create a temporary folder", pattern, errno);
   }
-  path_ = pattern;
+  lock_ = lock_folder(pattern);
+  path_ = start + std::string(held) + pattern.substr(pattern.size() - 6);
+  if (::rename(pattern.c_str(), path_.c_str()) != 0) {
+    path_ = pattern;
+  }
 }
 
 TempFolder::~TempFolder() {

@@ -85,7 +85,8 @@ bool write_all(int fd, std::string_view data);
 // FIFO or a device is an Error at once. Empty where open(2) fails (errno tells why).
 UniqueFd open_regular(const std::filesystem::path& path, int flags, mode_t mode = 0644);
 
-// The whole file. Throws Error naming the file.
+// The whole file. Throws Error naming the file, also if it is larger than 256 MiB. A file of a project is
+// read by base/beneath.hpp.
 std::string read_file(const std::filesystem::path& path);
 // nullopt when there is no such file; other errors throw.
 std::optional<std::string> read_file_if_there(const std::filesystem::path& path);
@@ -113,13 +114,20 @@ class FileLock {
                     std::optional<std::chrono::seconds> limit = {});
   // nullopt when another process has it.
   static std::optional<FileLock> try_lock(const std::filesystem::path& path);
+  // Removes the file while it is locked. Whoever waits for the lock opens a new one.
+  void remove_file() const;
 
  private:
-  explicit FileLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  FileLock(std::filesystem::path path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  // Whether it is the lock of the file that has this name now.
+  bool is_current() const;
+
+  std::filesystem::path path_;
   UniqueFd fd_;
 };
 
-// A temporary folder that removes itself and what is in it.
+// A temporary folder that removes itself and what is in it. Folders of processes that were killed are removed
+// when a process makes its first one.
 class TempFolder {
  public:
   explicit TempFolder(std::string_view prefix = "remote-");
@@ -128,8 +136,11 @@ class TempFolder {
   TempFolder& operator=(const TempFolder&) = delete;
   const std::filesystem::path& path() const { return path_; }
 
+  static void remove_abandoned();
+
  private:
   std::filesystem::path path_;
+  UniqueFd lock_;  // on the folder: its process lives
 };
 
 // $HOME, or the password database's home folder.

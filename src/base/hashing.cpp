@@ -10,6 +10,8 @@
 #include <openssl/hmac.h>
 #include <remote/error.hpp>
 
+#include "base/strings.hpp"
+
 namespace remote {
 namespace {
 
@@ -46,7 +48,7 @@ Sha256& Sha256::add_field(std::string_view field) {
 std::string Sha256::hex() {
   std::array<unsigned char, 32> digest{};
   require(EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr) == 1);
-  return fmt::format("{:02x}", fmt::join(digest, ""));
+  return to_hex(digest);
 }
 
 std::string sha256_hex(std::string_view data) {
@@ -56,7 +58,7 @@ std::string sha256_hex(std::string_view data) {
 std::string sha1_hex(std::string_view data) {
   std::array<unsigned char, 20> digest{};
   require(EVP_Digest(data.data(), data.size(), digest.data(), nullptr, EVP_sha1(), nullptr) == 1);
-  return fmt::format("{:02x}", fmt::join(digest, ""));
+  return to_hex(digest);
 }
 
 std::string hmac_sha1(std::string_view key, std::string_view data) {

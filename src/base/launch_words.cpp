@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, 3> image_pulls{"missing", "always", "neve
 constexpr std::array<std::string_view, 4> launcher_names{"ranks", "torchrun", "mpi", "sweep"};
 constexpr std::array<std::string_view, 2> rendezvous_methods{"static", "c10d"};
 constexpr std::array<std::string_view, 3> init_methods{"env", "tcp", "file"};
-constexpr std::array<std::string_view, 5> causes{"exit", "signal", "oom", "lost", "hang"};
+constexpr std::array<std::string_view, 6> causes{"exit", "signal", "oom", "lost", "hang", "lifeline"};
 constexpr std::array<std::string_view, 3> actions{"leave", "kill", "restart"};
 
 template <typename Value>
@@ -47,11 +47,17 @@ std::optional<Launcher> parse_launcher(std::string_view name) {
 
 std::string to_string(const RanksPerServer& ranks) {
   const int* number = std::get_if<int>(&ranks);
-  return number != nullptr ? std::to_string(*number) : ranks == RanksPerServer(OnePer::core) ? "cpu" : "auto";
+  return number != nullptr                       ? std::to_string(*number)
+         : ranks == RanksPerServer(OnePer::core) ? "cpu"
+         : ranks == RanksPerServer(OnePer::gpu)  ? "gpu"
+                                                 : "auto";
 }
 
 std::optional<RanksPerServer> parse_ranks_per_server(std::string_view text) {
-  if (text == "auto" || text == "gpu") {
+  if (text == "auto") {
+    return OnePer::automatic;
+  }
+  if (text == "gpu") {
     return OnePer::gpu;
   }
   if (text == "cpu") {

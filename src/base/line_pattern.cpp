@@ -1,6 +1,8 @@
 #include "base/line_pattern.hpp"
 
+#include <algorithm>
 #include <array>
+#include <string>
 
 #include <remote/error.hpp>
 
@@ -23,7 +25,9 @@ LinePattern::LinePattern(const std::string& text) {
 }
 
 bool LinePattern::is_in(std::string_view line) const {
-  return ::regexec(compiled_.get(), std::string(line).c_str(), 0, nullptr, 0) == 0;
+  std::string text(line);
+  std::ranges::replace(text, '\0', '\1');  // regexec(3) stops at a NUL
+  return ::regexec(compiled_.get(), text.c_str(), 0, nullptr, 0) == 0;
 }
 
 }  // namespace remote

@@ -1,10 +1,36 @@
 #include "base/login_shell.hpp"
 
+#include "base/strings.hpp"
+
 namespace remote {
 
-Error login_shell_ended(const std::string& detail) {
+Error login_shell_ended(const std::string& detail, std::string_view printed) {
+  const std::string said = last_lines(trim(printed), 3);
+  const std::string quoted = said.empty() ? "" : "; it printed: " + said;
+  // What nologin(8) prints.
+  for (const std::string_view text : {std::string_view(said), std::string_view(detail)}) {
+    if (text.find("account is currently not available") != std::string_view::npos) {
+      return {"nothing was run on the server", "the account has no login shell: " + std::string(text),
+              "log in as another user, or have its administrator give it a shell: chsh -s /bin/sh USER"};
+    }
+  }
+  if (detail.empty()) {
+    return {"no answer from the server",
+            "its login shell ended without an error, but nothing of the script's output came" + quoted,
+            "one of the shell's start files there sends the output elsewhere (exec >FILE), or ends the shell "
+            "when "
+            "there is no terminal: fix that until `ssh HOST echo hello` prints hello"};
+  }
+  if (said.empty() &&
+      detail.find(": ") == std::string::npos) {  // it may have run, and its output gone elsewhere
+    return {
+        "no answer from the server", "its login shell ended and printed nothing: " + detail,
+        "one of the shell's start files there (~/.bashrc, ~/.zshenv, config.fish, ~/.tcshrc) ends it when "
+        "there is no terminal, or sends the output elsewhere, or the account has no shell: fix that until "
+        "`ssh HOST echo hello` prints hello"};
+  }
   return {"nothing was run on the server",
-          "its login shell ended before the script began" + (detail.empty() ? "" : ": " + detail),
+          "its login shell ended before the script began: " + detail + quoted,
           "one of the shell's start files there (~/.bashrc, ~/.zshenv, config.fish, ~/.tcshrc) ends it when "
           "there is no terminal: fix that until `ssh HOST true` ends with 0"};
 }

@@ -10,9 +10,9 @@
 
 namespace remote {
 
-// The error for a server whose login shell ended before a script of ours began. `detail`: how it ended, or
-// the last lines of what it printed; may be "".
-Error login_shell_ended(const std::string& detail = {});
+// The error for a server whose login shell ended before a script of ours began. `detail`: how it ended, with
+// the last lines of its stderr; "" if it ended without an error. `printed`: its stdout.
+Error login_shell_ended(const std::string& detail, std::string_view printed = {});
 
 // Strips what a login shell's start files print before our own output. The script says with a line of its own
 // where that begins. One thread.

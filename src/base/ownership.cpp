@@ -31,14 +31,6 @@ std::optional<User> user_of(uid_t uid) {
   return User{found->pw_name, found->pw_gid};
 }
 
-bool is_own(uid_t owner) {
-  if (owner == ::geteuid() || owner == 0) {
-    return true;
-  }
-  const char* caller = ::geteuid() == 0 ? std::getenv("SUDO_UID") : nullptr;
-  return caller != nullptr && parse_number<uid_t>(caller) == owner;
-}
-
 bool is_private_group(gid_t gid, uid_t owner) {
   const auto user = user_of(owner);
   group entry{};
@@ -57,6 +49,14 @@ bool is_private_group(gid_t gid, uid_t owner) {
 }
 
 }  // namespace
+
+bool is_own(uid_t owner) {
+  if (owner == ::geteuid() || owner == 0) {
+    return true;
+  }
+  const char* caller = ::geteuid() == 0 ? std::getenv("SUDO_UID") : nullptr;
+  return caller != nullptr && parse_number<uid_t>(caller) == owner;
+}
 
 std::filesystem::path resolved(const std::filesystem::path& path) {
   namespace fs = std::filesystem;

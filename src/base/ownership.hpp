@@ -13,6 +13,9 @@ namespace remote {
 // a circle or cannot be read.
 std::filesystem::path resolved(const std::filesystem::path& path);
 
+// Whether this user or root owns a file; for root under sudo, also the user who called sudo.
+bool is_own(uid_t owner);
+
 // "it belongs to ada", "everyone may write to it": why a file may hold what somebody else put there. "" when
 // only this user and root can change it. For root under sudo, the user who called sudo counts as this user;
 // a group counts as others unless it is the owner's private one, of the same name and without other members.

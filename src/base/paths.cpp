@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/strings.hpp"
 
 namespace remote {
 namespace fs = std::filesystem;
@@ -24,6 +25,11 @@ bool is_folder(const fs::path& path) {
 bool is_link(const fs::path& path) {
   std::error_code error;
   return fs::is_symlink(path, error);
+}
+
+bool decides_what_runs(const fs::path& name) {
+  const std::string lower = lower_case(name.string());  // some file systems ignore case
+  return lower == ".remote" || lower == ".git";
 }
 
 std::vector<fs::path> entries_of(const fs::path& folder) {

@@ -10,6 +10,8 @@ namespace remote {
 bool is_there(const std::filesystem::path& path);
 bool is_folder(const std::filesystem::path& path);
 bool is_link(const std::filesystem::path& path);
+// Whether a file or folder of this name contains what programs here believe and run: `.remote` and `.git`.
+bool decides_what_runs(const std::filesystem::path& name);
 // The paths of what a folder contains, in no order. None where it cannot be read.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 // Removes a file or a link; false when there is none. Throws Error naming it.

@@ -31,10 +31,14 @@ bool is_plain(std::string_view value) {
 
 }  // namespace
 
-std::string shell_quote(std::string_view value) {
+void check_value(std::string_view value) {
   if (value.find('\0') != std::string_view::npos) {
     throw Error::usage("cannot pass a value to a server", "it contains a NUL byte", "take the byte out");
   }
+}
+
+std::string shell_quote(std::string_view value) {
+  check_value(value);
   if (is_plain(value)) {
     return std::string(value);
   }
@@ -49,6 +53,13 @@ std::string shell_join(std::span<const std::string> words) {
   std::vector<std::string> quoted;
   std::ranges::transform(words, std::back_inserter(quoted), shell_quote);
   return join(quoted, " ");
+}
+
+bool is_plain_in_every_shell(std::string_view text) {
+  return std::ranges::none_of(text, [](char c) {
+    return static_cast<unsigned char>(c) < ' ' || c == '\x7f' ||
+           std::string_view("'\"\\$`!").find(c) != std::string_view::npos;
+  });
 }
 
 void check_variable(const std::string& name) {

@@ -11,8 +11,15 @@ namespace remote {
 // shell word: Error (usage).
 std::string shell_quote(std::string_view value);
 
+// Throws Error (usage) for a value with a NUL byte, which no variable, argument or text of a shell can have.
+void check_value(std::string_view value);
+
 // The words of a command, each quoted where it needs it, joined by spaces.
 std::string shell_join(std::span<const std::string> words);
+
+// Whether every login shell reads the text as it is, in double quotes of a command in single quotes: it has
+// no quotes, backslashes, '$', '`', '!' and control characters.
+bool is_plain_in_every_shell(std::string_view text);
 
 // Throws Error (usage) unless every sh can set and export a variable of this name: letters, digits and '_',
 // no digit first, and none that bash keeps read-only (UID …).

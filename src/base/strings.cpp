@@ -2,56 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 
-#include <fmt/format.h>
-#include <fnmatch.h>
-#include <unistr.h>
+#include "base/format.hpp"
 
 namespace remote {
-namespace {
-
-bool is_control(char32_t code) {
-  return code < 0x20 || (code >= 0x7F && code < 0xA0);
-}
-
-bool changes_direction(char32_t code) {
-  return (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
-}
-
-std::string visible(std::string_view text, std::size_t longest, std::string_view kept) {
-  if (text.size() <= longest && std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; })) {
-    return std::string(text);  // almost all of the cells of a table
-  }
-  std::string shown;
-  std::size_t count = 0;
-  for (std::size_t at = 0; at < text.size(); ++count) {
-    if (count == longest) {
-      return shown + "…";
-    }
-    const Utf8Char c = utf8_at(text, at);
-    const std::string_view bytes = text.substr(at, c.length);
-    if (c.code >= ' ' && c.code < 0x7F && c.valid) {
-      shown += text[at];
-    } else if (!c.valid) {
-      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes[0]));
-    } else if (kept.find(bytes) != std::string_view::npos ||
-               (!is_control(c.code) && !changes_direction(c.code))) {
-      shown += bytes;
-    } else if (c.code == '\n' || c.code == '\t' || c.code == '\r') {
-      shown += c.code == '\n' ? "\\n" : c.code == '\t' ? "\\t" : "\\r";
-    } else if (is_control(c.code)) {
-      shown += fmt::format("\\x{:02x}", static_cast<unsigned>(c.code));
-    } else {
-      shown += fmt::format("\\u{:04x}", static_cast<unsigned>(c.code));
-    }
-    at += c.length;
-  }
-  return shown;
-}
-
-}  // namespace
-
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (std::size_t at = 0; !text.empty() && at <= text.size();) {
@@ -83,7 +37,21 @@ std::string_view trim(std::string_view text) {
 }
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
-  return fmt::format("{}", fmt::join(parts, separator));
+  std::string joined;
+  for (const std::string& part : parts) {
+    joined.append(&part == parts.data() ? "" : separator).append(part);
+  }
+  return joined;
+}
+
+std::string to_hex(std::span<const unsigned char> bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char byte : bytes) {
+    text += digits[byte >> 4U];
+    text += digits[byte & 15U];
+  }
+  return text;
 }
 
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
@@ -96,6 +64,10 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
   return result.append(text.substr(done));
 }
 
+bool is_alphanumeric(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 std::string lower_case(std::string_view text) {
   std::string result(text);
   for (char& c : result) {
@@ -104,12 +76,65 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
-std::string counted(std::size_t count, std::string_view thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : thing.ends_with("ch") ? "es" : "s");
+std::optional<unsigned> parse_octal(std::string_view text) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 8);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
-bool glob_match(const std::string& pattern, const std::string& name) {
-  return ::fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
+std::string counted(std::size_t count, std::string_view thing) {
+  return text::format("{} {}{}", count, thing, count == 1 ? "" : thing.ends_with("ch") ? "es" : "s");
+}
+
+namespace {
+
+// Matches one character with the '?', the brackets or the character that the pattern begins with. Returns the
+// length of that, 0 if it does not match.
+std::size_t match_character(std::string_view pattern, char c) {
+  if (pattern.empty()) {
+    return 0;
+  }
+  const bool is_negated = pattern.size() > 1 && (pattern[1] == '!' || pattern[1] == '^');
+  const std::size_t first = is_negated ? 2 : 1;
+  const std::size_t end = pattern.find(']', first + 1);  // a ']' at the beginning is one of the characters
+  if (pattern.front() != '[' || end == std::string_view::npos) {
+    return pattern.front() == '?' || pattern.front() == c ? 1 : 0;
+  }
+  const auto code = [](char each) { return static_cast<unsigned char>(each); };
+  bool is_in = false;
+  for (std::size_t at = first; at < end; ++at) {
+    const bool is_range = at + 2 < end && pattern[at + 1] == '-';
+    const char last = pattern[is_range ? at + 2 : at];
+    is_in = is_in || (code(pattern[at]) <= code(c) && code(c) <= code(last));
+    at += is_range ? 2 : 0;
+  }
+  return is_in == is_negated ? 0 : end + 1;
+}
+
+}  // namespace
+
+// fnmatch() depends on the program's language, and needs 10 KB of the agent.
+bool glob_match(std::string_view pattern, std::string_view name) {
+  std::size_t at = 0;
+  std::size_t in_name = 0;
+  std::size_t star = std::string_view::npos;  // the last '*', and how much of the name it takes
+  std::size_t taken = 0;
+  while (in_name < name.size()) {
+    const std::string_view rest = pattern.substr(at);
+    if (rest.starts_with('*')) {
+      star = at++;
+      taken = in_name;
+    } else if (const std::size_t length = match_character(rest, name[in_name]); length > 0) {
+      at += length;
+      ++in_name;
+    } else if (star != std::string_view::npos) {
+      at = star + 1;
+      in_name = ++taken;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', at) == std::string_view::npos;
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
@@ -161,30 +186,6 @@ void append_end(std::string& text, std::string_view data) {
   if (text.size() > 2 * kept) {
     text.erase(0, text.size() - kept);
   }
-}
-
-Utf8Char utf8_at(std::string_view text, std::size_t at) {
-  if (const auto byte = static_cast<unsigned char>(text[at]); byte < 0x80) {
-    return {byte, 1, true};  // a list of ten thousand lines is a million of these
-  }
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());
-  ucs4_t code = 0;
-  const int length = ::u8_mbtoucr(&code, bytes + at, text.size() - at);
-  return length > 0 ? Utf8Char{code, static_cast<std::size_t>(length), true} : Utf8Char{};
-}
-
-std::optional<std::size_t> first_invalid_utf8(std::string_view text) {
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());
-  const std::uint8_t* bad = ::u8_check(bytes, text.size());
-  return bad == nullptr ? std::nullopt : std::optional(static_cast<std::size_t>(bad - bytes));
-}
-
-std::string visible_line(std::string_view text, std::size_t longest) {
-  return visible(text, longest, "");
-}
-
-std::string visible_text(std::string_view text, std::size_t longest) {
-  return visible(text, longest, "\n\t");
 }
 
 bool looks_secret(std::string_view name) {

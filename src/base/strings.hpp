@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,9 +16,13 @@ std::vector<std::string> split(std::string_view text, char separator);
 // The pieces between runs of spaces, tabs and newlines.
 std::vector<std::string> split_words(std::string_view text);
 std::string_view trim(std::string_view text);
+// An ASCII letter or digit.
+bool is_alphanumeric(char c);
 // ASCII letters alone are changed.
 std::string lower_case(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+// Two lower-case digits for each byte.
+std::string to_hex(std::span<const unsigned char> bytes);
 // `from` is not empty.
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 // "1 job", "3 jobs".
@@ -25,7 +30,7 @@ std::string counted(std::size_t count, std::string_view thing);
 
 // Whether the whole name matches: * ? [abc] [a-z] [!a]. '/', '\\' and a leading '.' are ordinary characters,
 // and so is a '[' without a ']', so every pattern is valid.
-bool glob_match(const std::string& pattern, const std::string& name);
+bool glob_match(std::string_view pattern, std::string_view name);
 
 // "did you mean 'X'?", X being the candidate nearest to `word`, when that is near enough to be a likely
 // typing error; else "".
@@ -41,6 +46,9 @@ std::optional<Number> parse_number(std::string_view text) {
   }
   return value;
 }
+
+// The same for an octal number.
+std::optional<unsigned> parse_octal(std::string_view text);
 
 // The last `count` lines of a text, without a trailing newline.
 std::string last_lines(std::string_view text, std::size_t count);

@@ -24,11 +24,13 @@ extern char** environ;
 namespace remote {
 namespace {
 
-std::vector<std::string> child_environment(const std::map<std::string, std::string>& set) {
+std::vector<std::string> child_environment(const std::map<std::string, std::string>& set,
+                                           const std::string& unset) {
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
-    if (!set.contains(std::string(text.substr(0, text.find('='))))) {
+    const bool left_out = !unset.empty() && text.starts_with(unset);
+    if (!left_out && !set.contains(std::string(text.substr(0, text.find('='))))) {
       result.emplace_back(text);
     }
   }
@@ -124,7 +126,7 @@ Subprocess::Subprocess(const SubprocessSpec& spec) {
                 "install it, or add its folder to PATH");
   }
   std::vector<std::string> arguments = spec.argv;
-  std::vector<std::string> environment = child_environment(spec.set_env);
+  std::vector<std::string> environment = child_environment(spec.set_env, spec.unset_env);
   std::vector<char*> argv = pointers(arguments);
   std::vector<char*> env = pointers(environment);
 

@@ -29,6 +29,7 @@ struct SubprocessSpec {
   std::vector<std::string> argv;                   // argv[0] is looked up in PATH
   std::optional<std::filesystem::path> directory;  // where it runs; default: here
   std::map<std::string, std::string> set_env;      // added to this process's environment
+  std::string unset_env;                           // variables whose names begin so are left out; "": none
   std::vector<std::pair<int, int>> pass_fds;       // {ours, number in the child}
   bool pipe_stdin = false;                         // else /dev/null
   bool pipe_stdout = false;                        // else inherited

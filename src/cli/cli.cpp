@@ -324,6 +324,7 @@ int run_guarded(CLI::App& app, Context& context, const std::vector<std::string>&
   try {
     return parse_and_run(app, context, words);
   } catch (const Interrupted&) {
+    context.show_interrupted();
     return 130;
   } catch (const Error& error) {
     context.show(error);

@@ -8,11 +8,11 @@ namespace remote::cli {
 // Each is defined in the file of commands/ that its group of options belongs to.
 using Add = void(CLI::App& command, Context& context);
 Add add_init, add_sandbox, add_attach, add_servers, add_check, add_authorize, add_login, add_logout,
-    add_trust, add_prepare, add_setup, add_rsync, add_update_packages, add_run, add_shell, add_forward,
-    add_tensorboard, add_jupyter, add_job_run, add_torch_launch, add_helper_torch_launch, add_launch,
-    add_sweep, add_notify, add_status, add_top, add_job_list, add_job_tail, add_job_wait, add_job_stacks,
-    add_job_why, add_report, add_history, add_show, add_note, add_rerun, add_diff, add_job_kill, add_pull,
-    add_job_rsync, add_job_pull, add_job_clean, add_completion, add_help;
+    add_trust, add_prepare, add_setup, add_rsync, add_update_packages, add_uninstall, add_run, add_shell,
+    add_forward, add_tensorboard, add_jupyter, add_job_run, add_torch_launch, add_helper_torch_launch,
+    add_launch, add_sweep, add_notify, add_status, add_top, add_job_list, add_job_tail, add_job_wait,
+    add_job_stacks, add_job_why, add_report, add_history, add_show, add_note, add_rerun, add_diff,
+    add_job_kill, add_pull, add_job_rsync, add_job_pull, add_job_clean, add_completion, add_help;
 
 namespace {
 
@@ -40,6 +40,8 @@ constexpr Command declared[] = {
      "remote rsync --dry-run\nremote rsync --delete --verify", add_rsync},
     {"update-packages", "Prepare the servers", "Install the project's packages on the servers",
      "remote update-packages --force", add_update_packages},
+    {"uninstall", "Prepare the servers", "Remove all programs of remote from the servers",
+     "remote uninstall --dry-run\nremote uninstall --server gpu1", add_uninstall},
     {"run", "Run", "Run a command on the servers",
      "remote run --cmd nvidia-smi\nremote run --server gpu1 --cmd 'python -m pdb train.py'", add_run},
     {"shell", "Run", "Open a login shell on a server", "remote shell gpu1", add_shell},

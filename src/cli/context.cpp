@@ -95,6 +95,7 @@ constexpr RemedyWords remedy_words[] = {
     {Remedy::resume_sweep, "go on with what is missing of it: remote sweep --resume {detail}"},
     {Remedy::rerun_failed, "to run the failed points again, add --again failed"},
     {Remedy::rerun_unknown, "if it is sure that nothing runs there any more: --again unknown"},
+    {Remedy::overwrite_files, "replace them there with: remote rsync --overwrite"},
     {Remedy::follow_job, "follow it with: remote job-tail --job {detail}",
      "name one: remote job-tail --job KEY"},
 };
@@ -150,10 +151,6 @@ std::vector<SameErrors> told_once(const std::vector<Error>& errors) {
   return all;
 }
 
-bool is_yes(const std::optional<std::string>& answer) {
-  return answer == "y" || answer == "Y" || answer == "yes";
-}
-
 Context::Context(Environment environment)
     : cancel(environment.cancel), terminal(environment.streams), environment_(std::move(environment)) {
   on_event = [this](const Event& event) { show(event); };
@@ -205,7 +202,29 @@ Project& Context::project() {
 
 bool Context::ask_trust(const std::vector<Demand>& demands) {
   show_demands(terminal, demands);
-  return is_yes(terminal.ask("Allow this, now and later? [y/N] ", cancel));
+  return ask_yes_no("Allow this, now and later?") == Answer::yes;
+}
+
+Answer Context::ask_yes_no(const std::string& question, Answer usual, bool piped) {
+  const std::string prompt = question + (usual == Answer::yes ? " [Y/n] " : " [y/N] ");
+  for (;;) {
+    const auto line = piped ? terminal.ask_stdin(prompt, cancel) : terminal.ask(prompt, cancel);
+    cancel.check();
+    if (!line) {
+      return Answer::none;
+    }
+    const std::string answer = lower_case(trim(*line));
+    if (answer.empty()) {
+      return usual;
+    }
+    if (answer == "y" || answer == "yes") {
+      return Answer::yes;
+    }
+    if (answer == "n" || answer == "no") {
+      return Answer::no;
+    }
+    terminal.err("Please answer y or n.\n");
+  }
 }
 
 void Context::print(const nlohmann::ordered_json& value) {
@@ -214,6 +233,16 @@ void Context::print(const nlohmann::ordered_json& value) {
   } else {
     terminal.out(dump_json(value));
   }
+}
+
+void Context::show_interrupted() {
+  if (!when_interrupted) {
+    return;
+  }
+  if (terminal.stderr_is_terminal()) {
+    terminal.err("\n");  // the terminal's "^C" is in this line
+  }
+  terminal.notice(*when_interrupted);
 }
 
 void Context::show(const Error& error) {
@@ -260,11 +289,11 @@ void Context::confirm(const std::vector<Job>& jobs, const std::string& question,
   for (const std::string& line : first_lines(lines.text(), 20)) {
     terminal.err("  " + line + "\n");
   }
-  const auto answer = terminal.ask_stdin(question + " [y/N] ", cancel);
-  if (!answer && !terminal.stdin_is_terminal()) {
+  const Answer answer = ask_yes_no(question, Answer::no, true);
+  if (answer == Answer::none && !terminal.stdin_is_terminal()) {
     throw cannot_ask;
   }
-  if (!is_yes(answer)) {
+  if (answer != Answer::yes) {
     throw Error(undone, "not confirmed");
   }
 }

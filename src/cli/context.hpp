@@ -42,10 +42,11 @@ struct Environment {
 
 // Names that may stand as the value of an option, for completion.
 // `defined`: the names in `launches:` of configs.yaml.
-enum class NameKind { servers, jobs, launches, past, tags, signals, defined };
+// `help`: commands and topics.
+enum class NameKind { servers, jobs, launches, past, tags, signals, defined, help };
 
-// Whether a question was answered with yes; nullopt is none.
-bool is_yes(const std::optional<std::string>& answer);
+// The answer to a yes/no question. none: the input ended first.
+enum class Answer { yes, no, none };
 
 // What every command uses. Made once by cli.cpp, and outlives the command. For one thread.
 class Context {
@@ -56,6 +57,9 @@ class Context {
   Cancel cancel;
   ui::Terminal terminal;  // where to print: data to stdout, notices and errors to stderr
   int exit_code = 0;      // set by the command that ran
+  // What is printed if the command is interrupted: that it stops, and what continues on the servers. nullopt:
+  // nothing, for a screen that is restored.
+  std::optional<std::string> when_interrupted = "interrupted";
   // Takes the events of the API; show(event) unless the command sets its own.
   std::function<void(const Event&)> on_event;
   // Which names may be the value of an option, for completion. A command enters its options here.
@@ -80,6 +84,10 @@ class Context {
   // What went wrong in the same way on several servers is told once: "node-1, node-2 and 62 more: …".
   void show(const std::vector<Error>& errors);
   void show(const Event& event);
+  // Asks a yes/no question until the answer is one. `usual`: what Enter means. `piped`: the answer may come
+  // from a pipe; else there is none without a terminal. Throws Interrupted on a cancel.
+  Answer ask_yes_no(const std::string& question, Answer usual = Answer::no, bool piped = false);
+  void show_interrupted();
   // Waits. Throws Interrupted on a cancel.
   void pause(std::chrono::milliseconds time) const;
   // Shows the jobs and asks the question. Throws an Error that begins with `undone` unless the answer is yes,

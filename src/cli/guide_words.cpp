@@ -18,7 +18,7 @@ struct GuideWord {
 };
 
 constexpr std::string_view on_servers =
-    " run check prepare setup rsync update-packages servers top authorize ";
+    " run check prepare setup rsync update-packages uninstall servers top authorize ";
 constexpr std::string_view with_jobs =
     " job-list job-kill job-tail job-wait job-clean job-stacks job-pull report ";
 
@@ -79,7 +79,7 @@ constexpr GuideWord guide_words[] = {
     {" -a --all ", "leave it out: it is for all", " job-wait job-rsync job-stacks "},
     {" --since ", "-n N begins with the last N lines", " job-tail "},
     {" -f --force ", "--signal KILL kills at once; --yes does not ask", " job-kill "},
-    {" -f --force ", "--yes does not ask", " job-clean "},
+    {" -f --force ", "--yes does not ask", " job-clean uninstall "},
     {" -n -d -b --delay --batch ", "--once prints once; --interval SECONDS", " top "},
 };
 

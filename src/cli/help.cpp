@@ -217,8 +217,10 @@ std::size_t help_width(const Context& context) {
 
 void add_help(CLI::App& command, Context& context) {
   const auto words = std::make_shared<std::vector<std::string>>();
-  command.add_option("command", *words, "A command, or a topic such as configs (default: list all)")
-      ->type_name("COMMAND");
+  CLI::Option* option =
+      command.add_option("command", *words, "A command, or a topic such as configs (default: list all)")
+          ->type_name("COMMAND");
+  context.completers[option] = NameKind::help;
   CLI::App& app = *command.get_parent();
   command.callback([&app, &context, words] {
     if (words->size() == 1 && is_topic(words->front())) {

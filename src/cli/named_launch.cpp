@@ -108,10 +108,15 @@ LaunchDefaults launch_defaults_of(Context& context, const std::string& command, 
         "another command for it goes behind --, or to --cmd");
   }
   const bool could_be = word.find_first_of("./ =") == std::string::npos;
-  const std::string near = could_be ? did_you_mean(word, context.project().launch_names()) : "";
-  if (!word.empty() && !near.empty()) {
+  const std::vector<std::string> names =
+      could_be ? context.project().launch_names() : std::vector<std::string>();
+  const std::string near = could_be ? did_you_mean(word, names) : "";
+  const bool command_follows =
+      words && std::ranges::find(words->words, std::string("--")) != words->words.end();
+  if (!word.empty() && (!near.empty() || (command_follows && !names.empty()))) {
     throw Error::usage(fmt::format("configs.yaml has no launch '{}'", visible_line(word)), "",
-                       near + " A command of this name goes behind --");
+                       (near.empty() ? "it has " + join(names, ", ") + "." : near) +
+                           " A command of this name goes behind --");
   }
   return context.project().launch_defaults(launch);
 }

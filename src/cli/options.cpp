@@ -100,6 +100,33 @@ static void warn_of_script(Context& context, const std::string& name, const std:
   }
 }
 
+// Refuses words that were probably meant for an option or as a launch's name: a command begins behind "--",
+// and everything before it would be part of it.
+static void check_first_word(Context& context, const std::string& name,
+                             const std::vector<std::string>& words) {
+  const std::string& first = words.front();
+  const std::string what =
+      fmt::format("remote {}: '{}' stands where the command begins", name, visible_line(first, 60));
+  const std::string itself =
+      fmt::format("a command of this name goes behind --: remote {} -- {} …", name, visible_line(first, 60));
+  std::vector<std::string> servers;
+  try {
+    servers = context.project().server_names();
+  } catch (const Error&) {  // reported when the command needs the project
+  }
+  const std::vector<std::string> named = split(first, ',');
+  if (std::ranges::all_of(
+          named, [&](const std::string& one) { return std::ranges::find(servers, one) != servers.end(); })) {
+    throw Error::usage(
+        what, "it is a server's name",
+        fmt::format("name several servers as --server a,b or --server a --server b; {}", itself));
+  }
+  const bool may_be_file = first.find_first_of("./") != std::string::npos;
+  if (name != "run" && !may_be_file && std::ranges::find(words, "--") != words.end()) {
+    throw Error::usage(what, "the command seems to begin behind --", "leave the word out; " + itself);
+  }
+}
+
 std::optional<std::string> CommandOption::given(Context& context, const std::string& name) const {
   if (line && context.command_words) {
     throw Error::usage(name, "both --cmd and a command behind the options are given", "keep one of them");
@@ -116,6 +143,9 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
     throw Error::usage(name, "the command is empty", "give it behind --, or as --cmd 'LINE'");
   }
   const bool marked = context.command_words->marked;
+  if (!marked) {
+    check_first_word(context, name, words);
+  }
   if ((marked || words.size() > 1) && words.front().find_first_of(" \t\n;|&$<>`") != std::string::npos) {
     context.terminal.warning(fmt::format(
         "'{}' is taken as the name of one program; {}", visible_line(words.front(), 60),

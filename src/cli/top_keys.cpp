@@ -32,9 +32,10 @@ TopKey take_key(std::string& typed) {
     case 'j':
       return TopKey::down;
     case 'f':
+      return TopKey::follow;
     case '\r':
     case '\n':
-      return TopKey::follow;
+      return TopKey::enter;
     case 's':
       return TopKey::stacks;
     case 'x':
@@ -53,6 +54,7 @@ TopKey take_key(std::string& typed) {
       return TopKey::help;
     case 'q':
     case '\003':
+    case '\004':
     case '\033':
       return TopKey::leave;
     case '\032':

@@ -13,6 +13,7 @@ enum class TopKey {
   page_up,
   page_down,
   follow,
+  enter,
   stacks,
   kill,
   kill_launch,

@@ -201,11 +201,13 @@ class TopScreen {
       return true;
     }
     if (page_.mode == Mode::confirm) {
-      page_.mode = Mode::servers;
       if (key == TopKey::yes) {
+        page_.mode = Mode::servers;
         kill();
+      } else if (key == TopKey::no || key == TopKey::enter || key == TopKey::leave) {
+        page_.mode = Mode::servers;
       }
-      return true;
+      return true;  // any other key leaves the question open
     }
     if (key == TopKey::page_up || key == TopKey::page_down) {
       page_.turn_page(key == TopKey::page_down, context_.terminal.rows());
@@ -235,6 +237,7 @@ class TopScreen {
       case TopKey::leave:
         return false;
       case TopKey::follow:
+      case TopKey::enter:
       case TopKey::stacks:
       case TopKey::kill:
       case TopKey::kill_launch:

@@ -57,9 +57,10 @@ struct Server {
   std::optional<int> gpus;       // how many it is expected to have
   std::vector<int> gpu_indices;  // or those that its jobs may use; none: all
   std::vector<std::pair<std::string, std::string>> env;
-  std::optional<std::string> remote_path;  // the project's folder on this server; default: ~/<name>
-  std::optional<std::string> prologue;     // in place of the one for all servers
-  std::optional<Slurm> slurm;              // it is a login node: its jobs go to Slurm
+  std::optional<std::string> remote_path;   // the project's folder on this server; default: ~/<name>
+  std::optional<std::string> agent_folder;  // the only folder for the agent
+  std::optional<std::string> prologue;      // in place of the one for all servers
+  std::optional<Slurm> slurm;               // it is a login node: its jobs go to Slurm
   std::optional<Container> container;    // what its jobs run in: its own keys, and else those for all servers
   int line = 0;                          // where it stands in configs.yaml
   std::map<std::string, int> key_lines;  // key -> its line, for `remote servers`
@@ -116,7 +117,8 @@ struct Config {
   std::string exclude_file = ".remote/exclude.txt";
   std::string remote_scripts_folder_name = ".remote-scripts";
   std::string remote_jobs_folder_name = ".jobs";
-  std::optional<std::string> remote_path;  // for all servers; a server's own wins
+  std::optional<std::string> remote_path;   // for all servers; a server's own wins
+  std::optional<std::string> agent_folder;  // likewise
   Python python;
   LaunchDefaults launch;
   NodePtr launch_node;  // `launch:`, which each of `launches:` inherits; null: it is not there

@@ -68,7 +68,7 @@ void read_ends_of_launches(const Section& top, Config& config, const std::string
     config.notify = read_notify(*node, file, warnings);
   }
   for (const auto& output : top.texts("outputs")) {
-    if (const auto problem = inside_problem(output.value)) {
+    if (const auto problem = written_folder_problem(output.value)) {
       throw top.unfit("outputs", output, *problem);
     }
     std::string path = std::filesystem::path(output.value).lexically_normal().string();

@@ -27,6 +27,7 @@ inline constexpr std::string_view config_tail = R"(
 #   env: {NCCL_DEBUG: WARN}      # variables of its commands and jobs
 #   known_hosts: FILE            # that holds its host key; default: ~/.ssh/known_hosts
 #   remote_path: ~/elsewhere     # the project's folder on the server; default: ~/NAME
+#   agent: /scratch/me/remote    # the only folder for remote-agent; default: ~/.cache/remote
 #   prologue: module load cuda   # in place of the one for all servers, see below
 
 # sh text that runs before every command and job

@@ -147,7 +147,8 @@ LaunchDefaults read_launch(const YamlNode& node, const std::string& what, const 
   usual.memory = read_parsed(section, "memory", parse_size, "a size such as 64G or 500M");
   for (const auto& found : section.texts("restart_on")) {
     for (const std::string& word : split_names({found.value})) {
-      const auto cause = parse_restart_cause(word);
+      auto cause = parse_restart_cause(word);
+      cause = cause == RestartCause::lifeline ? std::nullopt : cause;
       if (!cause && word != "any") {
         throw section.error(found.mark, "'restart_on' takes exit, signal, oom, lost, hang or any, and has '" +
                                             printable(word) + "'");

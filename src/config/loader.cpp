@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 
+#include "base/beneath.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "config/section.hpp"
@@ -127,7 +128,7 @@ std::string read_bounded(const fs::path& file) {
     throw Error::usage(what, std::generic_category().message(errno), "may you read the file?");
   }
   text.resize(static_cast<std::size_t>(stream.gcount()));
-  return text;
+  return remove_byte_order_mark(std::move(text), file);
 }
 
 }  // namespace
@@ -148,6 +149,7 @@ Config parse(const std::string& text, const fs::path& project, bool strict) {
   config.servers = read_servers(top, config, file, warnings);
   read_folders(top, config);
   config.remote_path = top.checked("remote_path", remote_path_problem);
+  config.agent_folder = top.checked("agent", agent_folder_problem);
   if (const YamlNode* python = top.node("python")) {
     config.python = read_python(*python, file, warnings);
   }

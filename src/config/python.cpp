@@ -3,6 +3,7 @@
 
 #include "base/strings.hpp"
 #include "config/section.hpp"
+#include "config/validate.hpp"
 
 namespace remote::config {
 namespace {
@@ -51,9 +52,18 @@ std::string argument(const Section& section, const std::string& key, const Found
   return found.value;
 }
 
+// A path whose `bin` is put into PATH.
+std::string path_argument(const Section& section, const std::string& key, const Found<std::string>& found) {
+  std::string path = argument(section, key, found);
+  if (path.find(':') != std::string::npos) {
+    throw section.unfit(key, found, "it has a ':', which divides the folders of PATH");
+  }
+  return path;
+}
+
 // The folder of an installation on the servers.
 std::string read_conda(const Section& section, const Found<std::string>& found, const Python& python) {
-  std::string path = argument(section, "conda", found);
+  std::string path = path_argument(section, "conda", found);
   while (path.size() > 1 && path.ends_with('/')) {
     path.pop_back();
   }
@@ -143,7 +153,10 @@ Python read_python(const YamlNode& node, const std::string& file, Warnings& warn
     python.conda = read_conda(section, *conda, python);
   }
   if (const auto environment = section.text("environment")) {
-    python.environment = argument(section, "environment", *environment);
+    python.environment = path_argument(section, "environment", *environment);
+    if (const auto problem = git_problem(python.environment)) {
+      throw section.unfit("environment", *environment, *problem);
+    }
   }
   if (const auto url = section.text("miniconda_url")) {
     python.miniconda_url = argument(section, "miniconda_url", *url);

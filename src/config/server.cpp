@@ -138,6 +138,7 @@ Server read_server(const YamlNode::Entry& entry, const Config& config, const std
   read_gpus(section, server);
   server.env = section.variables("env");
   server.remote_path = section.checked("remote_path", remote_path_problem);
+  server.agent_folder = section.checked("agent", agent_folder_problem);
   server.prologue = read_prologue(section);
   server.slurm = read_slurm(section);
   server.container = read_container(section, config.container, file, warnings);

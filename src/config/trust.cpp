@@ -96,6 +96,36 @@ void TrustStore::allow(const std::vector<Demand>& demands) {
   });
 }
 
+void TrustStore::allow_also(const std::vector<Demand>& before, const std::vector<Demand>& after) {
+  std::vector<Demand> more;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (allows(before[i]) && !allows(after[i])) {
+      more.push_back(after[i]);
+    }
+  }
+  if (!more.empty()) {
+    allow(more);
+  }
+}
+
+void TrustStore::replace(const std::vector<Demand>& before, const std::vector<Demand>& after) {
+  std::vector<std::string> old;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (digest(before[i]) != digest(after[i]) && allows(before[i])) {
+      old.push_back(digest(before[i]) + " ");
+    }
+  }
+  if (old.empty()) {
+    return;
+  }
+  lines_.reset();
+  replace_lines(file_, [&](std::vector<std::string>& lines) {
+    std::erase_if(lines, [&](const std::string& line) {
+      return std::ranges::any_of(old, [&](const std::string& one) { return line.starts_with(one); });
+    });
+  });
+}
+
 void TrustStore::forget() {
   lines_.reset();
   const std::string whose = " " + sha256_hex(project_) + " ";
@@ -104,12 +134,20 @@ void TrustStore::forget() {
   });
 }
 
+namespace {
+
+// Folders of this machine that remote writes to, as they are in the project.
+std::vector<std::string> written_folders(const Config& config) {
+  return {".remote",      config.jobs_folder, Config::own_jobs_folder, config.logs_folder,
+          ".remote/sent", ".remote/reports",  ".remote/samples"};
+}
+
+}  // namespace
+
 std::vector<Demand> folder_demands(const Config& config) {
   std::vector<Demand> demands;
   const fs::path project = resolved(config.project);
-  for (const std::string& folder :
-       {std::string(".remote"), config.jobs_folder, std::string(Config::own_jobs_folder), config.logs_folder,
-        std::string(".remote/sent"), std::string(".remote/reports"), std::string(".remote/samples")}) {
+  for (const std::string& folder : written_folders(config)) {
     const fs::path real = resolved(config.project / folder);
     if (!lies_in(real, project)) {
       demands.push_back({Demand::Kind::local_folder, "", folder, real, ""});
@@ -119,6 +157,14 @@ std::vector<Demand> folder_demands(const Config& config) {
 }
 
 void check_own_folders(const Config& config) {
+  const fs::path project = resolved(config.project);
+  for (const std::string& folder : written_folders(config)) {
+    const fs::path real = resolved(config.project / folder).lexically_relative(project);
+    if (std::ranges::any_of(real, [](const fs::path& part) { return lower_case(part.string()) == ".git"; })) {
+      throw Error::usage("cannot use " + (config.project / folder).string(),
+                         "it is a link to " + real.string() + ", which is git's own", "remove the link");
+    }
+  }
   std::vector<std::string> folders = {".remote/sent/.pulls"};
   for (const std::string& jobs : {config.jobs_folder, std::string(Config::own_jobs_folder)}) {
     for (const char* kept : {"/starts", "/launches", "/launches/open"}) {
@@ -134,7 +180,39 @@ void check_own_folders(const Config& config) {
   }
 }
 
-std::vector<Demand> demands_of(const Config& config) {
+namespace {
+
+using ReadFile = std::function<std::optional<std::string>(const fs::path&)>;
+
+// Everything that decides which machine a password of this server reaches, as far as the project chooses it.
+// `read` reads a file of host keys.
+std::string receiver_of(const Config& config, const Server& server, const ReadFile& read) {
+  std::string to = fmt::format("{}{}{}", server.username ? *server.username + "@" : "", server.hostname,
+                               server.port ? ":" + std::to_string(*server.port) : "");
+  if (server.proxy_jump) {
+    to += " through " + *server.proxy_jump;
+  }
+  if (server.known_hosts) {
+    const fs::path file = resolved(*server.known_hosts);
+    const fs::path project = resolved(config.project);
+    const bool inside = lies_in(file, project);
+    to += ", which has a host key of " + (inside ? file.lexically_relative(project) : file).string();
+    if (inside) {  // the project can change it
+      const auto text = read(file);
+      to += text && !text->empty() ? " (SHA-256 " + sha256_hex(*text).substr(0, 32) + ")" : " (empty)";
+    }
+  }
+  if (config.host_keys == HostKeys::strict) {
+    to += ", if its host key is known";
+  }
+  const ConnectBy how = server.connect_by.value_or(config.connect_by);
+  if (how != ConnectBy::automatic) {
+    to += " (connection: " + to_string(how) + ")";
+  }
+  return to;
+}
+
+std::vector<Demand> server_demands(const Config& config, const ReadFile& read) {
   using Kind = Demand::Kind;
   std::vector<Demand> demands;
   const fs::path project = resolved(config.project);
@@ -144,22 +222,46 @@ std::vector<Demand> demands_of(const Config& config) {
       const int at = line != server.key_lines.end() ? line->second : server.line;
       demands.push_back({kind, server.name, value, to, fmt::format("configs.yaml:{}", at)});
     };
-    // Whom the password is for belongs to it: another address must not get what was allowed for this one.
-    const std::string login =
-        fmt::format("{}{}{}", server.username ? *server.username + "@" : "", server.hostname,
-                    server.port ? ":" + std::to_string(*server.port) : "");
     if (server.password_command) {
-      add(Kind::password_command, "password_command", *server.password_command, login);
+      add(Kind::password_command, "password_command", *server.password_command,
+          receiver_of(config, server, read));
     }
     if (server.password_env) {
-      add(Kind::password_env, "password_env", *server.password_env, login);
+      add(Kind::password_env, "password_env", *server.password_env, receiver_of(config, server, read));
     }
     if (server.known_hosts && !lies_in(resolved(*server.known_hosts), project)) {
       add(Kind::known_hosts, "known_hosts", resolved(*server.known_hosts), "");
     }
   }
+  return demands;
+}
+
+}  // namespace
+
+std::vector<Demand> demands_of(const Config& config) {
+  std::vector<Demand> demands = server_demands(config, read_file_if_there);
   std::ranges::move(folder_demands(config), std::back_inserter(demands));
   return demands;
+}
+
+void add_host_key(const Config& config, const fs::path& file, const std::string& before,
+                  const std::string& after, const std::function<void()>& write) {
+  const auto demands_with = [&](const std::string& text) {
+    return server_demands(config, [&](const fs::path& other) {
+      return other == resolved(file) ? std::optional(text) : read_file_if_there(other);
+    });
+  };
+  const std::vector<Demand> old = demands_with(before);
+  if (old.empty()) {
+    write();
+    return;
+  }
+  // Allowed before it is written, so that another command never sees a content that nobody has allowed.
+  TrustStore store(config.project);
+  const std::vector<Demand> fresh = demands_with(after);
+  store.allow_also(old, fresh);
+  write();
+  store.replace(old, fresh);
 }
 
 std::optional<Demand> folder_demand(const fs::path& project) {
@@ -169,6 +271,10 @@ std::optional<Demand> folder_demand(const fs::path& project) {
     if (const std::string why = others_hand(one); !why.empty()) {
       reasons.push_back(one.string() + ": " + why);
     }
+  }
+  const fs::path settings = resolved(folder / ".remote/configs.yaml");
+  if (!lies_in(settings, folder) && !lies_in(settings, resolved(folder / ".remote"))) {
+    reasons.push_back((folder / ".remote/configs.yaml").string() + ": it is a link to " + settings.string());
   }
   return reasons.empty() ? std::nullopt
                          : std::optional(Demand{Demand::Kind::folder, "", join(reasons, "; "), "", ""});

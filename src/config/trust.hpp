@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ class TrustStore {
   // Throw Error where the file cannot be written.
   void allow(const std::vector<Demand>& demands);
   void forget();  // all that this project was allowed
+  // Allows each demand of `after` if the one at its place in `before` was allowed; and then, instead of it.
+  void allow_also(const std::vector<Demand>& before, const std::vector<Demand>& after);
+  void replace(const std::vector<Demand>& before, const std::vector<Demand>& after);
 
  private:
   std::string digest(const Demand& demand) const;
@@ -44,6 +48,11 @@ class TrustStore {
 
 // What the settings make this machine do, in the order of the file.
 std::vector<Demand> demands_of(const Config& config);
+
+// Calls `write`, which adds a host key to `file`: its content is now `before` and will be `after`. Passwords
+// that were allowed for servers with these host keys stay allowed, because the key was added here.
+void add_host_key(const Config& config, const std::filesystem::path& file, const std::string& before,
+                  const std::string& after, const std::function<void()>& write);
 
 // Those of them that say where files of this machine are written, also without a server.
 std::vector<Demand> folder_demands(const Config& config);

@@ -7,6 +7,7 @@
 
 #include <remote/error.hpp>
 
+#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "config/config.hpp"
 #include "config/yaml_reader.hpp"
@@ -24,6 +25,12 @@ bool has_control(const std::string& text) {
 bool is_name_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
          c == '-';
+}
+
+constexpr std::string_view no_colon = "it has a ':', which divides the folders of PATH and PYTHONPATH";
+
+bool names_other_home(const std::string& path) {
+  return path.starts_with('~') && path != "~" && !path.starts_with("~/");
 }
 
 // The first problem that is there.
@@ -61,6 +68,13 @@ std::optional<std::string> launch_name_problem(const std::string& name) {
                     "'last'");
 }
 
+std::optional<std::string> git_problem(const std::string& path) {
+  const std::filesystem::path normal = std::filesystem::path(path).lexically_normal();
+  const bool found = std::ranges::any_of(
+      normal, [](const std::filesystem::path& part) { return lower_case(part.string()) == ".git"; });
+  return found ? std::optional<std::string>("it is git's own") : std::nullopt;
+}
+
 std::optional<std::string> component_problem(const std::string& name) {
   return first_of({
       {name.empty(), "it is empty"},
@@ -68,6 +82,8 @@ std::optional<std::string> component_problem(const std::string& name) {
       {name.find('/') != std::string::npos, "it must be the name of one folder, without '/'"},
       {has_control(name), "it has a control character"},
       {name.size() > 200, "it is longer than 200 bytes"},
+      {git_problem(name).has_value(), "it is git's own"},
+      {name.find(':') != std::string::npos, std::string(no_colon)},
   });
 }
 
@@ -138,19 +154,31 @@ std::optional<std::string> written_folder_problem(const std::string& path) {
   if (auto problem = inside_problem(path)) {
     return problem;
   }
-  const std::string first = std::filesystem::path(path).lexically_normal().begin()->string();
-  return first_of({{lower_case(first) == ".git", "it is git's own"}});
+  return git_problem(path);
 }
 
 std::optional<std::string> remote_path_problem(const std::string& path) {
   const auto parts = split(path, '/');
-  const bool foreign = path.starts_with('~') && path != "~" && !path.starts_with("~/");
   const bool bare = path.find_first_not_of("~/.") == std::string::npos;
   return first_of({
       {has_control(path), "it has a control character"},
-      {foreign, "only the login's own home can be named by '~'"},
+      {names_other_home(path), "only the login's own home can be named by '~'"},
       {std::ranges::find(parts, "..") != parts.end(), "it holds '..'"},
       {bare, "the project needs a folder of its own there"},
+      {git_problem(path).has_value(), "it is git's own"},
+      {path.find(':') != std::string::npos, std::string(no_colon)},
+  });
+}
+
+std::optional<std::string> agent_folder_problem(const std::string& path) {
+  const auto parts = split(path, '/');
+  return first_of({
+      {has_control(path), "it has a control character"},
+      {names_other_home(path), "'~' can only be your own home directory"},
+      {std::ranges::find(parts, "..") != parts.end(), "it has '..'"},
+      {path.find_first_not_of("~/.") == std::string::npos, "the agent needs a folder of its own"},
+      {!is_plain_in_every_shell(path),
+       "it has a quote, a backslash, '$', '`' or '!', which login shells read differently"},
   });
 }
 

@@ -17,10 +17,14 @@ std::optional<std::string> user_problem(const std::string& user);
 std::optional<std::string> proxy_jump_problem(const std::string& jumps);
 // A path that must stay in the project.
 std::optional<std::string> inside_problem(const std::string& path);
-// The same for a folder that remote writes to.
+// A path, here or on a server, that has `.git` in it.
+std::optional<std::string> git_problem(const std::string& path);
+// A path in the project for a folder that remote writes to.
 std::optional<std::string> written_folder_problem(const std::string& path);
 // The project's folder on a server.
 std::optional<std::string> remote_path_problem(const std::string& path);
+// The agent's folder on a server.
+std::optional<std::string> agent_folder_problem(const std::string& path);
 // One component of a path.
 std::optional<std::string> component_problem(const std::string& name);
 std::optional<std::string> server_name_problem(const std::string& name);

@@ -1,12 +1,10 @@
 #include "jobs/follow.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <list>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -17,32 +15,27 @@
 #include "jobs/follow_connection.hpp"
 #include "jobs/job_servers.hpp"
 
-// Workers: each follows jobs of one server over a connection of its own, and makes it anew when it breaks.
+// Each server has a worker thread, which follows its jobs over one connection and reconnects if that breaks.
 
 namespace remote::jobs {
 namespace {
 
 using std::chrono::milliseconds;
 
-// One server: its jobs that wait for a connection, and the workers that have one.
-struct Sharing {
+struct ServerJobs {
   const config::Server* server = nullptr;
-  WaitingJobs waiting;
-  std::mutex mutex;
-  std::list<JoiningThread> workers;
-  std::atomic<bool> reached = false;  // once: from then on a link that cannot be made is a link that broke
-  std::atomic<bool> failed = false;   // a worker gave up and said why
+  std::list<Followed> jobs{};  // unfinished ones
+  JoiningThread worker{};
+  bool failed = false;  // the worker has reported an error
 };
-
-void start_worker(FollowTask& task, Sharing& sharing);
 
 void nap(milliseconds time, const Cancel& cancel) {
   pollfd slot{cancel.fd(), POLLIN, 0};
   static_cast<void>(::poll(&slot, 1, static_cast<int>(time.count())));
 }
 
-// Waits before the next connection: not at all at first, then 0.2 s, 0.4 s … up to 5 s, as a laptop that
-// wakes up is back soon.
+// Delays the next connection: not at all at first, then 0.2 s, 0.4 s … up to 5 s, because a laptop that wakes
+// up is back soon.
 void pause_after(int failures, const FollowTask& task, const std::string& server, const Error& error) {
   const milliseconds pause(failures > 0 ? std::min(5000, 100 << std::min(failures, 7)) : 0);
   log_info(server, "{}; connecting again in {} ms", error.message(), pause.count());
@@ -51,33 +44,31 @@ void pause_after(int failures, const FollowTask& task, const std::string& server
   }
 }
 
-void work(FollowTask& task, Sharing& sharing) {
+void work(FollowTask& task, ServerJobs& mine) {
   using clock = std::chrono::steady_clock;
+  const std::string& name = mine.server->name;
   int failures = 0;
   int refusals = 0;
+  bool reached = false;  // once true, a failed connection counts as a broken link
   bool lost = false;
   clock::time_point lost_since;
   const auto patient_until = clock::now() + task.options.patience;
-  while (!sharing.waiting.empty()) {
+  while (!mine.jobs.empty()) {
     bool heard = false;
     auto begin = clock::now();
     try {
-      const auto connection = task.site.connector.connect(*sharing.server, task.site.cancel);
+      const auto connection = task.site.connector.connect(*mine.server, task.site.cancel);
       begin = clock::now();
-      if (!sharing.reached.exchange(true)) {
-        task.settle(sharing.server->name);
+      if (!std::exchange(reached, true)) {
+        task.settle(name);
       }
       if (lost) {
-        task.losses.answers(sharing.server->name);
-        task.events.link(LinkBack{sharing.server->name});
+        task.losses.answers(name);
+        task.events.link(LinkBack{name});
         lost = false;
       }
-      FollowConnection following(*connection, sharing.waiting, task);
-      if (following.serve([&] { start_worker(task, sharing); }, heard)) {
-        failures = 0;
-        refusals = 0;
-        continue;  // to the end, unless something was given back meanwhile
-      }
+      FollowConnection(*connection, mine.jobs, task).serve(heard);
+    } catch (const ssh::TooManyChannels&) {
       constexpr int most_refusals = 50;
       if (++refusals >= most_refusals) {
         throw Error("cannot follow", "the server refuses every session on a new connection",
@@ -86,102 +77,79 @@ void work(FollowTask& task, Sharing& sharing) {
       nap(milliseconds(200), task.site.cancel);
     } catch (const ssh::Unreachable& error) {
       task.site.cancel.check();
-      const bool reached = sharing.reached;
       if (!reached && clock::now() >= patient_until) {
         throw;
       }
       if (!lost) {
         lost_since = begin;
-        task.events.link(LinkLost{sharing.server->name, error.reason(), reached});
+        task.events.link(LinkLost{name, error.reason(), reached});
       }
       lost = true;
-      if (task.losses.gives_up(sharing.server->name, lost_since)) {
+      if (task.losses.gives_up(name, lost_since)) {
         const auto silent = std::chrono::duration_cast<std::chrono::seconds>(clock::now() - lost_since);
-        task.give_up(sharing.server->name, sharing.waiting,
+        task.give_up(name, mine.jobs,
                      Error(fmt::format("no answer for {} s; it is not waited for any more", silent.count()),
                            error.reason())
                          .mended_by(Remedy::list_jobs)
                          .because(error.cause()));
+        mine.jobs.clear();
         return;
       }
       if (heard || clock::now() - begin > std::chrono::seconds(10)) {
-        failures = 0;  // the link was of use
+        failures = 0;  // the link worked
       }
-      pause_after(failures++, task, sharing.server->name, error);
+      pause_after(failures++, task, name, error);
     }
     task.site.cancel.check();
   }
 }
 
-void start_worker(FollowTask& task, Sharing& sharing) {
-  // A worker ends by an error; what still waits may be another worker's.
-  const auto give_up = [&task, &sharing](const std::exception& error) {
-    sharing.failed = true;
-    task.fail(sharing.server->name, error_of(error));
+void start_worker(FollowTask& task, ServerJobs& mine) {
+  const auto fail = [&task, &mine](const std::exception& error) {
+    mine.failed = true;
+    task.fail(mine.server->name, error_of(error));
   };
-  const std::lock_guard lock(sharing.mutex);
   try {
-    sharing.workers.emplace_back([&task, &sharing, give_up] {
+    mine.worker = JoiningThread([&task, &mine, fail] {
       try {
-        work(task, sharing);
+        work(task, mine);
       } catch (const Interrupted&) {
-        // follow() says so when all workers have ended
+        // follow() reports it after all workers have ended
       } catch (const std::exception& error) {
-        give_up(error);
+        fail(error);
       }
     });
-  } catch (const std::system_error& error) {  // this machine allows no more threads; those there are go on
-    give_up(error);
+  } catch (const std::system_error& error) {  // too many threads on this machine; the other workers continue
+    fail(error);
   }
 }
 
 void follow_all(FollowTask& task) {
-  std::map<std::string, std::unique_ptr<Sharing>> by_server;
+  std::map<std::string, ServerJobs> by_server;
   for (std::size_t i = 0; i < task.jobs.size(); ++i) {
     const Job& job = task.jobs[i];
     try {
       const config::Server& server = server_of(task.site.config, job);
-      auto& sharing = by_server.try_emplace(job.server, std::make_unique<Sharing>()).first->second;
-      sharing->server = &server;
-      auto followed = std::make_unique<Followed>();
-      followed->index = i;
-      followed->job = job;
-      followed->silent = i < task.options.silent.size() && task.options.silent[i];
-      followed->rank = i < task.options.ranks.size() ? task.options.ranks[i] : std::nullopt;
-      sharing->waiting.give_back(std::move(followed));
+      ServerJobs& of_server = by_server[job.server];
+      of_server.server = &server;
+      Followed& followed = of_server.jobs.emplace_back();
+      followed.index = i;
+      followed.job = job;
+      followed.silent = i < task.options.silent.size() && task.options.silent[i];
+      followed.rank = i < task.options.ranks.size() ? task.options.ranks[i] : std::nullopt;
     } catch (const Error& error) {
-      task.fail(job.server, error);  // configs.yaml has this server no longer; the other jobs are followed
+      task.fail(job.server, error);  // the server is missing in configs.yaml; the other jobs are followed
     }
   }
-  for (const auto& [name, sharing] : by_server) {
-    start_worker(task, *sharing);
+  for (auto& [name, of_server] : by_server) {
+    start_worker(task, of_server);
   }
-  for (const auto& [name, sharing] : by_server) {
-    // A worker may start further ones while it is waited for: they are appended behind it.
-    for (;;) {
-      JoiningThread worker;
-      {
-        const std::lock_guard lock(sharing->mutex);
-        if (sharing->workers.empty()) {
-          break;
-        }
-        worker = std::move(sharing->workers.front());
-        sharing->workers.pop_front();
-      }
-      worker.join();
+  for (auto& [name, of_server] : by_server) {
+    if (of_server.worker.joinable()) {
+      of_server.worker.join();
     }
   }
   task.site.cancel.check();
-  for (const auto& [name, sharing] : by_server) {
-    for (const auto& followed : sharing->waiting.rest()) {
-      if (!sharing->failed) {
-        task.fail(followed->job.server,
-                  Error(fmt::format("job {} was not followed to its end", followed->job.key),
-                        "its connection ended")
-                      .mended_by(Remedy::list_jobs));
-      }
-    }
-  }
 }
 
 }  // namespace

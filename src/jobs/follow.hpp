@@ -15,13 +15,13 @@
 namespace remote::jobs {
 
 struct FollowOptions {
-  std::optional<int> lines;                     // begin with the last lines; nullopt: from the first byte
-  std::optional<std::chrono::seconds> since{};  // begin with what was written so long ago
-  bool follow = true;                           // false: stop at the end of what is there
-  std::vector<std::optional<int>> ranks{};  // by index: the rank of this job of Slurm that is shown; empty:
-                                            // all of them show what the job itself writes
-  std::vector<bool> silent;                 // by index: only wait for this job's end; empty: none
-  // How long a server that has not been reached yet is tried again, before that is an error.
+  std::optional<int> lines;                     // start with the last lines; nullopt: with the first byte
+  std::optional<std::chrono::seconds> since{};  // start with output of this age
+  bool follow = true;                           // false: stop at the current end of the output
+  std::vector<std::optional<int>> ranks{};      // by index: the rank of this Slurm job to show; empty:
+                                                // every job shows its own output
+  std::vector<bool> silent;  // by index: show no output, only wait for the job's end; empty: none
+  // How long to retry a server that was never reached before reporting an error.
   std::chrono::seconds patience{0};
   // For the jobs of one launch: see Losses in follow_connection.hpp.
   std::chrono::seconds lost_after{60};
@@ -29,26 +29,25 @@ struct FollowOptions {
   std::vector<Job> ended{};  // ranks of that launch that are not followed, because they have ended
 };
 
-// What following tells, by index into the jobs given. Called from several threads, but for one job from one
-// thread at a time. While a call takes its time, that connection's output waits on the server, not in our
-// memory.
+// Callbacks, with indices into the given jobs. They run in several threads, but in only one at a time for
+// each job. During a call, that connection's output waits on the server, not in memory.
 struct FollowEvents {
   std::function<void(std::size_t, ssh::Stream, std::string_view)> output;
-  std::function<void(std::size_t, const Job&)> ended;  // after all its output, or given up
+  std::function<void(std::size_t, const Job&)> ended;  // after all its output, or if it was given up
   std::function<void(const Event&)> link;              // LinkLost, LinkBack
-  // A server was reached, or is not waited for any more; may be told again, and the function may be empty.
+  // A server was reached or given up. May be called repeatedly, and may be empty.
   std::function<void(const std::string&)> settled{};
 };
 
 struct FollowResult {
-  std::vector<Job> jobs;          // as they are now
+  std::vector<Job> jobs;          // in their current states
   std::vector<Error> errors;      // jobs and servers that could not be followed to the end
-  std::vector<std::string> gone;  // those servers of `errors` that were given up; their jobs are `unknown`
+  std::vector<std::string> gone;  // servers in `errors` that were given up; their jobs are `unknown`
 };
 
-// Follows jobs until they have ended (or to the end of what is there). A broken link is made anew, and every
-// stream goes on at the byte where it stopped: nothing is lost, nothing comes twice. When a server refuses
-// another channel (MaxSessions), another connection is made. Throws Interrupted on cancel.
+// Follows jobs until they end (or to the current end of their output), with one channel per server.
+// Reconnects after a broken link and resumes each stream at the same byte, so output is neither lost nor
+// repeated. Throws Interrupted on cancel.
 FollowResult follow(const Site& site, std::vector<Job> jobs, const FollowOptions& options,
                     const FollowEvents& events);
 

@@ -1,31 +1,38 @@
 #include "jobs/follow_connection.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "jobs/from_wire.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/refresh.hpp"
-#include "jobs/transitions.hpp"
 #include "jobs/verdict.hpp"
-#include "ssh/program_channel.hpp"
+#include "servers/agent.hpp"
 
 namespace remote::jobs {
 
 using std::chrono::milliseconds;
 
-FollowRequest Followed::request(const FollowOptions& options) const {
-  FollowRequest request;
-  request.id = job.id;
+namespace {
+
+Error not_understood(const std::string& why) {
+  return Error("the server's answer is not understood", why).mended_by(Remedy::tell_more);
+}
+
+}  // namespace
+
+wire::FollowRequest Followed::request(const FollowOptions& options) const {
+  wire::FollowRequest request{.place = to_place(job.remote_folder), .id = job.id.text()};
   request.follow = options.follow;
   request.wait_only = silent;
   request.rank = rank;
   if (positioned || (!options.lines && !options.since)) {
-    request.out_offset = out.offset;
-    request.err_offset = err.offset;
+    request.out_offset = out_offset;
+    request.err_offset = err_offset;
   } else {
     request.lines = options.lines;
     request.since = options.since;
@@ -33,66 +40,60 @@ FollowRequest Followed::request(const FollowOptions& options) const {
   return request;
 }
 
-void Followed::take(ssh::Stream which, std::string_view data, const Output& output) {
-  if (failure) {
-    return;
-  }
-  StreamState& stream = which == ssh::Stream::out ? out : err;
-  StreamState& other = which == ssh::Stream::out ? err : out;
-  const auto begins = [&](std::string_view line) {
-    const auto offsets = parse_follow(line);
-    if (offsets) {
-      stream.offset = which == ssh::Stream::out ? offsets->first : offsets->second;
-      if (!positioned && !other.begun()) {
-        // Whichever header comes first positions both, so that a link that breaks right now resumes there.
-        other.offset = which == ssh::Stream::out ? offsets->second : offsets->first;
-      }
-    }
-    return offsets.has_value();
-  };
-  try {
-    data = stream.greeting.strip(data, begins);
-  } catch (const Error& error) {
+void Followed::fail(const Error& error) {
+  if (!failure) {
     failure.emplace(fmt::format("cannot follow job {}", job.key), error.message(), error.hint());
+  }
+}
+
+void Followed::take(const wire::Reply& reply, ExactInstant now) {
+  if (const auto* begins = std::get_if<wire::FollowBegins>(&reply)) {
+    out_offset = begins->out_offset;
+    err_offset = begins->err_offset;
+    positioned = true;
+    least_ahead = to_instant(begins->now) - now;
+    most_ahead = to_instant(begins->now) - asked;
+  } else if (const auto* ends = std::get_if<wire::FollowEnds>(&reply)) {
+    // A slow reader receives it late.
+    least_ahead = std::max(least_ahead, to_instant(ends->now) - now);
+    report = ends->job;
+    if (report->id != job.id.text()) {
+      fail(not_understood("it is about another job"));
+    }
+  } else if (const auto* refusal = std::get_if<wire::Refusal>(&reply)) {
+    fail(servers::Refused(refusal->reason));
+  } else {
+    fail(not_understood("it does not fit the question"));
+  }
+}
+
+void Followed::take(std::string_view data, const Output& output) {
+  if (failure || data.empty()) {
     return;
   }
+  const char which = data.front();
+  data.remove_prefix(1);
+  if (which != 1 && which != 2) {
+    fail(not_understood("it has output of a third kind"));
+    return;
+  }
+  (which == 1 ? out_offset : err_offset) += data.size();
   if (!data.empty()) {
-    stream.offset += data.size();
-    output(index, which, data);
+    output(index, which == 1 ? ssh::Stream::out : ssh::Stream::err, data);
   }
 }
 
-void Followed::begin_anew() {
-  positioned = answered();
-  out.greeting = {};
-  err.greeting = {};
-}
-
-std::unique_ptr<Followed> WaitingJobs::next() {
-  const std::lock_guard lock(mutex_);
-  if (jobs_.empty()) {
-    return nullptr;
+void Followed::end() {
+  if (!report) {
+    fail(not_understood("it has no end"));
   }
-  std::unique_ptr<Followed> followed = std::move(jobs_.front());
-  jobs_.pop_front();
-  return followed;
 }
 
-std::size_t WaitingJobs::refuse(std::unique_ptr<Followed> followed) {
-  const std::lock_guard lock(mutex_);
-  jobs_.push_front(std::move(followed));
-  return jobs_.size();
-}
-
-void WaitingJobs::give_back(std::unique_ptr<Followed> followed) {
-  followed->begin_anew();
-  const std::lock_guard lock(mutex_);
-  jobs_.push_back(std::move(followed));
-}
-
-bool WaitingJobs::empty() const {
-  const std::lock_guard lock(mutex_);
-  return jobs_.empty();
+// Clocks that may agree count as equal: see clocks_of().
+Clocks Followed::clocks(ExactInstant now) const {
+  const milliseconds ahead = std::max(least_ahead, std::min(milliseconds(0), most_ahead));
+  return {std::chrono::floor<std::chrono::seconds>(now + ahead),
+          std::chrono::floor<std::chrono::seconds>(now), ahead};
 }
 
 void FollowTask::fail(const std::string& server, const Error& error) {
@@ -109,26 +110,20 @@ void FollowTask::settle(const std::string& server) {
   }
 }
 
-void FollowTask::give_up(const std::string& server, WaitingJobs& waiting, const Error& why) {
+void FollowTask::give_up(const std::string& server, const std::list<Followed>& waiting, const Error& why) {
   const Instant now = now_seconds();
-  bool first = false;
   {
     const std::lock_guard lock(mutex);
-    first = std::ranges::find(gone, server) == gone.end();
-    if (first) {
-      gone.push_back(server);
-    }
+    gone.push_back(server);
   }
-  if (first) {
-    fail(server, why);
-  }
-  while (const auto followed = waiting.next()) {
-    const Job unknown = as_unanswered(followed->job, now);
+  fail(server, why);
+  for (const Followed& followed : waiting) {
+    const Job unknown = as_unanswered(followed.job, now);
     {
       const std::lock_guard lock(mutex);
-      jobs[followed->index] = unknown;
+      jobs[followed.index] = unknown;
     }
-    events.ended(followed->index, unknown);
+    events.ended(followed.index, unknown);
   }
 }
 
@@ -145,204 +140,100 @@ void FollowTask::done(const Followed& followed, const Job& now) {
   }
 }
 
-FollowConnection::Open FollowConnection::open_one(Followed& followed) {
-  Open open;
-  const std::string request = follow_script(followed.job.remote_folder, followed.request(task_.options));
-  open.begin = followed.bytes();
-  log_info(connection_.server(), "following job {} from byte {} on", followed.job.key, open.begin);
-  open.flow = ssh::open_program(pump_, request, [this, &followed](ssh::Stream stream, std::string_view data) {
-    followed.take(stream, data, task_.events.output);
-  });
-  return open;
+void FollowConnection::open(servers::Agent& agent, Followed& followed) {
+  servers::Agent::Handlers handlers;
+  handlers.message = [this, &followed](const wire::Reply& reply) {
+    has_answered_ = true;
+    followed.take(reply, now_milliseconds());
+  };
+  handlers.data = [this, &followed](std::string_view data) {
+    heard_ = true;
+    followed.take(data, task_.events.output);
+  };
+  handlers.end = [&followed] { followed.end(); };
+  followed.asked = now_milliseconds();
+  log_info(connection_.server(), "following job {} from byte {} on", followed.job.key,
+           followed.out_offset + followed.err_offset);
+  followed.stream = agent.open(followed.request(task_.options), std::move(handlers));
 }
 
-// Opens channels for the jobs that wait; returns how many wait still because the server refuses more.
-std::size_t FollowConnection::open_waiting() {
-  for (;;) {
-    std::unique_ptr<Followed> next = waiting_.next();
-    if (!next) {
-      return 0;
+// Removes jobs that have ended, and those that cannot be followed.
+void FollowConnection::settle(servers::Agent& agent) {
+  for (auto at = jobs_.begin(); at != jobs_.end();) {
+    Followed& followed = *at;
+    if (followed.failure) {
+      agent.close(followed.stream);
+      task_.fail(followed.job.server, *followed.failure);
+    } else if (followed.report) {
+      const Job now =
+          apply_status(followed.job, *followed.report, followed.clocks(now_milliseconds()), Starter::alive);
+      task_.done(followed, with_failed_rank(agent, now));  // output of other jobs continues meanwhile
+      agent.close(followed.stream);
+    } else {
+      ++at;
+      continue;
     }
+    at = jobs_.erase(at);
+  }
+}
+
+void FollowConnection::follow_over(servers::Agent& agent) {
+  constexpr milliseconds limit{60'000};
+  constexpr milliseconds silence{60'000};  // the agent sends a keepalive every two seconds
+  for (Followed& followed : jobs_) {
+    open(agent, followed);
+  }
+  while (!jobs_.empty()) {
+    agent.wait(limit, silence);
+    settle(agent);
+  }
+}
+
+// The delay grows with the number of agents that ended soon after their start.
+void FollowConnection::retry_later() {
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + milliseconds(std::min(100 * idle_rounds_, 2000));
+  ssh::Pump pump(connection_, task_.site.cancel);
+  for (milliseconds left{1}; left.count() > 0; left = std::chrono::ceil<milliseconds>(until - Clock::now())) {
+    pump.wait(left);
+  }
+}
+
+void FollowConnection::serve(bool& heard) {
+  constexpr std::chrono::seconds long_enough{10};
+  while (!jobs_.empty()) {
+    heard_ = false;
+    const auto begin = std::chrono::steady_clock::now();
+    servers::Agent agent(connection_, task_.site.cancel);
     try {
-      Open one = open_one(*next);
-      one.followed = std::move(next);
-      open_.push_back(std::move(one));
-    } catch (const ssh::TooManyChannels&) {
-      return waiting_.refuse(std::move(next));
+      follow_over(agent);
     } catch (const ssh::Unreachable&) {
-      waiting_.give_back(std::move(next));
+      heard = heard || heard_;
+      throw;
+    } catch (const ssh::TooManyChannels&) {
       throw;
     } catch (const Error& error) {
-      task_.fail(next->job.server, error);
-    }
-  }
-}
-
-// For a job that has to be opened again: waits a while where no new byte has come, while the others' output
-// goes on. Returns false, as finish() does.
-bool FollowConnection::again(Followed& followed, bool progress) {
-  using clock = std::chrono::steady_clock;
-  followed.idle_rounds = progress ? 0 : followed.idle_rounds + 1;
-  const auto until = clock::now() + milliseconds(std::min(100 * followed.idle_rounds, 2000));
-  for (;;) {
-    const auto left = std::chrono::duration_cast<milliseconds>(until - clock::now());
-    if (left.count() <= 0) {
-      return false;
-    }
-    pump_.wait(left);
-  }
-}
-
-// What the server says of a job; nullopt when it refuses the channel for the question.
-std::optional<StatusAnswer> FollowConnection::ask(const Followed& followed) {
-  StatusAnswer answer;
-  servers::AnswerReader reader = servers::reader_into(answer);
-  ExecResult ended;
-  try {
-    ended = servers::run_script(connection_, status_action(followed.job.remote_folder, {followed.job.id}, {}),
-                                reader, task_.site.cancel);
-  } catch (const ssh::Unreachable&) {
-    throw;
-  } catch (const ssh::TooManyChannels&) {
-    return std::nullopt;
-  } catch (const Error& error) {
-    throw ssh::Unreachable(error.what_failed(), error.reason());  // silence is a link to be made anew
-  }
-  servers::finish_answer(answer, reader, ended);
-  if (answer.jobs.size() != 1) {
-    throw Error(fmt::format("cannot follow job {}", followed.job.key), "the server does not know it")
-        .mended_by(Remedy::list_jobs);
-  }
-  return answer;
-}
-
-// A channel came to its end. True when the job is done with; false when it has to be opened again.
-bool FollowConnection::finish(Open& open) {
-  Followed& followed = *open.followed;
-  const auto status = open.flow->channel().status();
-  open.flow.reset();  // its place is needed for the question
-  const bool progress = open.progress();
-  if (!status) {
-    return again(followed, progress);
-  }
-  if (!followed.out.begun() || !followed.err.begun()) {
-    constexpr int attempts = 3;
-    if (followed.idle_rounds + 1 >= attempts) {
-      throw Error(
-          fmt::format("cannot follow job {}", followed.job.key),
-          fmt::format("the server's shell ended with {} before it ran what it was given", status->describe()),
-          "look at the start files of the login shell there");
-    }
-    return again(followed, false);
-  }
-  const ExactInstant asked = now_milliseconds();
-  const std::optional<StatusAnswer> answer = ask(followed);
-  if (!answer) {
-    return again(followed, false);
-  }
-  const Clocks clocks = clocks_of(*answer, asked, now_milliseconds());
-  const StatusReply& reply = answer->jobs.front();
-  // The sizes are those of the job's own output.
-  const bool read_all = followed.silent || (followed.rank ? status->success()
-                                                          : followed.out.offset >= reply.out_size &&
-                                                                followed.err.offset >= reply.err_size);
-  using Phase = StatusReply::Phase;
-  const bool ended = reply.phase != Phase::running && reply.phase != Phase::starting &&
-                     reply.phase != Phase::queued && reply.phase != Phase::unknown;
-  // Without following, what was there has been read when tail has come to its end; more may have come since.
-  const bool done = task_.options.follow || ended ? ended && read_all : status->success() || !progress;
-  if (!done) {
-    // The supervisor died and the job lives on, or there is more to read.
-    return again(followed, progress);
-  }
-  task_.done(followed,
-             with_failed_rank(connection_, apply_status(followed.job, reply, clocks, Starter::alive),
-                              task_.site.cancel));
-  return true;
-}
-
-bool FollowConnection::ready(const Open& open) {
-  return open.flow->over() || open.followed->failure.has_value();
-}
-
-void FollowConnection::wait_until_ready() {
-  for (;;) {
-    // Looked at before waiting: one may have finished while another's end was asked about.
-    if (std::any_of(open_.begin(), open_.end(), ready)) {
-      return;
-    }
-    pump_.wait(milliseconds(60000));
-  }
-}
-
-// Takes one that is ready, and is no longer among the open ones.
-void FollowConnection::settle(Open& open, bool& heard) {
-  heard = heard || open.progress();
-  try {
-    if (open.followed->failure) {
-      open.flow.reset();
-      task_.fail(open.followed->job.server, *open.followed->failure);
-    } else if (!finish(open)) {
-      waiting_.give_back(std::move(open.followed));
-    }
-  } catch (const ssh::Unreachable&) {
-    waiting_.give_back(std::move(open.followed));
-    throw;
-  } catch (const Error& error) {
-    task_.fail(open.followed->job.server, error);
-  }
-}
-
-void FollowConnection::give_back(bool& heard) {
-  for (Open& one : open_) {
-    heard = heard || one.progress();
-    one.flow.reset();
-    waiting_.give_back(std::move(one.followed));
-  }
-  open_.clear();
-}
-
-bool FollowConnection::serve(const std::function<void()>& more_wanted, bool& heard) {
-  try {
-    for (;;) {
-      const std::size_t left = open_waiting();
-      if (left > 0 && open_.empty()) {
-        return false;  // not even one: somebody else uses the places
+      heard = heard || heard_;
+      const bool is_timeout = error.cause() == Cause::timeout;
+      const bool has_answered =
+          has_answered_ || std::ranges::any_of(jobs_, [](const Followed& one) { return one.positioned; });
+      if (is_timeout && has_answered) {
+        // The server answered before, so it will answer again: its storage may hang for a while.
+        throw ssh::Unreachable(error.what_failed(), error.reason(), error.hint());
       }
-      if (left > 0) {
-        more_wanted();
+      const bool was_of_use = heard_ || std::chrono::steady_clock::now() - begin > long_enough;
+      idle_rounds_ = was_of_use ? 0 : idle_rounds_ + 1;
+      const int most_attempts = agent.is_running() ? 30 : 3;
+      if (is_timeout || !agent.has_ended() || idle_rounds_ >= most_attempts) {
+        throw;
       }
-      if (open_.empty()) {
-        return true;
-      }
-      wait_until_ready();
-      for (auto at = open_.begin(); at != open_.end();) {
-        if (!ready(*at)) {
-          ++at;
-          continue;
-        }
-        std::list<Open> done;
-        done.splice(done.begin(), open_, at++);
-        settle(done.front(), heard);
-      }
+      log_info(connection_.server(), "{}; it is started again", error.message());
     }
-  } catch (const ssh::Unreachable&) {
-    give_back(heard);
-    throw;
-  } catch (const Error& error) {
-    // A server that answered before will do so again: its storage may hang for a while.
-    if (error.cause() == Cause::timeout &&
-        std::ranges::any_of(open_, [](const Open& one) { return one.followed->answered(); })) {
-      give_back(heard);
-      throw ssh::Unreachable(error.what_failed(), error.reason(), error.hint());
+    if (!jobs_.empty()) {
+      retry_later();
     }
-    for (Open& one : open_) {
-      one.flow.reset();
-      task_.fail(one.followed->job.server, error);
-    }
-    open_.clear();
-    throw;
   }
+  heard = heard || heard_;
 }
 
 }  // namespace remote::jobs

@@ -2,11 +2,9 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <list>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -15,72 +13,51 @@
 #include <vector>
 
 #include <remote/error.hpp>
+#include <remote/instant.hpp>
 
-#include "base/login_shell.hpp"
 #include "jobs/follow.hpp"
-#include "jobs/protocol.hpp"
 #include "jobs/site.hpp"
+#include "jobs/transitions.hpp"
+#include "servers/agent.hpp"
 #include "ssh/connection.hpp"
-#include "ssh/pump.hpp"
 
 namespace remote::jobs {
 
-// One of a job's two streams: what stands before the "@remote1 follow" line is the login shell's, what comes
-// after it is the job's. Each stream has its own such line, because the two arrive independently.
-struct StreamState {
-  std::uint64_t offset = 0;  // of the next byte to hand over
-  Greeting greeting;
-
-  bool begun() const { return greeting.over(); }
-};
-
-// A job that is followed, and how far. It outlives the channels on which it is followed. One thread at a
-// time.
+// A followed job and the position in its output. It outlives the connections used to follow it. One thread at
+// a time.
 struct Followed {
   using Output = std::function<void(std::size_t, ssh::Stream, std::string_view)>;
 
   std::size_t index = 0;
   Job job;
-  bool positioned = false;  // the offsets count: from now on they are asked for, not lines
-  StreamState out;
-  StreamState err;
-  bool silent = false;           // only its end is of interest
+  bool silent = false;           // only wait for its end
   std::optional<int> rank{};     // see FollowOptions::ranks
-  int idle_rounds = 0;           // how often it was opened again without a new byte
-  std::optional<Error> failure;  // why it, unlike its neighbours, cannot be followed
+  bool positioned = false;       // resume at the offsets instead of the last lines
+  std::uint64_t out_offset = 0;  // of the next byte to pass on
+  std::uint64_t err_offset = 0;
+  std::optional<Error> failure{};           // why only this job cannot be followed
+  std::optional<wire::JobReport> report{};  // its state after it was followed to the end
 
-  // Of both streams together: grows with every byte that is handed over.
-  std::uint64_t bytes() const { return out.offset + err.offset; }
-  // The server has told where its streams are, on this channel or on one before.
-  bool answered() const { return positioned || out.begun() || err.begun(); }
-  // What to ask the server for on a new channel.
-  FollowRequest request(const FollowOptions& options) const;
-  // Takes a piece of what a channel brings, and hands the job's bytes to `output`. Sets `failure` where
-  // throwing would end the following of all jobs on this connection; throws what `output` throws.
-  void take(ssh::Stream which, std::string_view data, const Output& output);
-  // The channel is gone: the streams begin anew on the next one, at the byte where they are.
-  void begin_anew();
-};
+  // State of the current stream.
+  servers::Agent::StreamId stream = 0;
+  ExactInstant asked{};
+  // Lower and upper bound of how far the server's clock is ahead.
+  std::chrono::milliseconds least_ahead{};
+  std::chrono::milliseconds most_ahead{};
 
-// The jobs of one server that wait for a connection. Any thread.
-class WaitingJobs {
- public:
-  std::unique_ptr<Followed> next();  // nullptr when none waits
-  // Puts back what next() gave, as the next one. Returns how many wait now.
-  std::size_t refuse(std::unique_ptr<Followed> followed);
-  // Puts back a job whose channel is gone: it begins anew, after the others.
-  void give_back(std::unique_ptr<Followed> followed);
-  bool empty() const;
-  // Only when no other thread uses this any more.
-  const std::deque<std::unique_ptr<Followed>>& rest() const { return jobs_; }
+  wire::FollowRequest request(const FollowOptions& options) const;
+  // Handlers for the server's messages. They set `failure` if only this job cannot be followed.
+  void take(const wire::Reply& reply, ExactInstant now);
+  void take(std::string_view data, const Output& output);  // throws what `output` throws
+  void end();
+  Clocks clocks(ExactInstant now) const;
 
  private:
-  mutable std::mutex mutex_;
-  std::deque<std::unique_ptr<Followed>> jobs_;
+  void fail(const Error& error);
 };
 
-// Tells a server that is gone for good from a laptop that is away from it: by what the other servers of the
-// launch tell. Any thread.
+// Distinguishes a server that is gone for good from a laptop that is offline, based on the launch's other
+// servers. Any thread.
 class Losses {
  public:
   using Clock = std::chrono::steady_clock;
@@ -88,14 +65,13 @@ class Losses {
   Losses(const std::vector<Job>& jobs, const FollowOptions& options);
 
   void ended(std::size_t index, const Job& job, Clock::time_point now = Clock::now());
-  // Whether nobody need wait any more for this server, which has not answered since then: its launch's
-  // lifelines have ended ranks because it was lost, and the grace is over; or it has been silent for
-  // lost_after and the grace, and all ranks on servers that are not silent have ended meanwhile. Never where
-  // these are not the jobs of one launch, nor while no other server tells anything: the laptop may be without
-  // a network.
+  // Whether to stop waiting for a server that has been silent since then. True if its launch's lifelines
+  // stopped ranks because it was lost, and the grace is over; or if it has been silent for lost_after and the
+  // grace, and all ranks on servers that still answer have ended meanwhile. Always false for jobs of
+  // different launches, and while no other server answers, because the laptop may be offline.
   bool gives_up(const std::string& server, Clock::time_point silent_since,
                 Clock::time_point now = Clock::now());
-  // One that was silent is back.
+  // A silent server is back.
   void answers(const std::string& server);
 
  private:
@@ -103,69 +79,56 @@ class Losses {
 
   mutable std::mutex mutex_;
   std::chrono::seconds lost_after_;
-  std::chrono::seconds grace_;  // so long after the others' ends a server may yet answer, and bring its own
+  std::chrono::seconds grace_;  // how long after the other ranks a server can still report its own
   bool one_launch_;
-  std::map<std::string, Clock::time_point> lost_;  // servers that the lifelines call lost, since when we know
+  std::map<std::string, Clock::time_point> lost_;  // servers reported as lost, and when we learned of it
   std::map<std::size_t, std::string> running_;     // the server of each job that has not ended, by index
   std::set<std::string> silent_;                   // servers
   std::optional<Clock::time_point> last_end_;
 };
 
-// What the workers of one call share, and what following comes to. Any thread.
+// State shared by the workers of one call, and its result. Any thread.
 struct FollowTask {
   Site site;
   std::vector<Job> jobs;
   const FollowOptions& options;
   const FollowEvents& events;
-  std::mutex mutex{};  // of jobs and errors
+  std::mutex mutex{};  // guards jobs and errors
   std::vector<Error> errors{};
   std::vector<std::string> gone{};
   Losses losses{jobs, options};
 
   void fail(const std::string& server, const Error& error);
   void settle(const std::string& server);
-  // A job is done with: as it is now goes to the store, to `jobs` and to events.ended.
+  // Passes the final state of a job to the store, `jobs` and events.ended.
   void done(const Followed& followed, const Job& now);
-  // Nobody waits for this server and its jobs any more.
-  void give_up(const std::string& server, WaitingJobs& waiting, const Error& why);
+  // Stops waiting for this server and its jobs.
+  void give_up(const std::string& server, const std::list<Followed>& waiting, const Error& why);
 };
 
-// Follows the jobs that wait for a server over one connection to it. One thread.
+// Follows jobs of one server over a connection to it, on one channel. One thread.
 class FollowConnection {
  public:
-  FollowConnection(ssh::Connection& connection, WaitingJobs& waiting, FollowTask& task)
-      : connection_(connection), waiting_(waiting), task_(task), pump_(connection, task.site.cancel) {}
+  // Removes finished jobs from `jobs`.
+  FollowConnection(ssh::Connection& connection, std::list<Followed>& jobs, FollowTask& task)
+      : connection_(connection), jobs_(jobs), task_(task) {}
 
-  // Returns true when nothing waits and nothing is open any more, false when the server does not let even one
-  // channel be opened. Calls `more_wanted` when the server opens channels for some of the jobs and refuses
-  // the others. Throws ssh::Unreachable when the connection breaks; what was open then waits again. `heard`
-  // is set when a byte of a job has come.
-  bool serve(const std::function<void()>& more_wanted, bool& heard);
+  // Returns when all jobs are finished. Throws ssh::Unreachable if the connection breaks, and
+  // ssh::TooManyChannels. Sets the flag when a byte of a job arrives.
+  void serve(bool& heard);
 
  private:
-  struct Open {
-    std::unique_ptr<Followed> followed;
-    std::unique_ptr<ssh::Flow> flow;
-    std::uint64_t begin = 0;  // Followed::bytes() when it was opened
-
-    bool progress() const { return followed->bytes() > begin; }
-  };
-
-  std::size_t open_waiting();
-  Open open_one(Followed& followed);
-  static bool ready(const Open& open);
-  void wait_until_ready();
-  void settle(Open& open, bool& heard);
-  void give_back(bool& heard);
-  bool finish(Open& open);
-  std::optional<StatusAnswer> ask(const Followed& followed);
-  bool again(Followed& followed, bool progress);
+  void follow_over(servers::Agent& agent);
+  void open(servers::Agent& agent, Followed& followed);
+  void settle(servers::Agent& agent);
+  void retry_later();
 
   ssh::Connection& connection_;
-  WaitingJobs& waiting_;
+  std::list<Followed>& jobs_;
   FollowTask& task_;
-  ssh::Pump pump_;
-  std::list<Open> open_;
+  bool heard_ = false;  // this agent has sent a byte of a job
+  bool has_answered_ = false;
+  int idle_rounds_ = 0;  // number of agents that ended soon without sending a new byte
 };
 
 }  // namespace remote::jobs

@@ -1,34 +1,23 @@
 #include "jobs/helpers.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
 
-#include "servers/action.hpp"
-#include "servers/shell_text.hpp"
+#include "base/shell_quote.hpp"
+#include "server/archive.hpp"
 
 namespace remote::jobs {
-namespace {
 
-// "remote-mpi-rank" is in src/server/lib/mpi_rank.sh.
-std::string file_of(const std::string& name) {
-  constexpr std::string_view prefix = "remote-";
-  std::string file = name.substr(prefix.size()) + ".sh";
-  std::ranges::replace(file, '-', '_');
-  return file;
-}
-
-}  // namespace
-
-std::string helpers_text(const std::string& jobs_folder, const std::vector<std::string>& names) {
-  std::vector<std::string> words{jobs_folder};
-  for (const std::string& name : names) {
-    words.push_back(name);
-    words.push_back(file_of(name));
-  }
-  return servers::shell_text(servers::Script().add("lib/job_programs.sh").call("job_programs", words));
-}
-
-std::string job_file_text(const std::string& name, const std::string& text) {
-  return servers::shell_text(servers::Script().call("job_file", {name, text}));
+std::string mpi_host_line(const MpiHost& host) {
+  // The job may start a moment later. The agent is in the copy of the program beside the jobs.
+  const std::string folder = shell_quote(host.job_folder);
+  const std::string command = fmt::format(
+      "tries=0; until CDPATH= cd -- {0} 2>/dev/null; do tries=$((tries + 1)); if [ $tries -ge 300 ]; then "
+      "printf 'remote: there is no job'\\''s folder %s\\n' {0} >&2; exit 1; fi; sleep 0.1; done; "
+      "agent=../.bin/{1}/remote-agent; "
+      "run() {{ $agent try 2>/dev/null; [ $? != 42 ] || exec $agent \"$@\"; "
+      "exec python3 -B -S -I ../.bin/{1}/python/run_agent.py $agent \"$@\"; }}; run mpi-order .",
+      folder, server::archive_digest());
+  return fmt::format("{} {} {} {} {}\n", host.name, host.user, host.address, host.port, command);
 }
 
 }  // namespace remote::jobs

@@ -1,18 +1,19 @@
 #pragma once
 
 #include <string>
-#include <vector>
-
-// Programs of ours that a job needs on its server.
 
 namespace remote::jobs {
 
-// sh text to stand behind a job's activation, in the project's folder: it writes these programs into the
-// job's folder and puts them on its PATH. `jobs_folder` is the name of the folder of jobs in the project.
-// Throws std::logic_error for a name that no program has.
-std::string helpers_text(const std::string& jobs_folder, const std::vector<std::string>& names);
+// The other job of a launch by mpirun, as the first server's ssh reaches it.
+struct MpiHost {
+  std::string name;  // as mpirun calls it
+  std::string user;
+  std::string address;
+  int port = 22;
+  std::string job_folder;  // absolute, or relative to the home directory
+};
 
-// sh text to stand behind that: it writes a file into the job's folder.
-std::string job_file_text(const std::string& name, const std::string& text);
+// A line of the file `mpi_hosts` (docs/protocol.md).
+std::string mpi_host_line(const MpiHost& host);
 
 }  // namespace remote::jobs

@@ -94,6 +94,7 @@ constexpr std::array sentences{
     Sentence{Kind::after_hang, "after_hang", ""},
     Sentence{Kind::by_user, "by_user", ""},
     Sentence{Kind::by_launch, "by_launch", ""},
+    Sentence{Kind::not_needed, "not_needed", "a spare that was not needed"},
     Sentence{Kind::out_of_memory, "out_of_memory", "out of memory"},
     Sentence{Kind::server_out_of_memory, "server_out_of_memory", "the server ran out of memory meanwhile"},
     Sentence{Kind::by_scheduler, "by_scheduler", "Slurm: *"},

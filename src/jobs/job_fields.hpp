@@ -47,6 +47,7 @@ void visit_fields_of_attempt(AnyAttempt& attempt, Visitor& visit) {
   visit.field("server", attempt.server);
   visit.result(attempt.result);
   visit.field("left_out", attempt.left_out);
+  visit.field("without", attempt.without);
 }
 
 template <typename AnyPoint, typename Visitor>
@@ -84,6 +85,7 @@ void visit_fields(AnyJob& job, Visitor& visit) {
   visit.field("ranks", job.ranks, 1);
   visit.mark("labelled", job.labelled);
   visit.field("needed", job.needed, 1);
+  visit.mark("may_restart", job.may_restart);
   visit.usage("usage", job.usage);
   visit.field("hung", job.hung);
   visit.field("backend", job.backend);

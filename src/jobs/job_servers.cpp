@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/group_by.hpp"
-#include "jobs/protocol.hpp"
+#include "jobs/backend_names.hpp"
 
 namespace remote::jobs {
 

@@ -1,29 +1,36 @@
 #include "jobs/kill.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <mutex>
+#include <set>
+#include <string>
 
 #include "base/clock.hpp"
 #include "base/paths.hpp"
+#include "jobs/ask.hpp"
+#include "jobs/from_wire.hpp"
 #include "jobs/job_servers.hpp"
-#include "jobs/protocol.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/transitions.hpp"
 
 namespace remote::jobs {
 namespace {
 
-// A job that this kill has ended. Where its folder took no note of that, the server knows only that it is
-// gone, and where that cannot be seen, not even that.
+using Outcome = KillResult::Entry::Outcome;
+
+// Corrects the state of a job that this kill stopped. If the end was not recorded in its folder, the server
+// can only report that the job is gone, or unknown.
 Job as_killed(const Job& before, Job now, const KillRequest& order) {
   if (is_final(before.state) ||
       (now.state != JobState::lost && now.state != JobState::failed && now.state != JobState::unknown)) {
     return now;
   }
-  StatusReply told;
-  told.phase = StatusReply::Phase::ended;
-  told.end = {.status = now.result.value_or(ExitStatus::signalled(order.signal))};
-  told.stop_signal = order.signal;
-  told.stop_by = order.by;
+  wire::JobReport told;
+  told.phase = wire::JobPhase::ended;
+  told.end.emplace();
+  told.end->how = now.result ? to_process_end(*now.result) : wire::ProcessEnd::signalled(order.signal);
+  told.stop = {.signal = order.signal, .by = to_stopped_by(order.by)};
   const Instant moment = now_seconds();
   Job job = apply_status(before, told, {moment, moment, std::nullopt}, Starter::alive);
   job.ended_at = now.ended_at.value_or(moment);
@@ -33,58 +40,94 @@ Job as_killed(const Job& before, Job now, const KillRequest& order) {
 
 std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store& store, const JobsAt& place,
                                        const KillRequest& order, const Cancel& cancel) {
-  std::vector<JobId> claim;  // those that may not have started yet
-  std::vector<JobId> dead;   // and of these, those that nobody starts any more
+  StopQuestion question{.folder = place.folder, .ids = place.ids()};
+  question.signal = order.signal;
+  question.grace_s = static_cast<int>(order.grace.count());
+  question.by = order.by;
   for (const Job& job : place.jobs) {
     if (job.state == JobState::starting) {
-      claim.push_back(job.id);
+      question.claim.push_back(job.id);
     }
     if (start_is_dead(store, job)) {
-      dead.push_back(job.id);
+      question.dead.push_back(job.id);
     }
   }
+  const AnyAgent agent(connection, cancel);
   const ExactInstant asked = now_milliseconds();
-  const KillOrder as_sent{order.signal, static_cast<int>(order.grace.count()), by_word(order.by)};
-  const KillAnswer answer =
-      servers::run_action(connection, kill_action(place.folder, place.ids(), as_sent, claim, dead), cancel);
-  const Clocks clocks = clocks_of(answer.status, asked, now_milliseconds());
+  const StopAnswer answer = ask_stop(agent, question);
+  const Clocks clocks = clocks_of(answer.state.time.value(), asked, now_milliseconds());
   std::vector<KillResult::Entry> entries;
   for (Job job : place.jobs) {
-    const KillReply* reply = reply_about(job.id, answer.jobs);
-    if (reply == nullptr) {
+    const auto found = answer.results.find(job.id);
+    if (found == answer.results.end()) {
       throw Error("cannot tell whether the job ended", "the server's answer does not name it")
           .mended_by(Remedy::list_jobs);
     }
-    if (auto now = as_told(connection, job, answer.status, clocks, dead, cancel)) {
+    const wire::StopResult& result = found->second;
+    if (auto now = as_told(agent, job, answer.state, clocks, question.dead)) {
       job = *std::move(now);
     }
-    // What is not there any more, but once ran there, was started.
-    const bool ran = reply->outcome == KillReply::Outcome::none && job.started_at.has_value();
-    if (reply->outcome == KillReply::Outcome::killed) {
-      const Job& before = *std::ranges::find(place.jobs, job.id, &Job::id);
-      job = as_killed(before, std::move(job), order);
+    KillResult::Entry entry{job, result.outcome, result.signalled, {}, result.reason, {}};
+    // A job that ran before but is missing now was started.
+    if (result.outcome == Outcome::none && job.started_at) {
+      entry.outcome = Outcome::ended;
     }
-    entries.push_back({job, ran ? KillReply::Outcome::ended : reply->outcome, reply->signalled,
-                       reply->survivors, reply->reason, reply->suspects});
+    if (result.outcome == Outcome::killed) {
+      const Job& before = *std::ranges::find(place.jobs, job.id, &Job::id);
+      entry.job = as_killed(before, std::move(job), order);
+    }
+    std::ranges::transform(result.survivors, std::back_inserter(entry.survivors), describe);
+    std::ranges::transform(result.suspects, std::back_inserter(entry.suspects), describe_suspect);
+    entries.push_back(std::move(entry));
   }
   return entries;
 }
 
+// Queries the states of jobs whose answers are missing. Finished jobs become entries too.
+void ask_again(const Site& site, const std::vector<Job>& jobs, const std::set<std::string>& servers,
+               KillResult& result) {
+  constexpr std::chrono::seconds patience{3};
+  const auto is_answered = [&](const Job& job) {
+    return std::ranges::any_of(result.entries, [&](const auto& entry) { return entry.job.id == job.id; });
+  };
+  std::vector<Job> unheard;
+  std::ranges::copy_if(jobs, std::back_inserter(unheard),
+                       [&](const Job& job) { return servers.contains(job.server) && !is_answered(job); });
+  if (unheard.empty()) {
+    return;
+  }
+  std::set<std::string> open;
+  for (Job& job : refresh(site, std::move(unheard), patience).jobs) {
+    if (is_over(job)) {
+      KillResult::Entry& entry = result.entries.emplace_back();
+      entry.outcome = job.state == JobState::killed ? Outcome::killed : Outcome::ended;
+      entry.job = std::move(job);
+    } else {
+      open.insert(job.server);
+    }
+  }
+  std::erase_if(result.errors, [&](const Error& error) {
+    return servers.contains(error.server()) && !open.contains(error.server());
+  });
+  std::ranges::stable_sort(result.entries, {}, [](const auto& entry) { return entry.job.key; });
+}
+
 std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& store, const JobsAt& place,
                                          const Cancel& cancel) {
-  const CleanAnswer answer = servers::run_action(connection, clean_action(place.folder, place.ids()), cancel);
+  const CleanAnswer answer = ask_clean({connection, cancel}, place.folder, place.ids());
   std::vector<CleanResult::Entry> entries;
   std::vector<JobId> gone;
   for (const Job& job : place.jobs) {
-    const CleanReply* reply = reply_about(job.id, answer.jobs);
-    if (reply == nullptr) {
+    const auto found = answer.find(job.id);
+    if (found == answer.end()) {
       entries.push_back({job, false, "the server's answer does not name it"});
       continue;
     }
-    if (reply->gone()) {
+    const bool removed = is_removed(found->second.outcome);
+    if (removed) {
       gone.push_back(job.id);
     }
-    entries.push_back({job, reply->gone(), reply->reason});
+    entries.push_back({job, removed, found->second.reason});
   }
   try {
     store.remove(gone);
@@ -104,12 +147,21 @@ std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& sto
 KillResult kill(const Site& site, const std::vector<Job>& jobs, const KillRequest& order,
                 ssh::ConnectLimit limit, std::optional<Error>* unsaved) {
   KillResult result;
+  std::mutex mutex;
+  std::set<std::string> unsure;  // servers that received the request but did not answer
   result.entries = on_job_servers(
       site, jobs, result.errors,
       [&](ssh::Connection& connection, const JobsAt& place) {
-        return kill_on(connection, site.store, place, order, site.cancel);
+        try {
+          return kill_on(connection, site.store, place, order, site.cancel);
+        } catch (const Error&) {
+          const std::lock_guard lock(mutex);
+          unsure.insert(place.jobs.front().server);
+          throw;
+        }
       },
       limit);
+  ask_again(site, jobs, unsure, result);
   std::vector<Job> now;
   std::ranges::transform(result.entries, std::back_inserter(now), &KillResult::Entry::job);
   const std::optional<Error> problem = save(site.store, now);

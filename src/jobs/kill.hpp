@@ -6,18 +6,17 @@
 
 #include "jobs/site.hpp"
 
-// Ending jobs, and removing jobs that have ended. All jobs of a server are done in one exec, servers side by
-// side.
+// Stops jobs, and removes jobs that have ended. Servers are handled in parallel, each with one request.
 
 namespace remote::jobs {
 
-// Ends jobs (request.by must be set), and looks that nothing is left of them (kill_action). A server gets
-// `limit` to answer. `unsaved`: why what became of them could not be recorded here.
+// Stops jobs (request.by must be set), and checks that nothing is left of them (ask_stop). A server gets
+// `limit` to answer. `unsaved`: set if the outcome could not be recorded here.
 KillResult kill(const Site& site, const std::vector<Job>& jobs, const KillRequest& request,
                 ssh::ConnectLimit limit = {}, std::optional<Error>* unsaved = nullptr);
 
 // Removes the jobs' folders on the servers, then their records here. A record is removed only after its
-// server has said that the folder is gone. The jobs must have ended as far as is known here.
+// server has confirmed that the folder is gone. The jobs must have ended, as far as is known here.
 CleanResult clean(const Site& site, const std::vector<Job>& jobs);
 
 }  // namespace remote::jobs

@@ -21,6 +21,7 @@ void visit_details(AnyLaunch& launch, Visitor& visit) {
   visit.field("untracked", launch.untracked, 0);
   visit.field("last_lines", launch.last_lines);
   visit.field("changed", launch.changed);
+  visit.field("changed_in", launch.changed_in);
 }
 
 constexpr std::size_t most_entries = 65536;  // of a list in the record of a launch

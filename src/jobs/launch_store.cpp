@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.hpp"
 #include "base/json.hpp"
 #include "jobs/job_json.hpp"
 #include "jobs/store_files.hpp"
@@ -65,23 +66,6 @@ void newest_first(std::vector<LaunchSummary>& launches) {
   launches = std::move(sorted);
 }
 
-JobState state_of(const std::vector<Job>& jobs, const Verdict& verdict) {
-  for (const JobState state : {JobState::unknown, JobState::running, JobState::starting, JobState::queued}) {
-    if (jobs.empty() || std::ranges::find(jobs, state, &Job::state) != jobs.end()) {
-      return jobs.empty() ? JobState::starting : state;
-    }
-  }
-  if (verdict.succeeded == verdict.total || !verdict.left.empty()) {
-    return JobState::succeeded;
-  }
-  if (verdict.first) {
-    return verdict.first->state == JobState::lost ? JobState::lost : JobState::failed;
-  }
-  const bool killed =
-      verdict.lost_server.empty() && (verdict.killed_first || verdict.killed > 0 || verdict.hung);
-  return killed ? JobState::killed : JobState::lost;
-}
-
 }  // namespace
 
 void sum_up(PastLaunch& record) {
@@ -93,10 +77,10 @@ void sum_up(PastLaunch& record) {
   for (const Job& job : record.jobs) {
     record.first_key = record.first_key == 0 ? job.key : std::min(record.first_key, job.key);
     record.last_key = std::max(record.last_key, job.key);
-    record.ranks += ranks_of(job);
+    record.ranks += job.spare ? 0 : ranks_of(job);  // it has those of the server that it replaces
   }
   const Verdict verdict = verdict_of(record.jobs);
-  record.state = state_of(record.jobs, verdict);
+  record.state = launch_state(record.jobs, verdict);
   const bool failed = verdict.first && record.state != JobState::succeeded;
   record.failed_rank = failed ? verdict.first->rank : std::nullopt;
   record.result = failed ? verdict.first->result : std::nullopt;
@@ -160,7 +144,7 @@ void LaunchStore::change(const JobId& id, const std::function<void(PastLaunch&)>
 }
 
 std::optional<PastLaunch> LaunchStore::read(const JobId& id) const {
-  const auto json = read_own_json(file(id), launch_record_version, most_bytes);
+  const auto json = read_own_json(folder_, file(id), launch_record_version, most_bytes);
   if (!json) {
     return std::nullopt;
   }
@@ -170,7 +154,8 @@ std::optional<PastLaunch> LaunchStore::read(const JobId& id) const {
       PastLaunch record = launch_record_of(*json);
       if (record.id == id) {
         sum_up(record);
-        record.patch = record.patch.empty() ? fs::path() : folder(id) / "changes.patch";
+        const fs::path patch = folder(id) / "changes.patch";
+        record.patch = record.patch.empty() || !open_beneath(folder_, patch) ? fs::path() : patch;
         return record;
       }
     }

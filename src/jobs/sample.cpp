@@ -1,83 +1,56 @@
 #include "jobs/sample.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
-#include "base/strings.hpp"
+#include "jobs/ask.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/transitions.hpp"
 
 namespace remote::jobs {
 
-void SampleAnswer::take(servers::AnswerLine& line) {
-  if (servers::FactsAnswer::takes(line.kind())) {
-    facts.take(line);
-  } else if (line.kind() == "last") {
-    const auto id = JobId::parse(line.word());
-    const std::string_view text = line.rest();
-    if (!id || !text.starts_with('|') || text.size() > 1000) {
-      line.refuse("a last line is wrong");
-    }
-    last_lines.emplace_back(*id, text.substr(1));
-  } else {
-    status.take(line);
-  }
-}
-
-void SampleAnswer::check() {
-  facts.check();
-  if (with_jobs) {
-    status.check();
-  }
-}
-
-SampleAnswer Sampler::ask(const servers::Action<SampleAnswer>& action, bool with_jobs,
-                          std::chrono::milliseconds patience) {
-  answer_ = {};
-  answer_.with_jobs = with_jobs;
-  reader_ = servers::reader_into(answer_);
-  const std::string request = action.script.text() + ".each\n";
-  if (talk_ && request == request_) {
-    talk_->say("\n");
-  } else {
-    request_ = request;
-    talk_.emplace(connection_, action.what, request, reader_, cancel_);
-  }
-  if (!talk_->serve([this] { return reader_.closed(); }, patience)) {
-    reader_.finish_with_closing_line();
-  }
-  servers::finish_answer(answer_, reader_, {});
-  return answer_;
-}
-
 Sample Sampler::take(Store& store, const RemoteFolder& folder, const std::vector<Job>& jobs,
                      std::chrono::milliseconds patience) {
-  std::vector<JobId> ids;
-  std::ranges::transform(jobs, std::back_inserter(ids), &Job::id);
+  constexpr std::size_t longest_line = 400;
+  servers::FactsRequest load = servers::load_request(folder.project);
+  load.timeout = std::chrono::ceil<std::chrono::seconds>(patience);
+  if (!agent_) {
+    agent_.emplace(connection_, cancel_);
+  }
+  Sample sample{{servers::ask_facts(*agent_, load), {}}, {}};
+  StateQuestion question{.folder = folder, .ids = {}};
+  std::ranges::transform(jobs, std::back_inserter(question.ids), &Job::id);
+  question.last_lines = true;
+  question.timeout = patience;
   const ExactInstant asked = now_milliseconds();
-  const SampleAnswer answer = ask(sample_action(folder, ids), !jobs.empty(), patience);
-  Sample sample{answer.facts, {}};
+  StateAnswer answer;
+  if (!jobs.empty()) {
+    answer = ask_state(*agent_, question);
+  }
+  const ExactInstant answered = now_milliseconds();
+  if (sample.facts.has_leases) {
+    servers::AgentQuestion question = servers::leases_question(std::nullopt);
+    question.timeout = patience;
+    sample.facts.leases = servers::take_reply<wire::LeasesReply>(agent_->ask(question));
+  }
   std::vector<Job> changed;
   for (const Job& job : jobs) {
-    const auto reply = std::ranges::find(answer.status.jobs, job.id, &StatusReply::id);
     JobSample& one = sample.jobs.emplace_back(JobSample{job});
-    if (reply != answer.status.jobs.end()) {
-      one.job =
-          apply_status(job, *reply, clocks_of(answer.status, asked, now_milliseconds()), Starter::alive);
+    if (const wire::JobReport* report = answer.find(job.id)) {
+      const Clocks clocks = clocks_of(answer.time.value(), asked, answered);
+      one.job = apply_status(job, *report, clocks, Starter::alive);
+      one.last_line = report->last_line.value_or("").substr(0, longest_line);
       Job same_moment = one.job;
       same_moment.checked_at = job.checked_at;
-      same_moment.waits = job.waits;  // which no record has
+      same_moment.waits = job.waits;  // not stored in records
       if (same_moment != job) {
         changed.push_back(one.job);
       }
     }
-    const auto line = std::ranges::find(answer.last_lines, job.id, &std::pair<JobId, std::string>::first);
-    if (line != answer.last_lines.end()) {
-      one.last_line = line->second;
-    }
   }
-  if (const auto unsaved = save(store, changed)) {  // a disk that is full says nothing about the server
+  if (const auto unsaved = save(store, changed)) {  // a full disk does not mean that the server failed
     log_info(connection_.server(), "{}", unsaved->message());
   }
   return sample;

@@ -7,10 +7,11 @@
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
+#include "jobs/from_wire.hpp"
+#include "jobs/job_ids.hpp"
 #include "jobs/job_servers.hpp"
-#include "jobs/protocol.hpp"
+#include "jobs/keep_program.hpp"
 #include "servers/python_env.hpp"
-#include "servers/shell_text.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -19,66 +20,7 @@ std::string_view file_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// `  File "/a/train.py", line 12 in forward` of faulthandler as py-spy has it: "forward (/a/train.py:12)".
-std::optional<std::string> faulthandler_frame(std::string_view line) {
-  constexpr std::string_view begin = "  File \"";
-  constexpr std::string_view middle = "\", line ";
-  if (!line.starts_with(begin)) {
-    return std::nullopt;
-  }
-  const std::size_t at = line.rfind(middle);
-  const std::size_t in = at == std::string_view::npos ? at : line.find(" in ", at);
-  if (in == std::string_view::npos || at < begin.size()) {
-    return std::nullopt;
-  }
-  const std::string_view file = line.substr(begin.size(), at - begin.size());
-  const std::size_t number = at + middle.size();
-  return fmt::format("{} ({}:{})", line.substr(in + 4), file, line.substr(number, in - number));
-}
-
-std::vector<ThreadStack> faulthandler_threads(const std::vector<std::string>& lines) {
-  std::vector<ThreadStack> threads;
-  for (const std::string& line : lines) {
-    if (line.find("(most recent call first):") != std::string::npos) {
-      threads.push_back({line.substr(0, line.find(" (most recent")), {}});
-    } else if (!threads.empty()) {
-      if (auto frame = faulthandler_frame(line)) {
-        threads.back().frames.push_back(std::move(*frame));
-      } else if (!trim(line).empty()) {
-        threads.back().frames.emplace_back(trim(line));  // "...": cut; "<no Python frame>"
-      }
-    }
-  }
-  // faulthandler writes the newest thread first: the main one stands last.
-  std::reverse(threads.begin(), threads.end());
-  if (!threads.empty()) {
-    threads.front().name = "main thread";
-  }
-  return threads;
-}
-
-std::vector<ThreadStack> py_spy_threads(const std::vector<std::string>& lines, int pid) {
-  std::vector<ThreadStack> threads;
-  std::size_t main = 0;
-  for (const std::string& line : lines) {
-    if (line.starts_with("Thread ")) {
-      if (line.find("\"MainThread\"") != std::string::npos ||
-          line.starts_with(fmt::format("Thread {} ", pid))) {
-        main = threads.size();
-      }
-      threads.push_back({line, {}});
-    } else if (!threads.empty() && line.starts_with("    ")) {
-      threads.back().frames.emplace_back(trim(line));
-    }
-  }
-  if (!threads.empty()) {
-    const auto at = threads.begin() + static_cast<std::ptrdiff_t>(main);
-    std::rotate(threads.begin(), at, at + 1);
-  }
-  return threads;
-}
-
-// What makes two stacks equal.
+// Equal stacks have equal keys.
 std::string key_of(const RankStack& rank, bool all_threads) {
   std::vector<std::string> parts;
   for (std::size_t t = 0; t < (all_threads ? rank.threads.size() : 1); ++t) {
@@ -91,7 +33,7 @@ std::string key_of(const RankStack& rank, bool all_threads) {
     parts.push_back(std::move(part));
   }
   if (!parts.empty()) {
-    std::sort(parts.begin() + 1, parts.end());  // threads begin in any order
+    std::sort(parts.begin() + 1, parts.end());  // the order of threads varies
   }
   return join(parts, "\n\n");
 }
@@ -100,137 +42,78 @@ auto order(const RankStack& rank) {
   return std::tuple(rank.rank.value_or(-1), rank.job.key, rank.pid);
 }
 
-// An agent (torchrun) is Python too, but no rank: where a job has processes with ranks, those without are
-// left out.
-void drop_agents(std::vector<ProcessDump>& dumps) {
-  std::map<JobId, bool> has_ranks;
-  for (const ProcessDump& dump : dumps) {
-    has_ranks[dump.id] = has_ranks[dump.id] || dump.rank;
+// An agent (torchrun) is a Python process too, but not a rank. If a job has processes with ranks, the others
+// are dropped.
+void drop_agents(std::vector<wire::ProcessStack>& stacks) {
+  std::map<std::string, bool> has_ranks;
+  for (const wire::ProcessStack& stack : stacks) {
+    has_ranks[stack.id] = has_ranks[stack.id] || stack.rank;
   }
-  std::erase_if(dumps, [&](const ProcessDump& dump) { return has_ranks[dump.id] && !dump.rank; });
+  std::erase_if(stacks, [&](const wire::ProcessStack& stack) { return has_ranks[stack.id] && !stack.rank; });
 }
 
-}  // namespace
-
-servers::Action<StacksAnswer> stacks_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
-                                            const std::string& activate) {
-  servers::Action<StacksAnswer> action;
-  action.what = "stacks of " + counted(ids.size(), "job");
-  action.script = job_script(folder, "actions/stacks.sh");
-  action.script.set("activate", activate).call("stacks_begin");
-  call_each(action.script, "stacks_one", ids);
-  action.script.call("say", {"end"});
-  action.timeout = std::chrono::minutes(5);  // py-spy and the signal may take 23 s a process
-  return action;
-}
-
-void StacksAnswer::take(servers::AnswerLine& line) {
-  using Method = ProcessDump::Method;
-  if (line.kind() == "ended") {
-    id_word(line);
-    line.end();
-    return;
-  }
-  if (line.kind() == "line") {
-    const int pid = line.pid();
-    const std::string_view text = line.rest();
-    if (dumps.empty() || pid != dumps.back().pid || !text.starts_with('|')) {
-      line.refuse("a line of nothing");
-    }
-    dumps.back().lines.emplace_back(text.substr(1));
-    return;
-  }
-  if (line.kind() != "process") {
-    line.refuse_kind();
-  }
-  ProcessDump dump;
-  dump.id = id_word(line);
-  dump.pid = line.pid();
-  if (const std::string_view rank = line.word(); rank != "-") {
-    dump.rank = line.number_in(rank, 0);
-  }
-  dump.method = line.choice<Method>(
-      line.word(),
-      {{"py-spy", Method::py_spy}, {"faulthandler", Method::faulthandler}, {"kernel", Method::kernel}},
-      "an unknown method");
-  dump.why = line.rest();
-  dumps.push_back(std::move(dump));
-}
-
-std::vector<ThreadStack> parse_threads(const ProcessDump& dump) {
-  switch (dump.method) {
-    case ProcessDump::Method::py_spy:
-      return py_spy_threads(dump.lines, dump.pid);
-    case ProcessDump::Method::faulthandler:
-      return faulthandler_threads(dump.lines);
-    case ProcessDump::Method::kernel:
-      break;
-  }
-  return {};
-}
-
-namespace {
-
-// What a server tells of the jobs' processes, or on a login node of Slurm, what the jobs' own nodes tell.
-std::vector<ProcessDump> dumps_at(ssh::Connection& connection, const config::Config& config,
-                                  const JobsAt& place, const Cancel& cancel) {
+// The stacks of the jobs' processes. For a Slurm login node, the nodes of the jobs report them.
+std::vector<wire::ProcessStack> stacks_at(ssh::Connection& connection, const config::Config& config,
+                                          const JobsAt& place, const Cancel& cancel) {
   const config::Server& server = server_of(config, place.jobs.front());
   const std::string activate = servers::activation(config, server);
+  const AnyAgent agent{connection, cancel};
   if (!server.slurm) {
-    return servers::run_action(connection, stacks_action(place.folder, place.ids(), activate), cancel).dumps;
+    return ask_stacks(agent, place.folder, place.ids(), activate);
   }
-  std::vector<ProcessDump> dumps;
-  for (const Job& job : place.jobs) {
-    auto action = stacks_action(place.folder, {job.id}, activate);
-    const std::string inner = action.script.input();
-    action.script = job_script(place.folder, "actions/slurm_stacks.sh");
-    action.script.set("inner", inner).call("look_for_room").call("stacks_on_nodes", {job.id.text()});
-    action.script.call("say", {"end"});
-    std::ranges::move(servers::run_action(connection, action, cancel).dumps, std::back_inserter(dumps));
+  keep_program(agent, place.folder);  // the nodes run it
+  std::vector<wire::ProcessStack> stacks;
+  for (const JobId& id : place.ids()) {
+    std::ranges::move(ask_stacks(agent, place.folder, {id}, activate), std::back_inserter(stacks));
   }
-  return dumps;
+  return stacks;
 }
 
 }  // namespace
+
+std::vector<wire::ProcessStack> ask_stacks(const AnyAgent& agent, const RemoteFolder& folder,
+                                           const std::vector<JobId>& ids, const std::string& activate) {
+  servers::AgentQuestion question;
+  question.what = "stacks of " + counted(ids.size(), "job");
+  question.request = wire::StacksRequest{to_place(folder), to_texts(ids), activate, server_program().digest};
+  question.timeout = std::chrono::minutes(5);  // py-spy and the signal can take 23 s per process
+  std::vector<wire::ProcessStack> stacks;
+  agent.ask(question, [&](wire::Reply reply) {
+    std::ranges::move(servers::take_reply<wire::StacksReply>(std::move(reply)).processes,
+                      std::back_inserter(stacks));
+  });
+  return stacks;
+}
 
 StacksResult read_stacks(const Site& site, const std::vector<Job>& jobs) {
   struct Entry {
     Job job;
-    std::vector<ProcessDump> dumps;
+    std::vector<wire::ProcessStack> stacks;
   };
   StacksResult result;
   const auto entries =
       on_job_servers(site, jobs, result.errors, [&](ssh::Connection& connection, const JobsAt& place) {
-        std::vector<ProcessDump> dumps = dumps_at(connection, site.config, place, site.cancel);
-        drop_agents(dumps);
+        std::vector<wire::ProcessStack> stacks = stacks_at(connection, site.config, place, site.cancel);
+        drop_agents(stacks);
         std::vector<Entry> found;
         for (const Job& job : place.jobs) {
           Entry& entry = found.emplace_back(Entry{job, {}});
-          std::ranges::copy_if(dumps, std::back_inserter(entry.dumps),
-                               [&](const ProcessDump& dump) { return dump.id == job.id; });
+          std::ranges::copy_if(stacks, std::back_inserter(entry.stacks),
+                               [&](const wire::ProcessStack& stack) { return stack.id == job.id.text(); });
         }
         return found;
       });
   for (const Entry& entry : entries) {
-    if (entry.dumps.empty()) {
+    if (entry.stacks.empty()) {
       result.ended.push_back(entry.job);
     }
-    for (const ProcessDump& dump : entry.dumps) {
-      result.ranks.push_back(
-          {entry.job, dump.pid, dump.rank ? dump.rank : entry.job.rank, parse_threads(dump), dump.why,
-           dump.method == ProcessDump::Method::kernel ? dump.lines : std::vector<std::string>()});
+    for (const wire::ProcessStack& stack : entry.stacks) {
+      result.ranks.push_back({entry.job, stack.pid, stack.rank ? stack.rank : entry.job.rank, stack.threads,
+                              stack.why, stack.kernel});
     }
   }
   std::ranges::sort(result.ranks, {}, order);
   return result;
-}
-
-std::string enable_stacks_text(const std::string& jobs_folder, bool is_torch_agent) {
-  std::vector<std::string> words{jobs_folder};
-  if (is_torch_agent) {
-    words.emplace_back("agent");
-  }
-  return servers::shell_text(servers::Script().add("lib/enable_stacks.sh").call("enable_stacks", words));
 }
 
 }  // namespace remote::jobs

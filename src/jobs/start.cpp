@@ -3,24 +3,23 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <string_view>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/clock.hpp"
 #include "base/group_by.hpp"
 #include "base/ranges.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/refresh.hpp"
+#include "jobs/start_jobs.hpp"
+#include "servers/agent.hpp"
+#include "wire/json_text.hpp"
+#include "wire/text.hpp"
 
 namespace remote::jobs {
 namespace {
 
-using Batch = Group<std::string>;  // of one server
-
-// What a launch has leased on some of its servers goes back when it lacks the others for so long.
-constexpr int lease_complete_s = 60;
+using Batch = Group<std::string>;  // jobs of one server
 
 StartRequest request_for(const NewJob& job) {
   StartRequest request{job.job.id, job.process};
@@ -30,11 +29,21 @@ StartRequest request_for(const NewJob& job) {
   if (!job.process.tree.empty()) {
     request.files.emplace_back("tree", job.process.tree + "\n");
   }
+  if (job.notify) {
+    wire::NotifySpec spec = *job.notify;
+    spec.launch = std::to_string(job.job.key);
+    request.files.emplace_back("notify", wire::to_json_bytes(spec) + "\n");
+  }
+  if (!job.mpi_hosts.empty()) {
+    request.files.emplace_back("mpi_hosts", job.mpi_hosts);
+  }
+  if (!job.web.empty()) {
+    request.files.emplace_back("web", job.web + "\n");
+  }
   request.backend = *job.job.backend;
   if (request.backend != slurm_backend) {
     return request;
   }
-  request.files.emplace_back("slurm_job.sh", slurm_job_program());
   if (!job.batch.empty()) {
     request.files.emplace_back("batch.sh", job.batch);
   }
@@ -55,53 +64,44 @@ StartRequest request_for(const NewJob& job) {
   return request;
 }
 
-// One server's part of the start: its script, and its answer. Throws Error where it is not known whether
-// something started.
-std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<NewJob>& jobs,
-                                 const Batch& batch, const Lifeline* lifeline, const Cancel& cancel) {
+// Starts the jobs of one server. Throws Error if it is unknown whether any of them started.
+std::vector<wire::StartedJob> start_on(ssh::Connection& connection, const std::vector<NewJob>& jobs,
+                                       const Batch& batch, const std::optional<wire::LaunchSpec>& launch,
+                                       const Cancel& cancel) {
   std::vector<StartRequest> requests;
   for (const std::size_t i : batch.indices) {
-    requests.push_back(request_for(jobs[i]));
-  }
-  if (lifeline != nullptr && lifeline->restarts > 0) {
-    for (StartRequest& request : requests) {
-      request.files.emplace_back(
-          again_file, fmt::format("{} {}\n", lifeline->timeout_s, percent_encode(lifeline->servers.front())));
-    }
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      if (jobs[batch.indices[i]].job.spare) {
-        requests[i].files.emplace_back(spare_file, "");
+    StartRequest& request = requests.emplace_back(request_for(jobs[i]));
+    if (launch && launch->restarts) {
+      request.files.emplace_back(again_file, fmt::format("{} {}\n", launch->timeout_seconds,
+                                                         wire::percent_encode(launch->servers.front().name)));
+      if (jobs[i].job.spare) {
+        request.files.emplace_back(spare_file, "");
       }
     }
   }
-  std::string lifeline_text;
-  std::string activate;
-  if (lifeline != nullptr && std::ranges::find(lifeline->servers, batch.key) != lifeline->servers.end()) {
+  const NewJob& first = jobs[batch.indices.front()];
+  std::optional<wire::LaunchSpec> spec;
+  if (launch &&
+      std::ranges::find(launch->servers, batch.key, &wire::LaunchServer::name) != launch->servers.end()) {
     std::vector<Job> there;
     for (const std::size_t i : batch.indices) {
       there.push_back(jobs[i].job);
     }
-    lifeline_text = lifeline_request(*lifeline, batch.key, there);
-    if (const auto found = lifeline->activate.find(batch.key); found != lifeline->activate.end()) {
-      activate = found->second;
-    }
-    if (!lifeline->news.empty() && batch.key == lifeline->servers.front()) {
-      requests.front().files.emplace_back("notify",
-                                          fmt::format("{}key {}\n", lifeline->news, jobs.front().job.key));
-    }
+    spec = spec_for(*launch, batch.key, there);
   }
-  const NewJob& first = jobs[batch.indices.front()];
-  const auto action = start_action(first.job.remote_folder, requests, lifeline_text,
-                                   activate.empty() ? first.lease_activate : activate, first.lease);
+  const StartOrder order{.folder = first.job.remote_folder,
+                         .requests = std::move(requests),
+                         .launch = std::move(spec),
+                         .lease = first.lease};
   const auto refused = [&](const Error& error) {
-    std::vector<StartReply> replies;
-    for (const StartRequest& request : requests) {
-      replies.push_back({request.id, StartReply::Outcome::failed, std::nullopt, error.reason()});
+    std::vector<wire::StartedJob> replies;
+    for (const StartRequest& request : order.requests) {
+      replies.push_back({request.id.text(), wire::StartOutcome::failed, std::nullopt, error.reason()});
     }
     return replies;
   };
   try {
-    return servers::run_action(connection, action, cancel).jobs;
+    return ask_start({connection, cancel}, order);
   } catch (const servers::Refused& error) {
     return refused(error);
   } catch (const ssh::TooManyChannels& error) {
@@ -109,10 +109,10 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
   }
 }
 
-// Jobs that one server did not start: the keys by the reason.
+// Jobs that one server did not start: keys by reason.
 using NotStarted = std::map<std::string, std::vector<int>>;
 
-// The reason without the name of the job's folder, so that those of several jobs can be compared.
+// Removes the name of the job's folder, so that the reasons of several jobs can be compared.
 std::string without_folder(std::string reason, const JobId& id) {
   const std::string folder = "/" + id.text();
   for (std::size_t at = reason.find(folder); at != std::string::npos; at = reason.find(folder)) {
@@ -125,7 +125,7 @@ void tell(const NotStarted& not_started, const std::string& server, std::vector<
   for (const auto& [reason, keys] : not_started) {
     const std::string what = keys.size() == 1 ? fmt::format("job {} was not started", keys.front())
                                               : fmt::format("jobs {} were not started", ranges(keys));
-    // `check` tries the options of configs.yaml, and not those of one start.
+    // `check` tests the options of configs.yaml, but not those of a single start.
     errors.push_back(
         (reason.starts_with("sbatch: ")
              ? Error(what, reason,
@@ -137,19 +137,19 @@ void tell(const NotStarted& not_started, const std::string& server, std::vector<
   }
 }
 
-void apply(const StartReply& reply, Job& job, NotStarted& not_started) {
-  if (reply.outcome == StartReply::Outcome::failed) {
+void apply(const wire::StartedJob& reply, Job& job, NotStarted& not_started) {
+  if (reply.outcome == wire::StartOutcome::failed) {
     job.state = JobState::lost;
     job.reason = {.kind = JobReason::Kind::not_started, .text = reply.reason};
     not_started[without_folder(reply.reason, job.id)].push_back(job.key);
     return;
   }
   job.pid = reply.pid;
-  if (reply.outcome == StartReply::Outcome::exists) {
-    return;  // nothing was started: what became of it is for `refresh` to find out
+  if (reply.outcome == wire::StartOutcome::exists) {
+    return;  // nothing was started; `refresh` determines its state
   }
   job.checked_at = now_seconds();
-  if (reply.outcome == StartReply::Outcome::queued) {
+  if (reply.outcome == wire::StartOutcome::queued) {
     job.state = JobState::queued;
     job.reason = {.kind = JobReason::Kind::waiting, .text = reply.reason};
     return;
@@ -158,7 +158,7 @@ void apply(const StartReply& reply, Job& job, NotStarted& not_started) {
   job.started_at = job.checked_at;
 }
 
-// What the servers said of the jobs that were sent to them.
+// Applies the servers' replies to the jobs.
 void take_replies(const std::vector<Batch>& batches, const auto& outcomes, StartResult& result) {
   for (std::size_t b = 0; b < batches.size(); ++b) {
     if (!outcomes[b].ok()) {
@@ -171,8 +171,9 @@ void take_replies(const std::vector<Batch>& batches, const auto& outcomes, Start
     }
     NotStarted not_started;
     for (const std::size_t i : batches[b].indices) {
-      const StartReply* reply = reply_about(result.jobs[i].id, *outcomes[b].value);
-      if (reply == nullptr) {
+      const std::vector<wire::StartedJob>& replies = *outcomes[b].value;
+      const auto reply = std::ranges::find(replies, result.jobs[i].id.text(), &wire::StartedJob::id);
+      if (reply == replies.end()) {
         result.errors.push_back(
             Error(fmt::format("job {}: the server did not say whether it started", result.jobs[i].key),
                   "its answer names other jobs only")
@@ -188,67 +189,21 @@ void take_replies(const std::vector<Batch>& batches, const auto& outcomes, Start
 
 }  // namespace
 
-std::string lifeline_request(const Lifeline& lifeline, const std::string& server,
-                             const std::vector<Job>& jobs_there) {
-  std::string request = fmt::format("token {}\nserver {}\naddress {}\nport {}\ngrace {}\ntimeout {}\nservers",
-                                    lifeline.token, percent_encode(server), percent_encode(lifeline.address),
-                                    lifeline.port, lifeline.grace_s, lifeline.timeout_s);
-  for (const std::string& name : lifeline.servers) {
-    request += ' ' + percent_encode(name);
+wire::LaunchSpec spec_for(const wire::LaunchSpec& launch, const std::string& server,
+                          const std::vector<Job>& jobs) {
+  wire::LaunchSpec spec = launch;
+  spec.server = server;
+  for (const Job& job : jobs) {
+    spec.jobs.push_back({job.id.text(), job.rank.value_or(0)});
   }
-  if (lifeline.whole) {
-    request += "\nwhole 1";
+  if (server != spec.servers.front().name) {
+    spec.activate.clear();
   }
-  if (lifeline.leave) {
-    request += "\nleave 1";
-  }
-  if (!lifeline.news.empty()) {
-    request += "\nnews 1";
-  }
-  if (lifeline.hang_s > 0) {
-    request += fmt::format("\nhang {} {}", lifeline.hang_s, to_string(lifeline.on_hang));
-  }
-  if (lifeline.needed > 0) {
-    request += fmt::format("\nneeded {}", lifeline.needed);
-  }
-  if (lifeline.restarts > 0) {
-    std::vector<std::string_view> causes;
-    std::ranges::transform(lifeline.restart_on, std::back_inserter(causes),
-                           [](RestartCause cause) { return to_string(cause); });
-    request += fmt::format("\nagain {} {} {}\ncounts", lifeline.restarts, lifeline.least,
-                           causes.empty() ? "any" : fmt::format("{}", fmt::join(causes, ",")));
-    for (const int count : lifeline.ranks) {
-      request += fmt::format(" {}", count);
-    }
-    if (!lifeline.no_restart_exit.empty()) {
-      request += fmt::format("\nfinal {}", fmt::join(lifeline.no_restart_exit, " "));
-    }
-    if (lifeline.spares > 0) {
-      request += fmt::format("\nspares {}", lifeline.spares);
-    }
-    request += lifeline.agents ? "\nagents 1" : "";
-    request += lifeline.checkpoint.empty() ? "" : "\ncheckpoint";
-    for (const std::string& word : lifeline.checkpoint) {
-      request += ' ' + percent_encode(word);
-    }
-  }
-  if (lifeline.queue) {
-    request += fmt::format("\nqueue {}", lease_complete_s);
-  }
-  if (!lifeline.mpi_hosts.empty()) {
-    request += "\nmpi";
-    for (const auto& [host, name] : lifeline.mpi_hosts) {
-      request += fmt::format(" {} {}", percent_encode(host), percent_encode(name));
-    }
-  }
-  request += "\njobs";
-  for (const Job& job : jobs_there) {
-    request += fmt::format(" {} {}", job.id.text(), job.rank.value_or(0));
-  }
-  return request;
+  return spec;
 }
 
-StartResult start(const Site& site, std::vector<NewJob> new_jobs, const Lifeline* lifeline) {
+StartResult start(const Site& site, std::vector<NewJob> new_jobs,
+                  const std::optional<wire::LaunchSpec>& launch) {
   StartResult result;
   if (new_jobs.empty()) {
     return result;
@@ -256,7 +211,7 @@ StartResult start(const Site& site, std::vector<NewJob> new_jobs, const Lifeline
   const std::vector<Batch> batches =
       group_by(new_jobs, [](const NewJob& entry) { return std::optional(entry.job.server); });
   const auto name = [](const Batch& batch) { return batch.key; };
-  // Before anything is recorded: where a server is not reached, nothing can have started.
+  // Connect before recording anything: nothing can start on an unreachable server.
   const auto connections = servers::fan_out(batches, name, [&](const Batch& batch, std::size_t) {
     return site.connector.connect(server_of(site.config, new_jobs[batch.indices.front()].job), site.cancel);
   });
@@ -278,9 +233,9 @@ StartResult start(const Site& site, std::vector<NewJob> new_jobs, const Lifeline
   }
   const auto outcomes = servers::fan_out(batches, name, [&](const Batch& batch, std::size_t index) {
     try {
-      return start_on(**connections[index].value, new_jobs, batch, lifeline, site.cancel);
+      return start_on(**connections[index].value, new_jobs, batch, launch, site.cancel);
     } catch (const Interrupted&) {
-      // What the other servers answered must be kept: the caller ends what has started.
+      // Keep the answers of the other servers: the caller stops the jobs that have started.
       throw Error("interrupted", "").because(Cause::interrupted);
     }
   });

@@ -12,6 +12,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/beneath.hpp"
 #include "base/clock.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
@@ -29,7 +30,7 @@ constexpr std::chrono::minutes checked_at_lag{1};
 // The highest key ever given. A mark that is lost or garbage is made up for by the jobs that are there.
 int read_last_key(const fs::path& folder) {
   try {
-    const auto text = read_file_if_there(folder / "last_key");
+    const auto text = read_beneath(folder, "last_key");
     return std::max(0, text ? parse_number<int>(trim(*text)).value_or(0) : 0);
   } catch (const Error&) {
     return 0;

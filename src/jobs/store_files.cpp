@@ -14,6 +14,7 @@
 #include <remote/error.hpp>
 #include <unistd.h>
 
+#include "base/beneath.hpp"
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/log.hpp"
@@ -26,6 +27,7 @@ namespace {
 
 constexpr std::size_t open_files = 100;                        // a Mac allows 256 in all
 constexpr std::uint64_t max_record = std::uint64_t{1} << 20U;  // a record is some hundred bytes
+constexpr std::uint64_t max_index = std::uint64_t{256} << 20U;
 
 void sync_folder(const fs::path& folder) {
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -232,30 +234,23 @@ void FileBatch::commit(bool all_or_none) {
 
 std::optional<StoredJob> load_record(const fs::path& folder, const JobId& id) {
   const fs::path path = folder / id.text() / "job.json";
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR) {
-      return std::nullopt;
-    }
-    throw file_error("read", path, errno);
-  }
   const auto fail = [&](const std::string& reason, const std::string& hint = "") {
     return Error("cannot read " + path.string(), reason, hint);
   };
-  if (!S_ISREG(info.st_mode)) {
-    throw fail("it is not a file");  // opening a FIFO would wait
+  struct stat info {};
+  const UniqueFd fd = open_beneath(folder, path);
+  if (!fd) {
+    return std::nullopt;
+  }
+  if (::fstat(fd.get(), &info) != 0) {
+    throw file_error("read", path, errno);
   }
   if (static_cast<std::uint64_t>(info.st_size) > max_record) {
     throw fail(fmt::format("it is {} bytes long, far too long for a job record", info.st_size));
   }
-  // A record that is replaced in between is newer than its fingerprint: then the index is read as out of
-  // date.
-  const auto text = read_file_if_there(path);
-  if (!text) {
-    return std::nullopt;
-  }
+  const std::string text = read_rest(fd, path, max_record);
   try {
-    StoredJob stored{Fingerprint::of(info), from_json_text(*text), false};
+    StoredJob stored{Fingerprint::of(info), from_json_text(text), false};
     if (stored.job.id != id) {
       throw fail(fmt::format("it is the record of another job ({})", stored.job.id.text()));
     }
@@ -302,7 +297,7 @@ Loaded load_jobs(const fs::path& folder, const Store::Filter& filter) {
 
 std::string read_index(const fs::path& folder) {
   try {
-    return read_file_if_there(folder / "index").value_or("");
+    return read_beneath(folder, "index", max_index).value_or("");
   } catch (const Error&) {
     return "";  // a cache that cannot be read is no cache
   }

@@ -1,103 +1,98 @@
 #include "jobs/sweep.hpp"
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <set>
+#include <utility>
 
-#include "base/json.hpp"
+#include <remote/error.hpp>
+
+#include "base/strings.hpp"
+#include "jobs/from_wire.hpp"
+#include "jobs/job_ids.hpp"
+#include "jobs/keep_program.hpp"
+#include "wire/cbor.hpp"
 
 namespace remote::jobs {
 namespace {
 
-using Json = nlohmann::ordered_json;
+constexpr std::chrono::seconds sweep_timeout{60};
 
-constexpr std::size_t most_tail_lines = 500;
-
-servers::Action<SweepAnswer> action_on(const RemoteFolder& folder, const std::string& activate) {
-  servers::Action<SweepAnswer> action;
-  action.script = job_script(folder, "actions/sweep.sh");
-  action.script.set("activate", activate);
-  action.timeout = std::chrono::seconds(60);
-  return action;
+wire::SweepPoints to_wire(const RemoteFolder& folder, const SweepPoints& points) {
+  JobSpecs specs = make_specs(folder, points.requests, points.lease.has_value());
+  return {.spec = std::move(specs.common),
+          .own = std::move(specs.own),
+          .slots = points.slots,
+          .lease = points.lease,
+          .retry = points.retry};
 }
 
 }  // namespace
 
-void SweepAnswer::take(servers::AnswerLine& line) {
-  if (line.kind() != "sweep") {
-    line.refuse_kind();
-  }
-  const std::string_view word = line.word();
-  if (word == "began") {
-    began = true;
-  } else if (word == "runner") {
-    runner = line.choice<SweepRunner>(line.word(),
-                                      {{"alive", SweepRunner::alive},
-                                       {"dead", SweepRunner::dead},
-                                       {"stopped", SweepRunner::stopped},
-                                       {"done", SweepRunner::done},
-                                       {"none", SweepRunner::none}},
-                                      "an unknown state");
-  } else if (word == "note") {
-    note = line.rest().substr(1);
-  } else if (word == "given") {
-    const JobId id = id_word(line);
-    given[id] = line.word();
-  } else if (word == "begun") {
-    begun.push_back(id_word(line));
-  } else if (word == "tail") {
-    std::vector<std::string>& lines = tails[id_word(line)];
-    const std::string_view text = line.rest();
-    if (!text.starts_with('|')) {
-      line.refuse("a line has no mark");
-    }
-    if (lines.size() < most_tail_lines) {
-      lines.emplace_back(text.substr(1));
-    }
-  } else {
-    line.refuse("an unknown word");
-  }
-}
-
-servers::Action<SweepAnswer> sweep_begin_action(const RemoteFolder& folder, const std::string& own,
-                                                const SweepRun& run, const SweepPoints* points,
-                                                const std::vector<JobId>& busy, const std::string& activate) {
-  Json json = Json::object();
+void begin_sweep(const AnyAgent& agent, const RemoteFolder& folder, const std::string& own,
+                 const SweepRun& run, const SweepPoints* points, const std::vector<JobId>& busy) {
+  wire::SweepToBegin sweep{.place = to_place(folder),
+                           .program = server_program(),
+                           .launch = run.launch.text(),
+                           .run = {.own = own,
+                                   .servers = run.servers,
+                                   .token = run.token,
+                                   .address = run.address,
+                                   .port = run.port,
+                                   .points = run.ids,
+                                   .busy = to_texts(busy)}};
   if (points != nullptr) {
-    JobTexts texts = job_texts(folder, points->requests, !points->lease.empty());
-    json["points"] =
-        Json{{"head", std::move(texts.head)}, {"own", std::move(texts.own)}, {"tail", std::move(texts.tail)},
-             {"slots", points->slots},        {"lease", points->lease},      {"retry", points->retry}};
+    sweep.points = to_wire(folder, *points);
   }
-  json["run"] =
-      Json{{"own", own},       {"token", run.token}, {"servers", run.servers}, {"address", run.address},
-           {"port", run.port}, {"ids", run.ids}};
-  Json& there = json["run"]["busy"] = Json::array();
-  for (const JobId& id : busy) {
-    there.push_back(id.text());
+  const wire::Bytes bytes = wire::encode(sweep);
+  if (bytes.size() > wire::max_start_text) {
+    throw Error::usage("cannot start the sweep",
+                       "the commands and variables of its points have more than 16 MB",
+                       "put large values into a file of the project");
   }
-  servers::Action<SweepAnswer> action = action_on(folder, activate);
-  action.what = "start of a sweep";
-  action.script.call("sweep_begin", {run.launch.text()});
-  action.input = dump_json_line(json);
-  action.watchful = true;
-  return action;
+  const servers::AgentQuestion question{.what = "start of a sweep",
+                                        .request = wire::BeginSweepRequest{},
+                                        .data = {bytes.begin(), bytes.end()},
+                                        .timeout = sweep_timeout,
+                                        .watchful = true};
+  servers::take_reply<wire::BeginSweepReply>(agent.ask(question));
 }
 
-servers::Action<SweepAnswer> sweep_action(const RemoteFolder& folder, const SweepQuestion& question,
-                                          const std::string& activate) {
-  servers::Action<SweepAnswer> action = action_on(folder, activate);
-  const SweepAsk ask = question.ask;
-  const char* mode = ask == SweepAsk::stop ? "stop" : ask == SweepAsk::drop ? "drop" : "look";
-  action.what = std::string(mode) + " at a sweep";
-  action.script.call("sweep_ask", {mode, question.launch.text()});
-  for (const JobId& id : question.waiting) {
-    action.input += "w " + id.text() + "\n";
-  }
-  for (const JobId& id : question.tails) {
-    action.input += "t " + id.text() + "\n";
-  }
-  action.max_output = (std::size_t{1} << 20U) + question.waiting.size() * 256 +
-                      question.tails.size() * (std::size_t{256} << 10U);
-  return action;
+SweepAnswer ask_sweep(const AnyAgent& agent, const RemoteFolder& folder, const SweepQuestion& question) {
+  const std::set<JobId> waiting(question.waiting.begin(), question.waiting.end());
+  const std::set<JobId> tails(question.tails.begin(), question.tails.end());
+  const auto find = [](const std::set<JobId>& asked, const std::string& text) {
+    const auto id = JobId::parse(text);
+    return id && asked.contains(*id) ? id : std::nullopt;
+  };
+  SweepAnswer answer;
+  agent.ask({.what = "a sweep",
+             .request = wire::SweepRequest{.place = to_place(folder),
+                                           .launch = question.launch.text(),
+                                           .ask = question.ask,
+                                           .waiting = to_texts(question.waiting),
+                                           .tails = to_texts(question.tails)},
+             .timeout = sweep_timeout},
+            [&](wire::Reply reply) {
+              auto part = servers::take_reply<wire::SweepReply>(std::move(reply));
+              answer.runner = part.runner;
+              answer.note = part.note.empty() ? answer.note : part.note;
+              for (wire::GivenPoint& given : part.given) {
+                if (const auto id = find(waiting, given.point)) {
+                  answer.given[*id] = std::move(given.server);
+                }
+              }
+              for (const std::string& begun : part.begun) {
+                if (const auto id = find(waiting, begun)) {
+                  answer.begun.push_back(*id);
+                }
+              }
+              if (const auto id = find(tails, part.tail_of.value_or(""))) {
+                answer.tails[*id] = std::move(part.tail);
+              }
+            });
+  return answer;
 }
 
 }  // namespace remote::jobs

@@ -2,65 +2,59 @@
 
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <remote/job.hpp>
 
-#include "jobs/protocol.hpp"
-#include "servers/action.hpp"
+#include "jobs/any_agent.hpp"
+#include "jobs/start_script.hpp"
+#include "wire/leases.hpp"
+#include "wire/sweep_request.hpp"
 
-// What is said between this program and the process of a sweep on a server (src/server/actions/sweep.sh).
+// Questions about a sweep to one of its servers.
 
 namespace remote::jobs {
 
-// What every server of a sweep is given of its points, once: how each is started there.
+using wire::SweepAsk;
+using wire::SweepRunner;
+
+// The points of a sweep and how to start them, sent to each server once.
 struct SweepPoints {
   std::vector<StartRequest> requests;  // by number; their ids are not used
   int slots = 1;
-  std::vector<std::string> lease{};  // what each has for itself (servers::lease_words()); none: nothing
+  std::optional<wire::LeaseTerms> lease{};  // of each point
   int retry = 0;
 };
 
-// A run of a sweep: its start, or one that goes on with it.
+// A run of a sweep: its start, or its continuation.
 struct SweepRun {
   JobId launch;
   std::string token;
   std::vector<std::string> servers;  // the first one gives out the points
   std::string address;
   int port = 0;
-  std::vector<std::string> ids;  // by number; "": this point is not to run now
+  std::vector<std::string> ids;  // by number; "": do not run this point now
 };
 
-enum class SweepRunner { alive, dead, stopped, done, none };
+// Starts the supervisor on the server `own`, after keep_program(). `points`: nullptr if the server already
+// has them. `busy`: the points running there. Throws servers::Refused if that fails.
+void begin_sweep(const AnyAgent& agent, const RemoteFolder& folder, const std::string& own,
+                 const SweepRun& run, const SweepPoints* points, const std::vector<JobId>& busy);
 
-struct SweepAnswer {
-  SweepRunner runner = SweepRunner::none;
-  bool began = false;
-  std::string note;  // what is wrong with it; foreign text
-  // Of the ids that were asked about: those that it gave to a server, as percent_encode() writes its name.
-  std::map<JobId, std::string> given;
-  std::vector<JobId> begun;                         // those that began on this one
-  std::map<JobId, std::vector<std::string>> tails;  // the last lines; foreign text
-
-  void take(servers::AnswerLine& line);
-};
-
-// Starts the process on a server. `points`: nullptr where it has them already. `busy`: the points that run
-// there. `activate`: sh text that enters the Python environment.
-servers::Action<SweepAnswer> sweep_begin_action(const RemoteFolder& folder, const std::string& own,
-                                                const SweepRun& run, const SweepPoints* points,
-                                                const std::vector<JobId>& busy, const std::string& activate);
-
-// What is wanted: to know how it is; that nothing begins there any more, and then the same; to forget it.
-enum class SweepAsk { look, stop, drop };
 struct SweepQuestion {
   SweepAsk ask = SweepAsk::look;
   JobId launch;
-  std::vector<JobId> waiting{};  // points of which it is not known that they began
-  std::vector<JobId> tails{};    // those whose last lines are wanted
+  std::vector<JobId> waiting{};  // points that are not known to have begun
+  std::vector<JobId> tails{};    // points whose last lines are requested
 };
-servers::Action<SweepAnswer> sweep_action(const RemoteFolder& folder, const SweepQuestion& question,
-                                          const std::string& activate);
+
+struct SweepAnswer {
+  SweepRunner runner = SweepRunner::none;
+  std::string note;                                 // a problem; foreign text
+  std::map<JobId, std::string> given;               // requested ids that it gave to a server, and its name
+  std::vector<JobId> begun;                         // those that began on this server
+  std::map<JobId, std::vector<std::string>> tails;  // the last lines; foreign text
+};
+SweepAnswer ask_sweep(const AnyAgent& agent, const RemoteFolder& folder, const SweepQuestion& question);
 
 }  // namespace remote::jobs

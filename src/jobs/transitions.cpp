@@ -4,6 +4,9 @@
 #include <climits>
 #include <string>
 
+#include "jobs/backend_names.hpp"
+#include "jobs/from_wire.hpp"
+
 namespace remote::jobs {
 namespace {
 
@@ -14,8 +17,12 @@ using Kind = JobReason::Kind;
 
 constexpr int sigkill = 9;
 
-// A server's instant on the laptop's clock. Both clocks are read in whole seconds, so the same instant comes
-// out a second earlier or later from one answer to the next: a stored value that is as near as that stays.
+std::optional<Instant> to_second(const std::optional<wire::Moment>& moment) {
+  return moment ? std::optional(floor<seconds>(to_instant(*moment))) : std::nullopt;
+}
+
+// Converts a server's time to the laptop's clock. Both clocks are read in whole seconds, so the result varies
+// by a second between answers. A stored value that is close enough is kept.
 std::optional<Instant> shifted(const std::optional<Instant>& server_time, const Clocks& clocks,
                                const std::optional<Instant>& stored, Instant not_before) {
   if (!server_time) {
@@ -27,9 +34,10 @@ std::optional<Instant> shifted(const std::optional<Instant>& server_time, const 
   return stored && std::chrono::abs(*stored - time) <= jitter ? stored : time;
 }
 
-// failure_moment() on the laptop's clock, of a job that has failed or was killed.
-std::optional<ExactInstant> shifted_failure(const Job& job, const StatusReply& reply, const Clocks& clocks) {
-  const std::optional<ExactInstant> moment = failure_moment(reply);
+// failure_moment() by the laptop's clock, for a job that failed or was killed.
+std::optional<ExactInstant> shifted_failure(const Job& job, const wire::JobReport& report,
+                                            const Clocks& clocks) {
+  const std::optional<ExactInstant> moment = failure_moment(report);
   if (!moment || !clocks.ahead || job.state == JobState::succeeded) {
     return std::nullopt;
   }
@@ -37,60 +45,72 @@ std::optional<ExactInstant> shifted_failure(const Job& job, const StatusReply& r
                                   std::max(job.created_at, clocks.local + seconds(1)));
 }
 
-JobReason stop_reason(const StatusReply& reply) {
-  JobReason reason = reply.stop_by;
+JobReason stop_reason(const wire::JobReport& report) {
+  JobReason reason = to_reason(report.stop->by);
   if (reason.kind == Kind::by_user || reason.kind == Kind::by_launch) {
-    reason.number = *reply.stop_signal;
-    if (reply.end->status != ExitStatus::signalled(*reply.stop_signal)) {
-      reason.result = reply.end->status;
+    reason.number = report.stop->signal;
+    if (report.end->how != wire::ProcessEnd::signalled(report.stop->signal)) {
+      reason.result = report.end->how.status();
     }
   }
   return reason;
 }
 
-JobReason running_reason(const StatusReply& reply) {
-  if (reply.left) {
-    return {.kind = Kind::told_to_end, .number = reply.pid.value_or(0)};
+JobReason running_reason(const wire::JobReport& report) {
+  if (report.left) {
+    return {.kind = Kind::told_to_end, .number = report.pid.value_or(0)};
   }
-  if (!reply.supervised) {
+  if (!report.supervised) {
     return {.kind = Kind::unsupervised};
   }
-  return reply.reason.empty() ? reply.lifeline : JobReason{.kind = Kind::other, .text = reply.reason};
+  if (!report.reason.empty()) {
+    return {.kind = Kind::other, .text = report.reason};
+  }
+  return report.lifeline ? to_reason(*report.lifeline) : JobReason();
 }
 
-// `text`: what its scheduler says of it, which then is the reason.
+// `text`: the scheduler's message, which becomes the reason.
 void lose(Job& job, Kind why, const std::string& text = "") {
   job.state = JobState::lost;
   job.reason = text.empty() ? JobReason{.kind = why} : JobReason{.kind = Kind::by_scheduler, .text = text};
   job.result.reset();
 }
 
-// Only to the second in a record of an older build.
-std::optional<ExactInstant> exact_end(const StatusReply& reply) {
-  return reply.end && reply.end->by != "-" ? reply.end->at : std::nullopt;
+// nullopt if only the second is known: on Slurm's nodes it may be recorded by busybox's `date`, which has no
+// milliseconds.
+std::optional<ExactInstant> exact_end(const wire::JobReport& report) {
+  const bool is_exact = report.end && report.end->by != "-" && report.end->at &&
+                        *report.end->at % seconds(1) != milliseconds(0);
+  return is_exact ? std::optional(to_instant(*report.end->at)) : std::nullopt;
 }
 
-// Whether its last words on stderr can be about its end; true where their time is not known.
-bool soon_after_last_words(const StatusReply& reply) {
+// Whether its last lines on stderr can be about its end; true if their time is unknown.
+bool soon_after_last_words(const wire::JobReport& report) {
   constexpr seconds longest_exit{10};
-  const std::optional<ExactInstant> end = exact_end(reply);
-  return !reply.wrote_at || !end || *end - *reply.wrote_at <= longest_exit;
+  const std::optional<ExactInstant> end = exact_end(report);
+  return !report.wrote_at || !end || *end - to_instant(*report.wrote_at) <= longest_exit;
 }
 
-void apply_end(Job& job, const StatusReply& reply) {
+void apply_end(Job& job, const wire::JobReport& report) {
   job.reason = {};
-  if (!reply.end) {
+  if (!report.end) {
     lose(job, Kind::no_result);
     return;
   }
-  const ExitStatus result = reply.end->status;
+  const ExitStatus result = report.end->how.status();
   job.result = result;
-  if (reply.stop_signal) {
+  if (report.stop) {
     job.state = JobState::killed;
     if (!result.signal()) {
-      job.result = ExitStatus::signalled(*reply.stop_signal);
+      job.result = ExitStatus::signalled(report.stop->signal);
     }
-    job.reason = stop_reason(reply);
+    job.reason = stop_reason(report);
+    return;
+  }
+  if (result.success() && is_idle(job)) {
+    job.state = JobState::killed;
+    job.result.reset();
+    job.reason.kind = Kind::not_needed;
     return;
   }
   if (result.success()) {
@@ -98,45 +118,48 @@ void apply_end(Job& job, const StatusReply& reply) {
     return;
   }
   job.state = JobState::failed;
-  // Nobody's absence sends SIGKILL.
-  job.after_peer = reply.after_peer && result.shell_code() != 128 + sigkill && soon_after_last_words(reply);
-  if (!reply.reason.empty()) {
-    job.reason = {.kind = reply.backend == local_backend ? Kind::other : Kind::by_scheduler,
-                  .text = reply.reason};
-  } else if (reply.oom) {
-    // 137 is how a shell reports a child that SIGKILL ended.
+  // A missing peer does not cause SIGKILL.
+  job.after_peer = report.after_peer && result.shell_code() != 128 + sigkill && soon_after_last_words(report);
+  if (!report.reason.empty()) {
+    job.reason = {.kind = report.backend == local_backend ? Kind::other : Kind::by_scheduler,
+                  .text = report.reason};
+  } else if (report.oom) {
+    // A shell reports a child killed by SIGKILL as 137.
     job.reason.kind = result.shell_code() == 128 + sigkill ? Kind::out_of_memory : Kind::server_out_of_memory;
   }
 }
 
-// News of a job that has ended: only what it has left behind can change, and what is known of its usage.
-Job with_news_of_end(const Job& job, const StatusReply& reply, const Clocks& clocks) {
-  using Phase = StatusReply::Phase;
-  // `left`: a process that a kill could not end
-  const std::optional<int> left = reply.left ? 1 : reply.leftovers;
+// Empty if the accounting has no data, so that it is not queried again.
+std::optional<JobUsage> usage_of(const wire::JobReport& report) {
+  return report.usage || !report.usage_asked ? report.usage : JobUsage();
+}
+
+// Updates a job that has ended: only its leftovers and its usage can change.
+Job with_news_of_end(const Job& job, const wire::JobReport& report, const Clocks& clocks) {
+  using Phase = wire::JobPhase;
+  // `left`: a process that survived a kill
+  const std::optional<int> left = report.left ? 1 : report.leftovers;
   const bool tells =
-      !reply.unseen && (reply.left || reply.phase == Phase::ended || reply.phase == Phase::none);
-  const bool used = reply.usage && !job.usage;
+      !report.unseen && (report.left || report.phase == Phase::ended || report.phase == Phase::none);
+  const std::optional<JobUsage> usage = usage_of(report);
+  const bool used = usage && !job.usage;
   if ((left == job.leftovers || !tells) && !used) {
     return job;
   }
   Job fresh = job;
   fresh.leftovers = tells ? left : job.leftovers;
-  fresh.usage = used ? reply.usage : job.usage;
+  fresh.usage = used ? usage : job.usage;
   fresh.checked_at = clocks.local;
   return fresh;
 }
 
-// The attempts before the present one, by this machine's clock. An answer that has none tells nothing of
+// The attempts before the current one, by this machine's clock. An answer without attempts does not change
 // them.
-std::vector<Attempt> shifted_attempts(const Job& job, const StatusReply& reply, const Clocks& clocks) {
-  std::vector<Attempt> attempts = reply.attempts.size() < job.attempts.size() ? job.attempts : reply.attempts;
-  for (std::size_t i = 0; i < attempts.size(); ++i) {
-    if (i < job.attempts.size()) {
-      attempts[i] = job.attempts[i];  // else each answer would move it by a second
-      continue;
-    }
-    for (Instant* at : {&attempts[i].began_at, &attempts[i].failed_at, &attempts[i].next_at}) {
+std::vector<Attempt> shifted_attempts(const Job& job, const wire::JobReport& report, const Clocks& clocks) {
+  std::vector<Attempt> attempts = job.attempts;  // converting them again would shift them by a second
+  for (std::size_t i = attempts.size(); i < report.attempts.size(); ++i) {
+    Attempt& attempt = attempts.emplace_back(to_attempt(report.attempts[i]));
+    for (Instant* at : {&attempt.began_at, &attempt.failed_at, &attempt.next_at}) {
       *at += clocks.local - clocks.server;
     }
   }
@@ -145,43 +168,39 @@ std::vector<Attempt> shifted_attempts(const Job& job, const StatusReply& reply, 
 
 }  // namespace
 
-Clocks clocks_of(const StatusAnswer& answer, ExactInstant asked, ExactInstant answered) {
-  // The server tells its clock first, and may take long for the rest.
-  const milliseconds since = answer.told_at > ExactInstant()
-                                 ? std::max(answered - answer.told_at, milliseconds(0))
-                                 : milliseconds(0);
-  Clocks clocks{floor<seconds>(answer.server_now + since), floor<seconds>(answered), std::nullopt};
-  if (answer.exact) {
-    // min before max: the laptop's clock may have been set back meanwhile
-    const milliseconds most = answer.server_now - asked;
-    clocks.ahead = std::max(answer.server_now + since - answered, std::min(milliseconds(0), most));
-  }
-  return clocks;
+Clocks clocks_of(const ServerTime& time, ExactInstant asked, ExactInstant answered) {
+  // The server read its clock between the question and its first message.
+  // Use min before max, because the laptop's clock can be set back meanwhile.
+  const milliseconds most = time.now - asked;
+  const ExactInstant heard_at = std::min(time.heard_at, answered);
+  const milliseconds ahead = std::max(time.now - heard_at, std::min(milliseconds(0), most));
+  return {floor<seconds>(answered + ahead), floor<seconds>(answered), ahead};
 }
 
-std::optional<ExactInstant> failure_moment(const StatusReply& reply) {
-  const std::optional<ExactInstant> end = exact_end(reply);
+std::optional<ExactInstant> failure_moment(const wire::JobReport& report) {
+  const std::optional<ExactInstant> end = exact_end(report);
   if (!end) {
     return std::nullopt;
   }
-  if (reply.stop_signal) {
-    return std::min(reply.stopped_at, *end);
+  if (report.stop) {
+    return std::min(to_instant(report.stop->at), *end);
   }
-  if (reply.raised_at && *reply.raised_at <= *end) {
-    return reply.raised_at;
+  if (report.raised_at && to_instant(*report.raised_at) <= *end) {
+    return to_instant(*report.raised_at);
   }
-  const bool last_words = reply.wrote_at && reply.err_size > 0 && reply.end->status.shell_code() <= 128 &&
-                          *reply.wrote_at <= *end && soon_after_last_words(reply);
-  return last_words ? reply.wrote_at : end;
+  const bool has_last_words = report.wrote_at && report.err_size > 0 &&
+                              report.end->how.status().shell_code() <= 128 &&
+                              to_instant(*report.wrote_at) <= *end && soon_after_last_words(report);
+  return has_last_words ? to_instant(*report.wrote_at) : *end;
 }
 
 namespace {
 
-// `fresh`, which is `job` so far, in the phase of its server's answer.
-void apply_phase(Job& fresh, const Job& job, const StatusReply& reply, const Clocks& clocks,
+// Applies the phase that the server reported to `fresh`. `job` is the job before the answer.
+void apply_phase(Job& fresh, const Job& job, const wire::JobReport& report, const Clocks& clocks,
                  Starter starter) {
-  using Phase = StatusReply::Phase;
-  switch (reply.phase) {
+  using Phase = wire::JobPhase;
+  switch (report.phase) {
     case Phase::none:
       if (job.state == JobState::running || job.state == JobState::queued) {
         lose(fresh, Kind::folder_gone);
@@ -190,42 +209,41 @@ void apply_phase(Job& fresh, const Job& job, const StatusReply& reply, const Clo
       }
       break;
     case Phase::starting:
-      break;  // and a job that was seen running does not start again
+      break;  // a job that was seen running does not start again
     case Phase::queued:
       fresh.state = JobState::queued;
       fresh.pid.reset();
       fresh.started_at.reset();
-      fresh.reason = {.kind = reply.reason.empty() ? Kind::none : Kind::waiting, .text = reply.reason};
+      fresh.reason = {.kind = report.reason.empty() ? Kind::none : Kind::waiting, .text = report.reason};
       break;
     case Phase::unknown:
       fresh.state = JobState::unknown;
-      fresh.reason = {.kind = Kind::other, .text = reply.reason};
+      fresh.reason = {.kind = Kind::other, .text = report.reason};
       break;
     case Phase::running:
       fresh.state = JobState::running;
       fresh.result.reset();
       fresh.ended_at.reset();
-      fresh.failed_at =
-          clocks.ahead && reply.wrote_at
-              ? std::optional(std::max<ExactInstant>(*reply.wrote_at - *clocks.ahead, job.created_at))
-              : std::nullopt;
-      // Under Slurm each rank has an output of its own.
-      fresh.wrote_nothing = reply.out_size + reply.err_size == 0 && fresh.backend != slurm_backend;
+      fresh.failed_at = clocks.ahead && report.wrote_at
+                            ? std::optional(std::max<ExactInstant>(
+                                  to_instant(*report.wrote_at) - *clocks.ahead, job.created_at))
+                            : std::nullopt;
+      // Under Slurm each rank has its own output.
+      fresh.wrote_nothing = report.out_size + report.err_size == 0 && fresh.backend != slurm_backend;
       fresh.after_peer = false;
-      fresh.reason = running_reason(reply);
+      fresh.reason = running_reason(report);
       break;
     case Phase::ended:
-      fresh.ended_at =
-          shifted(reply.end && reply.end->at ? std::optional(floor<seconds>(*reply.end->at)) : std::nullopt,
-                  clocks, job.ended_at, fresh.started_at.value_or(job.created_at));
-      apply_end(fresh, reply);
-      // Where that could not be seen, it is asked about again.
-      fresh.leftovers = reply.unseen ? 0 : reply.leftovers;
-      fresh.usage = reply.usage;
-      fresh.failed_at = shifted_failure(fresh, reply, clocks);
+      fresh.ended_at = shifted(report.end ? to_second(report.end->at) : std::nullopt, clocks, job.ended_at,
+                               fresh.started_at.value_or(job.created_at));
+      apply_end(fresh, report);
+      // If they are unknown, they are queried again.
+      fresh.leftovers = report.unseen ? 0 : report.leftovers;
+      fresh.usage = usage_of(report);
+      fresh.failed_at = shifted_failure(fresh, report, clocks);
       break;
     case Phase::gone:
-      lose(fresh, Kind::processes_gone, reply.reason);
+      lose(fresh, Kind::processes_gone, report.reason);
       break;
     case Phase::rebooted:
       lose(fresh, Kind::server_restarted);
@@ -235,19 +253,19 @@ void apply_phase(Job& fresh, const Job& job, const StatusReply& reply, const Clo
 
 }  // namespace
 
-Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks, Starter starter) {
+Job apply_status(const Job& job, const wire::JobReport& report, const Clocks& clocks, Starter starter) {
   if (is_final(job.state) && job.state != JobState::lost) {
-    return with_news_of_end(job, reply, clocks);
+    return with_news_of_end(job, report, clocks);
   }
-  using Phase = StatusReply::Phase;
-  const bool says_nothing_new = reply.phase == Phase::none || reply.phase == Phase::starting ||
-                                reply.phase == Phase::gone || reply.phase == Phase::rebooted ||
-                                reply.phase == Phase::unknown;
+  using Phase = wire::JobPhase;
+  const bool says_nothing_new = report.phase == Phase::none || report.phase == Phase::starting ||
+                                report.phase == Phase::gone || report.phase == Phase::rebooted ||
+                                report.phase == Phase::unknown;
   if (job.state == JobState::lost && says_nothing_new) {
     return job;
   }
-  // No server need have a folder of a point whose turn has not come.
-  if (job.point && job.point->waiting && (reply.phase == Phase::none || reply.phase == Phase::starting)) {
+  // A server may not have a folder yet for a waiting point.
+  if (job.point && job.point->waiting && (report.phase == Phase::none || report.phase == Phase::starting)) {
     return job;
   }
   Job fresh = job;
@@ -255,30 +273,30 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
   if (fresh.point) {
     fresh.point->waiting = false;
   }
-  if (!fresh.backend && reply.phase != Phase::none) {
-    fresh.backend = reply.backend;
+  if (!fresh.backend && report.phase != Phase::none) {
+    fresh.backend = report.backend;
   }
-  fresh.waits = reply.waits;
-  fresh.attempts = shifted_attempts(job, reply, clocks);
-  if (reply.hung) {
-    fresh.hung = reply.hung;
+  fresh.waits = report.waits;
+  fresh.attempts = shifted_attempts(job, report, clocks);
+  if (report.hung) {
     const auto stored_at = job.hung ? std::optional(job.hung->at) : std::nullopt;
-    fresh.hung->at = *shifted(reply.hung->at, clocks, stored_at, job.created_at);
-    if (reply.hung->moved_at) {
-      const auto stored_moved = job.hung ? job.hung->moved_at : std::nullopt;
-      fresh.hung->moved_at = shifted(reply.hung->moved_at, clocks, stored_moved, fresh.hung->at);
+    Hung hung = to_hung(*report.hung);
+    hung.at = *shifted(hung.at, clocks, stored_at, job.created_at);
+    if (hung.moved_at) {
+      hung.moved_at = shifted(hung.moved_at, clocks, job.hung ? job.hung->moved_at : std::nullopt, hung.at);
     }
+    fresh.hung = hung;
   }
-  if (reply.pid) {
-    fresh.pid = reply.pid;
+  if (report.pid) {
+    fresh.pid = report.pid;
   }
-  fresh.started_at = shifted(reply.started_at, clocks, job.started_at, job.created_at);
-  // Slurm may start a job again. Where any other seems to have started later than it did, the server's clock
+  fresh.started_at = shifted(to_second(report.started_at), clocks, job.started_at, job.created_at);
+  // Slurm can start a job again. If any other job seems to have started later than before, the server's clock
   // was set back.
   if (job.started_at && fresh.backend != slurm_backend) {
     fresh.started_at = std::min(fresh.started_at, job.started_at);
   }
-  apply_phase(fresh, job, reply, clocks, starter);
+  apply_phase(fresh, job, report, clocks, starter);
   return fresh;
 }
 

@@ -5,19 +5,20 @@
 
 #include <remote/job.hpp>
 
-#include "jobs/protocol.hpp"
+#include "wire/jobs.hpp"
 
-// All rules about how a job's state changes, as pure functions. What a server says about a job goes through
-// apply_status; what two processes have heard at different times goes through merge_news (see Store::update).
+// All rules about how a job's state changes, as pure functions. A server's report about a job goes through
+// apply_status; the states that two processes learned at different times go through merge_news (see
+// Store::update).
 //
-//   starting -> running -> succeeded | failed | killed        what the server tells
-//   starting, running -> lost                          the server tells that nothing is left, and no result
+//   starting -> running -> succeeded | failed | killed        reported by the server
+//   starting, running -> lost                          the server reports no processes and no result
 //   lost -> running, succeeded, failed, killed         only by a later and explicit answer of the server
 //
-// Job::failed_at is when a job failed, of one that was killed when it was told to stop, and of one that runs
-// when it last wrote to its output.
+// Job::failed_at is when a job failed. For a killed job it is the time of the stop, and for a running job the
+// time of its last output.
 //
-// No other way leads out of a final state. `unknown` is shown, never stored: silence changes nothing.
+// A final state never changes otherwise. `unknown` is shown, never stored: silence changes nothing.
 
 namespace remote::jobs {
 
@@ -25,37 +26,42 @@ namespace remote::jobs {
 struct Clocks {
   Instant server;  // the server's
   Instant local;   // the laptop's, when the answer came
-  // How far the server's clock is ahead of the laptop's, where the server tells parts of a second.
+  // How far the server's clock is ahead of the laptop's; nullopt if no server was asked.
   std::optional<std::chrono::milliseconds> ahead;
 };
 
-// From an answer, and the laptop's clock before the question and after the answer. The server
-// read its clock in between. Clocks that may agree are taken to agree, so that measuring adds no error when
-// several answers of one server are compared, or those of servers whose clocks are kept.
-Clocks clocks_of(const StatusAnswer& answer, ExactInstant asked, ExactInstant answered);
+// A reading of a server's clock while it answered.
+struct ServerTime {
+  ExactInstant now;       // by the server's clock
+  ExactInstant heard_at;  // by the laptop's: when the message with it arrived
+};
 
-// Whether the process that was to start a job still lives (Store::starter_is_dead). Only with a dead one the
-// status script is asked to claim the job's id, and only then "no such folder" means: never.
+// Computes the clocks from an answer, and from the laptop's times of the question and the answer. The server
+// read its clock in between. Clocks that may agree count as equal, so that measuring adds no error when
+// answers of one server are compared, or those of servers with synchronized clocks.
+Clocks clocks_of(const ServerTime& time, ExactInstant asked, ExactInstant answered);
+
+// Whether the process that starts the job is still alive (Store::starter_is_dead). Only if it is dead, the
+// server is asked to claim the job's id, and "no such folder" means that it never starts.
 enum class Starter { alive, dead };
 
-// When a job failed, by the server's clock. A process that fails writes its last words first,
-// and may then need seconds to exit, while those that lose their connection to it are gone at once. So for an
-// exit code it is the last write to stderr, if that was at most ten seconds before the end; else (also for a
-// shell's 128+N) it is the end. nullopt when the server tells no parts of a second, or when the clock of its
-// files is not its own.
-std::optional<ExactInstant> failure_moment(const StatusReply& reply);
+// When a job failed, by the server's clock. A failing process writes its last lines first and can take
+// seconds to exit, while peers that lose the connection to it exit immediately. So an exit code uses the last
+// write to stderr, if that was at most ten seconds before the end. Otherwise (also for a shell's 128+N) it is
+// the end. nullopt if only the second of the end is known.
+std::optional<ExactInstant> failure_moment(const wire::JobReport& report);
 
-// What a job is after a server's answer about it. Instants are shifted to the laptop's clock.
-Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks, Starter starter);
+// The job after a server's answer about it. Times are converted to the laptop's clock.
+Job apply_status(const Job& job, const wire::JobReport& report, const Clocks& clocks, Starter starter);
 
-// What to show of a job whose server did not answer: an unfinished one is `unknown`, with the age of the last
-// news as the reason; an ended one stays what it is.
+// The job to show if its server did not answer: an unfinished job is `unknown`, with the age of the last
+// answer as the reason; a finished one is unchanged.
 Job as_unanswered(const Job& job, Instant now);
 
-// What to store when there is `news` of a job that is stored as `stored`. Key, id and created_at stay. News
-// that is older than the stored job, or local when a server has spoken, changes no state. `now`: the clock by
-// which both were dated. It has been set back where the stored job is of its future, which then says nothing
-// about what is older.
+// The job to store, given the stored one and newer information about it. Key, id and created_at are kept.
+// `news` changes no state if it is older than the stored job, or local although a server has answered. `now`:
+// the clock that dated both. If the stored job is in its future, the clock was set back, and the stored time
+// is ignored.
 Job merge_news(const Job& stored, const Job& news, Instant now);
 
 }  // namespace remote::jobs

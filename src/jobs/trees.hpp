@@ -1,30 +1,19 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include <remote/job.hpp>
 
-#include "servers/action.hpp"
+#include "jobs/any_agent.hpp"
+#include "wire/trees.hpp"
 
-// The tree that a frozen launch runs in on a server (docs/frozen.md): what was sent, under its digest.
+// The tree that a frozen launch runs in on a server (docs/frozen.md): a copy of the files that were sent.
 
 namespace remote::jobs {
 
-struct TreeAnswer {
-  bool ready = false;
-  bool unknown = false;  // the tree is gone, and so is the list of its files, or the project's folder
-  std::vector<std::string> differing;  // files that are not what was sent; the first of them
-  int more = 0;                        // how many others there are
-  std::string failure;                 // why it could not be made; foreign text
-
-  void take(servers::AnswerLine& line);
-  void check() const;
-};
-
-// Makes the tree, or makes what is there whole again. `list` is ProjectState::text(), of which `digest` is
-// the SHA-256; "": the list that the server has kept. `activate` enters the environment, for its Python.
-servers::Action<TreeAnswer> tree_action(const RemoteFolder& folder, const std::string& digest,
-                                        const std::string& list, const std::string& activate);
+// Makes a tree, or completes an existing one. `list` is ProjectState::text(), and `digest` its SHA-256. If it
+// is "", the list that the server has kept is used. Throws Error and Interrupted.
+wire::MakeTreeReply make_tree(const AnyAgent& agent, const RemoteFolder& folder, const std::string& digest,
+                              const std::string& list);
 
 }  // namespace remote::jobs

@@ -1,11 +1,12 @@
 #include "jobs/verdict.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/clock.hpp"
-#include "base/strings.hpp"
+#include "jobs/from_wire.hpp"
 #include "jobs/job_servers.hpp"
-#include "jobs/protocol.hpp"
 #include "jobs/transitions.hpp"
-#include "servers/action.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -14,55 +15,56 @@ using Kind = JobReason::Kind;
 
 }  // namespace
 
-std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent, const Cancel& cancel) {
+std::vector<Worker> failed_workers(const AnyAgent& server, const Job& agent) {
   constexpr int sigabrt = 6;
   constexpr int sigkill = 9;
   constexpr int sigterm = 15;
   const ExactInstant asked = now_milliseconds();
-  const WorkersAnswer answer =
-      servers::run_action(connection, workers_action(agent.remote_folder, agent.id, 10), cancel);
-  const Clocks clocks = clocks_of(answer.clock, asked, now_milliseconds());
+  const WorkersAnswer answer = ask_workers(server, agent.remote_folder, agent.id, 10);
+  const Clocks clocks = clocks_of(answer.time, asked, now_milliseconds());
   std::vector<Worker> workers;
-  for (const auto& [rank, reply] : answer.workers) {
-    Worker worker{agent, reply.last_lines};
+  for (const auto& [rank, failed] : answer.workers) {
+    Worker worker{agent, failed.last_lines};
     Job& job = worker.job;
     job.rank = rank;
     job.ranks = 1;
     job.reason.result.reset();
     job.reason.number = 0;
     job.reason.kind = job.reason.kind == Kind::after_rank ? Kind::none : job.reason.kind;
-    const End end = reply.end.value_or(End{.status = ExitStatus::exited(1)});
-    job.result = end.status;
+    const wire::JobEnd end = failed.end.value_or(wire::JobEnd{.how = wire::ProcessEnd::exited(1)});
+    job.result = end.how.status();
     const int signal = job.result->signal().value_or(0);
-    // One whose peer is gone may abort; TERM is what an agent ends the others with.
-    job.after_peer = reply.after_peer || (!reply.raised_at && (signal == sigabrt || signal == sigterm));
+    // A rank that loses its peer may abort, and agents stop other ranks by TERM.
+    job.after_peer = failed.after_peer || (!failed.raised_at && (signal == sigabrt || signal == sigterm));
     if (job.reason.kind == Kind::server_out_of_memory && signal == sigkill) {
       job.reason.kind = Kind::out_of_memory;
     }
     if (job.reason.kind != Kind::by_scheduler && !end.node.empty()) {
       job.reason.text = end.node;
     }
-    const auto at = reply.raised_at ? reply.raised_at : end.at;
-    job.failed_at = at && clocks.ahead ? std::optional(*at - *clocks.ahead) : std::nullopt;
-    if (at) {
-      job.ended_at = std::chrono::floor<std::chrono::seconds>(*at) + (clocks.local - clocks.server);
+    if (const auto moment = failed.raised_at ? failed.raised_at : end.at) {
+      const ExactInstant at = to_instant(*moment);
+      job.failed_at = clocks.ahead ? std::optional(at - *clocks.ahead) : std::nullopt;
+      job.ended_at = std::chrono::floor<std::chrono::seconds>(at) + (clocks.local - clocks.server);
+    } else {
+      job.failed_at.reset();
     }
     workers.push_back(std::move(worker));
   }
   return workers;
 }
 
-Job with_failed_rank(ssh::Connection& connection, Job job, const Cancel& cancel) {
+Job with_failed_rank(const AnyAgent& server, Job job) {
   if (job.state != JobState::failed || !job.ranks || job.reason.result) {
     return job;
   }
   std::vector<Job> ranks;
   try {
-    for (Worker& worker : failed_workers(connection, job, cancel)) {
+    for (Worker& worker : failed_workers(server, job)) {
       ranks.push_back(std::move(worker.job));
     }
   } catch (const Error&) {
-    return job;  // a verdict asks again
+    return job;  // the verdict asks again
   }
   if (const Job* first = first_of(ranks)) {
     job.reason.kind = first->reason.kind == Kind::none ? Kind::after_rank : first->reason.kind;
@@ -75,32 +77,11 @@ Job with_failed_rank(ssh::Connection& connection, Job job, const Cancel& cancel)
   return job;
 }
 
-std::vector<std::string> last_lines(ssh::Connection& connection, const std::vector<Job>& jobs, int count,
-                                    const std::vector<std::string>& files, const Cancel& cancel) {
-  struct Answer {
-    std::vector<std::string> lines;
-    void take(servers::AnswerLine& line) {
-      const std::string_view text = line.rest();
-      if (line.kind() != "line" || !text.starts_with('|')) {
-        line.refuse_kind();
-      }
-      lines.emplace_back(text.substr(1));
-    }
-  };
-  servers::Action<Answer> action;
-  action.what = "last lines of " + counted(jobs.size(), "job");
-  std::vector<std::string> words{std::to_string(count)};
-  for (const Job& job : jobs) {
-    for (const std::string& file : files) {
-      words.push_back(job.id.text() + "/" + file);
-    }
-  }
-  const RemoteFolder& folder = jobs.front().remote_folder;
-  action.script.set_path("folder", folder.project + "/" + folder.jobs_folder)
-      .add("actions/last_lines.sh")
-      .call("last_lines", words);
-  action.timeout = std::chrono::seconds(5);
-  return servers::run_action(connection, action, cancel).lines;
+std::vector<std::string> last_lines(const AnyAgent& server, const std::vector<Job>& jobs, int count,
+                                    const std::vector<std::string>& files) {
+  LinesQuestion question{.folder = jobs.front().remote_folder, .ids = {}, .files = files, .count = count};
+  std::ranges::transform(jobs, std::back_inserter(question.ids), &Job::id);
+  return ask_lines(server, question);
 }
 
 }  // namespace remote::jobs

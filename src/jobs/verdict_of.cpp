@@ -1,56 +1,40 @@
 #include <algorithm>
 #include <iterator>
-#include <tuple>
+#include <set>
 
 #include <remote/verdict.hpp>
 
 #include "jobs/verdict.hpp"
+#include "rules/first_cause.hpp"
 
 namespace remote {
 namespace {
 
 using Kind = JobReason::Kind;
 
-// How long after the cause it may be seen.
-constexpr std::chrono::seconds longest_delay{5};
-
-// The last moment at which it can have failed.
-ExactInstant moment(const Job& job) {
+// The last moment at which it can have failed; nullopt: unknown.
+std::optional<rules::Moment> find_moment(const Job& job) {
   if (job.failed_at) {
-    return *job.failed_at;
+    return job.failed_at->time_since_epoch();
   }
-  return job.ended_at ? *job.ended_at + std::chrono::milliseconds(999) : ExactInstant::max();
+  if (job.ended_at) {
+    return job.ended_at->time_since_epoch() + std::chrono::milliseconds(999);
+  }
+  return std::nullopt;
 }
 
-// A job whose end is not known in time comes last; of two at the same time, the one that told its own end
-// comes before one that was found gone, one that a signal ended before one that exited, and the lower rank
-// first.
-bool is_before(const Job& one, const Job& other) {
-  const auto order = [](const Job& job) {
-    const bool signalled = job.result && job.result->signal();
-    return std::tuple(moment(job), job.state == JobState::lost, !signalled, job.rank.value_or(0));
-  };
-  return order(one) < order(other);
+rules::FailureFacts describe_failure(const Job& job) {
+  return {find_moment(job), job.rank.value_or(0), job.after_peer, job.state == JobState::lost,
+          job.result && job.result->signal()};
 }
 
 }  // namespace
 
 const Job* jobs::first_of(const std::vector<Job>& failures) {
-  const Job* earliest = nullptr;
-  const Job* by_itself = nullptr;
-  for (const Job& job : failures) {
-    if (earliest == nullptr || is_before(job, *earliest)) {
-      earliest = &job;
-    }
-    if (!job.after_peer && (by_itself == nullptr || is_before(job, *by_itself))) {
-      by_itself = &job;
-    }
-  }
-  if (by_itself == nullptr) {
-    return earliest;
-  }
-  const bool no_time = !by_itself->failed_at && !by_itself->ended_at;
-  return no_time || moment(*by_itself) - moment(*earliest) <= longest_delay ? by_itself : earliest;
+  std::vector<rules::FailureFacts> facts;
+  std::ranges::transform(failures, std::back_inserter(facts), describe_failure);
+  const auto first = rules::find_first_failure(facts);
+  return first ? &failures[*first] : nullptr;
 }
 
 namespace {
@@ -72,21 +56,25 @@ Job failure_of(const Job& job) {
 // The job that somebody ended before this failure, where the failure follows from that: it says that a peer
 // is gone, or it came while the job was being ended.
 std::optional<Job> killed_before(const std::vector<Job>& jobs, const Job* failure) {
-  const Job* killed = nullptr;
+  std::vector<Job> killed;
   for (const Job& job : jobs) {
-    const bool by_somebody = job.state == JobState::killed && job.reason.kind == Kind::by_user;
-    const auto follows = [&] {
-      // Clocks of two servers are compared.
-      constexpr std::chrono::milliseconds jitter{250};
-      const bool of_peer = failure->after_peer && moment(job) - longest_delay <= moment(*failure);
-      return of_peer || (job.failed_at && job.ended_at && *job.failed_at - jitter <= moment(*failure) &&
-                         moment(*failure) <= *job.ended_at + longest_delay);
-    };
-    if (by_somebody && (failure == nullptr || follows()) && (killed == nullptr || is_before(job, *killed))) {
-      killed = &job;
+    if (job.state != JobState::killed || job.reason.kind != Kind::by_user) {
+      continue;
+    }
+    rules::StopFacts stop;
+    if (job.failed_at) {
+      stop.began = job.failed_at->time_since_epoch();
+    }
+    if (job.ended_at) {
+      stop.ended = job.failed_at ? job.ended_at->time_since_epoch() : *find_moment(job);
+    }
+    if (failure == nullptr || rules::follows_stop(describe_failure(*failure), stop)) {
+      killed.push_back(job);
+      killed.back().after_peer = false;
     }
   }
-  return killed == nullptr ? std::nullopt : std::optional(*killed);
+  const Job* first = jobs::first_of(killed);
+  return first == nullptr ? std::nullopt : std::optional(*first);
 }
 
 std::optional<Instant> second_of(const Job& job) {
@@ -110,31 +98,54 @@ void measure(Verdict& verdict, const Job& first, const Job& job) {
   }
 }
 
-// The servers that an elastic launch has gone on without, where it succeeded on enough others; else none.
-std::vector<std::string> went_on_without(const std::vector<Job>& jobs) {
-  std::vector<std::string> left;
-  int succeeded = 0;
-  for (const Job& job : jobs) {
-    if (job.state == JobState::succeeded) {
-      ++succeeded;
-    } else if (job.needed && (has_left(job) || job.state == JobState::unknown)) {
-      left.push_back(job.server);
-    } else {
-      return {};
-    }
-  }
-  return jobs.empty() || succeeded < jobs.front().needed.value_or(0) ? std::vector<std::string>() : left;
+// Whether the last attempt of a launch with restarts ran without this server.
+bool was_left_out(const std::string& server, const std::vector<Attempt>& attempts) {
+  return std::ranges::any_of(attempts, [&](const Attempt& attempt) {
+    return std::ranges::find(attempt.without, server) != attempt.without.end();
+  });
 }
 
-// The server that was lost, by a job that was ended after it. A server that was cut off takes the others for
-// lost; where a job of those has told its own end, it was the cut-off one that was.
-std::string lost_by(const Job& ended, const std::vector<Job>& jobs) {
-  const bool lives = std::ranges::any_of(jobs, [&](const Job& job) {
-    const bool was_lost =
-        job.state == JobState::lost || (job.reason.kind == Kind::after_loss && job.reason.text == job.server);
-    return job.server == ended.reason.text && is_final(job.state) && !was_lost;
-  });
-  return lives ? ended.server : ended.reason.text;
+// Whether the launch can succeed without this job of torchrun's. The first agent has the store that all
+// others need.
+bool can_leave(const Job& job) {
+  return job.needed && job.ranks && !job.may_restart && job.rank.value_or(0) > 0 &&
+         (has_left(job) || job.state == JobState::unknown);
+}
+
+// Moves the jobs that an elastic launch of torchrun continued without to `left`, if it succeeded.
+void drop_left_agents(std::vector<Job>& jobs, std::vector<std::string>& left) {
+  const auto succeeded = std::ranges::count(jobs, JobState::succeeded, &Job::state);
+  const auto gone = std::ranges::count_if(jobs, can_leave);
+  if (gone == 0 || succeeded < jobs.front().needed.value_or(0) ||
+      succeeded + gone < static_cast<std::ptrdiff_t>(jobs.size())) {
+    return;
+  }
+  for (const Job& job : jobs) {
+    if (can_leave(job)) {
+      left.push_back(job.server);
+    }
+  }
+  std::erase_if(jobs, can_leave);
+}
+
+// The server that was lost, by the jobs that were ended because of that; "" for none.
+std::string find_lost_server(const std::vector<Job>& jobs) {
+  std::vector<rules::Accusation> accusations;
+  std::set<std::string> present;
+  std::set<std::string> absent;
+  for (const Job& job : jobs) {
+    const bool after_loss = job.reason.kind == Kind::after_loss;
+    if (job.state == JobState::killed && after_loss) {
+      accusations.push_back({job.server, job.reason.text});
+    }
+    // A server whose jobs have all ended by themselves, or by a user, was there.
+    const bool was_there = is_final(job.state) && job.state != JobState::lost && !after_loss;
+    (was_there ? present : absent).insert(job.server);
+  }
+  for (const std::string& server : absent) {
+    present.erase(server);
+  }
+  return rules::find_lost_server(accusations, present);
 }
 
 // Counts the ranks by how they ended. `first`: the one that failed first, or nullptr.
@@ -154,11 +165,8 @@ void count(Verdict& verdict, const std::vector<Job>& jobs, const Job* first) {
     }
     if (job.state != JobState::killed) {
       verdict.unknown += ranks;
-    } else if (job.reason.kind == Kind::after_rank) {
+    } else if (job.reason.kind == Kind::after_rank || job.reason.kind == Kind::after_loss) {
       verdict.ended += ranks;
-    } else if (job.reason.kind == Kind::after_loss) {
-      verdict.ended += ranks;
-      verdict.lost_server = verdict.lost_server.empty() ? lost_by(job, jobs) : verdict.lost_server;
     } else if (job.reason.kind == Kind::after_hang) {
       verdict.ended += ranks;
       verdict.hung = verdict.hung ? verdict.hung : job;
@@ -173,24 +181,38 @@ void count(Verdict& verdict, const std::vector<Job>& jobs, const Job* first) {
 Verdict verdict_of(const std::vector<Job>& all, const std::vector<Job>& workers,
                    const std::vector<std::string>& gone) {
   Verdict verdict;
-  std::vector<Job> jobs;
-  std::ranges::copy_if(all, std::back_inserter(jobs), [](const Job& job) { return !is_idle(job); });
-  for (const Job& job : jobs) {
+  for (const Job& job : all) {
     if (job.attempts.size() > verdict.attempts.size()) {
       verdict.attempts = job.attempts;
     }
   }
+  // The jobs of the last attempt: those of servers that it ran without ended before it, or fail for
+  // themselves.
+  std::vector<Job> jobs;
+  std::vector<std::string> left;
+  for (const Job& job : all) {
+    if (is_idle(job)) {
+      continue;
+    }
+    if (was_left_out(job.server, verdict.attempts)) {
+      left.push_back(job.server);
+    } else {
+      jobs.push_back(job);
+    }
+  }
+  drop_left_agents(jobs, left);
   for (const Job& job : jobs) {
     verdict.total += ranks_of(job);
   }
-  verdict.left = went_on_without(jobs);
-  if (!verdict.left.empty()) {
-    for (const Job& job : jobs) {
-      verdict.succeeded += job.state == JobState::succeeded ? ranks_of(job) : 0;
-    }
+  if (std::ranges::all_of(jobs, [](const Job& job) { return job.state == JobState::succeeded; })) {
+    verdict.succeeded = verdict.total;
+    left.erase(std::unique(left.begin(), left.end()), left.end());
+    verdict.left = std::move(left);
     return verdict;
   }
-  std::vector<Job> failures = workers;
+  const auto is_member = [&](const std::string& server) { return !was_left_out(server, verdict.attempts); };
+  std::vector<Job> failures;
+  std::ranges::copy_if(workers, std::back_inserter(failures), is_member, &Job::server);
   for (const Job& job : jobs) {
     if (has_failed(job) && std::ranges::find(workers, job.id, &Job::id) == workers.end()) {
       failures.push_back(failure_of(job));
@@ -201,13 +223,15 @@ Verdict verdict_of(const std::vector<Job>& all, const std::vector<Job>& workers,
   const bool hung = std::ranges::any_of(jobs, [](const Job& job) {
     return job.state == JobState::killed && job.reason.kind == Kind::after_hang;
   });
+  const std::string lost_server = find_lost_server(jobs);
+  const auto given_up = std::ranges::find_if(gone, is_member);
   if (hung) {
     first = nullptr;
-  } else if (first != nullptr || gone.empty()) {
+  } else if (first != nullptr || given_up == gone.end()) {
     verdict.killed_first = killed_before(jobs, first);
   }
-  const bool lost =
-      !hung && !verdict.killed_first && !gone.empty() && (first == nullptr || first->after_peer);
+  const bool lost = !hung && !verdict.killed_first && (first == nullptr || first->after_peer) &&
+                    (!lost_server.empty() || given_up != gone.end());
   if (lost || verdict.killed_first) {
     first = nullptr;
   }
@@ -222,11 +246,29 @@ Verdict verdict_of(const std::vector<Job>& all, const std::vector<Job>& workers,
   count(verdict, jobs, first);
   verdict.aborted -= first != nullptr ? ranks_of(*first) : 0;
   verdict.killed -= verdict.killed_first ? ranks_of(*verdict.killed_first) : 0;
+  verdict.lost_server = lost_server;
   // Where all others succeeded, it may just be out of this machine's reach.
-  if (lost && verdict.ended + verdict.aborted + verdict.killed > 0) {
-    verdict.lost_server = gone.front();
+  if (lost && lost_server.empty() && verdict.ended + verdict.aborted + verdict.killed > 0) {
+    verdict.lost_server = *given_up;
   }
   return verdict;
+}
+
+JobState launch_state(const std::vector<Job>& jobs, const Verdict& verdict) {
+  for (const JobState state : {JobState::unknown, JobState::running, JobState::starting, JobState::queued}) {
+    if (jobs.empty() || std::ranges::find(jobs, state, &Job::state) != jobs.end()) {
+      return jobs.empty() ? JobState::starting : state;
+    }
+  }
+  if (verdict.succeeded == verdict.total || !verdict.left.empty()) {
+    return JobState::succeeded;
+  }
+  if (verdict.first) {
+    return verdict.first->state == JobState::lost ? JobState::lost : JobState::failed;
+  }
+  const bool killed =
+      verdict.lost_server.empty() && (verdict.killed_first || verdict.killed > 0 || verdict.hung);
+  return killed ? JobState::killed : JobState::lost;
 }
 
 }  // namespace remote

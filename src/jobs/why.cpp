@@ -1,4 +1,4 @@
-// Asking servers for two looks at a launch's processes, and reading what they answer.
+// Takes two samples of a launch's processes on its servers, and parses the answers.
 
 #include "jobs/why.hpp"
 
@@ -7,69 +7,27 @@
 
 #include "base/clock.hpp"
 #include "base/strings.hpp"
+#include "jobs/from_wire.hpp"
+#include "jobs/job_ids.hpp"
 #include "jobs/job_servers.hpp"
-#include "jobs/protocol.hpp"
+#include "server/archive.hpp"
 #include "servers/python_env.hpp"
+#include "wire/json.hpp"
 
 namespace remote::jobs {
 namespace {
 
-bool is_address(std::string_view text) {
-  return (text.size() == 8 || text.size() == 32) &&
-         text.find_first_not_of("0123456789ABCDEF") == std::string_view::npos;
-}
-
-// An IPv4 address in the form of IPv6 is the IPv4 address.
-std::string address_of(servers::AnswerLine& line) {
-  constexpr std::string_view mapped = "0000000000000000FFFF0000";
-  const std::string_view text = line.word();
-  if (!is_address(text)) {
-    line.refuse("an address is wrong");
-  }
-  return std::string(text.starts_with(mapped) ? text.substr(mapped.size()) : text);
-}
-
-ProcessState state_of(servers::AnswerLine& line) {
-  ProcessState state;
-  state.parent = line.number<int>(0);
-  const std::string_view letter = line.word();
-  if (letter.size() != 1) {
-    line.refuse("a state is wrong");
-  }
-  state.state = letter.front();
-  state.ticks = line.number<std::uint64_t>(0);
-  if (const std::string_view written = line.word(); written != "-") {
-    state.written = line.number_in<std::uint64_t>(written, 0);
-  }
-  if (std::string kernel = line.name("._-"); kernel != "-") {
-    state.kernel = std::move(kernel);
-  }
-  return state;
-}
-
-Flight flight_of(servers::AnswerLine& line) {
-  constexpr int most = 1000000000;
-  id_word(line);
-  Flight flight{.rank = line.number<int>(0, most), .group = line.name("._:-")};
-  flight.number = line.number<std::uint64_t>(0);
-  flight.completed = line.word() == "completed";
-  flight.function = line.name("._:-");
-  flight.types = line.name("._:,-");
-  flight.shapes = line.name("x,-");
-  return flight;
-}
-
-// What the servers of these jobs answer to `action_of(place)`. One that fails is one of `errors`.
+// Collects the answers of `ask(connection, place)` from the servers of these jobs. Failures are added to
+// `errors`.
 std::vector<WhySample> samples_of(const Site& site, const std::vector<Job>& jobs, std::vector<Error>& errors,
-                                  const auto& action_of) {
+                                  const auto& ask) {
   struct Entry {
     Job job;
     WhySample sample;
   };
   auto entries = on_job_servers(site, jobs, errors, [&](ssh::Connection& connection, const JobsAt& place) {
     WhySample sample{place.server, place.jobs, {}};
-    sample.answer = servers::run_action(connection, action_of(place), site.cancel);
-    sample.answer.facts.check();
+    sample.answer = ask(connection, place);
     return std::vector<Entry>{{place.jobs.front(), std::move(sample)}};
   });
   std::vector<WhySample> samples;
@@ -78,97 +36,64 @@ std::vector<WhySample> samples_of(const Site& site, const std::vector<Job>& jobs
   return samples;
 }
 
+wire::WhyReply read_kept_part(const std::string& text) {
+  try {
+    return wire::from_json<wire::WhyReply>(wire::Json::parse(text));
+  } catch (const std::exception& problem) {  // of nlohmann_json, or wire::Malformed
+    throw Error("the evidence of the hang is not understood", problem.what()).mended_by(Remedy::tell_more);
+  }
+}
+
 }  // namespace
 
-void WhyAnswer::take(servers::AnswerLine& line) {
-  const std::string_view kind = line.kind();
-  if (servers::FactsAnswer::takes(kind)) {
-    facts.take(line);
-    return;
+void WhyAnswer::add(wire::WhyReply part) {
+  if (part.facts) {
+    facts = std::move(*part.facts);
   }
-  if (of_stacks_ != nullptr && (kind == "process" || kind == "line" || kind == "ended")) {
-    of_stacks_->stacks.take(line);
-    return;
-  }
-  if (kind == "look") {
-    Look& one = look(line);
-    one.at = static_cast<double>(line.number<std::uint64_t>(0)) / 100;
-  } else if (kind == "stacks") {
-    of_stacks_ = &look(line);
-  } else if (kind == "state") {
-    Look& one = look(line);
-    const int pid = line.pid();
-    one.processes[pid] = state_of(line);
-  } else if (kind == "rank") {
-    Look& one = look(line);
-    RankState rank{.id = id_word(line)};
-    const int pid = line.pid();
-    if (const std::string_view number = line.word(); number != "-") {
-      rank.rank = line.number_in(number, 0);
+  addresses.merge(part.addresses);
+  silent.merge(part.silent);
+  std::ranges::move(part.flight, std::back_inserter(flights));
+  Look& look = looks.at(static_cast<std::size_t>(part.number));
+  if (part.sample) {
+    look.at = part.sample->at;
+    for (wire::ProcessSample& process : part.sample->processes) {
+      look.processes.insert_or_assign(process.pid, std::move(process));
     }
-    rank.delay_ns = line.number<std::uint64_t>(0);
-    one.ranks[pid] = rank;
-  } else if (kind == "throttled") {
-    Look& one = look(line);
-    const int pid = line.pid();
-    one.throttled_us[pid] = line.number<std::uint64_t>(0);
-  } else if (kind == "pipe") {
-    const int pid = line.pid();
-    const int fd = line.number<int>(0);
-    const std::string_view reader = line.word();
-    pipes[pid] = {fd, reader == "-" ? 0 : line.number_in(reader, 1)};
-  } else if (kind == "address") {
-    addresses.insert(address_of(line));
-  } else if (kind == "silent") {
-    silent.insert(address_of(line));
-  } else if (kind == "flight") {
-    flights.push_back(flight_of(line));
-  } else if (kind == "kept") {
-    kept.emplace();
-    kept->at = line.instant_in<Instant>(line.word());
-    kept->stood = std::chrono::seconds(line.number<int>(0));
-  } else if (kind == "hangs") {
-    hangs = true;
-  } else {
-    line.refuse_kind();
+    for (wire::RankSample& rank : part.sample->ranks) {
+      look.ranks.insert_or_assign(rank.pid, std::move(rank));
+    }
   }
-  line.end();
+  std::ranges::move(part.stacks, std::back_inserter(look.stacks));
 }
 
-servers::Action<WhyAnswer> why_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
-                                      const std::string& activate, const WhyRequest& request) {
-  servers::Action<WhyAnswer> action;
-  action.what = "why " + counted(ids.size(), "job");
-  action.script = job_script(folder, "actions/why.sh");
-  servers::add_facts(action.script, {.parts = {}, .project = folder.project, .activate = activate});
-  const std::vector<std::string> words = texts_of(ids);
-  const auto with = [&](const char* round) {
-    std::vector<std::string> all{round};
-    all.insert(all.end(), words.begin(), words.end());
-    return all;
-  };
-  action.script.call("look_for_room")
-      .call("why_server")
-      .call("why_flight", words)
-      .call("stacks_begin")
-      .call("why_stacks", with("0"))
-      .call("why_look", with("0"))
-      .call("why_pause", {std::to_string(request.between.count())})
-      .call("why_look", with("1"))
-      .call("why_stacks", with("1"))
-      .call("say", {"end"});
-  action.timeout = std::chrono::minutes(5) + request.between;  // as of stacks
-  action.silence = std::chrono::seconds(60) + request.between;
-  return action;
+WhyAnswer ask_why(const AnyAgent& agent, const RemoteFolder& folder, const std::vector<JobId>& ids,
+                  const std::string& activate, const WhyRequest& request) {
+  servers::AgentQuestion question;
+  question.what = "why " + counted(ids.size(), "job");
+  question.request = wire::WhyRequest{to_place(folder), to_texts(ids), activate, request.between,
+                                      std::string(server::python_text("flight.py"))};
+  question.timeout = std::chrono::minutes(5) + request.between;  // like ask_stacks()
+  question.silence = std::chrono::seconds(60);
+  WhyAnswer answer;
+  agent.ask(question,
+            [&](wire::Reply reply) { answer.add(servers::take_reply<wire::WhyReply>(std::move(reply))); });
+  return answer;
 }
 
-servers::Action<WhyAnswer> kept_action(const RemoteFolder& folder, const std::vector<JobId>& ids) {
-  servers::Action<WhyAnswer> action;
-  action.what = "what was kept of " + counted(ids.size(), "job");
-  action.script = job_script(folder, "actions/why_kept.sh");
-  action.script.call("why_kept", texts_of(ids)).call("say", {"end"});
-  action.timeout = std::chrono::minutes(1);
-  return action;
+WhyAnswer ask_kept_why(const AnyAgent& agent, const RemoteFolder& folder, const std::vector<JobId>& ids) {
+  servers::AgentQuestion question;
+  question.what = "evidence of " + counted(ids.size(), "job");
+  question.request = wire::KeptWhyRequest{to_place(folder), to_texts(ids)};
+  question.timeout = std::chrono::minutes(1);
+  WhyAnswer answer;
+  agent.ask(question, [&](wire::Reply reply) {
+    const auto part = servers::take_reply<wire::KeptWhyReply>(std::move(reply));
+    answer.hang = part.hang ? part.hang : answer.hang;
+    if (!part.part.empty()) {
+      answer.add(read_kept_part(part.part));
+    }
+  });
+  return answer;
 }
 
 Why look_why(const Site& site, const std::vector<Job>& jobs, const WhyRequest& request) {
@@ -183,10 +108,12 @@ Why look_why(const Site& site, const std::vector<Job>& jobs, const WhyRequest& r
     (skip ? others : asked).push_back(job);
   }
   std::vector<Error> errors;
-  const std::vector<WhySample> samples = samples_of(site, asked, errors, [&](const JobsAt& place) {
-    const std::string activate = servers::activation(site.config, server_of(site.config, place.jobs.front()));
-    return why_action(place.folder, place.ids(), activate, request);
-  });
+  const auto ask = [&](ssh::Connection& connection, const JobsAt& place) {
+    const config::Server& server = server_of(site.config, place.jobs.front());
+    return ask_why({connection, site.cancel}, place.folder, place.ids(),
+                   servers::activation(site.config, server), request);
+  };
+  const std::vector<WhySample> samples = samples_of(site, asked, errors, ask);
   for (Job& job : asked) {
     if (std::ranges::find(errors, job.server, &Error::server) != errors.end()) {
       job.state = JobState::unknown;
@@ -200,23 +127,26 @@ Why look_why(const Site& site, const std::vector<Job>& jobs, const WhyRequest& r
 
 Why look_kept(const Site& site, const std::vector<Job>& jobs) {
   std::vector<Error> errors;
-  std::vector<WhySample> samples = samples_of(
-      site, jobs, errors, [](const JobsAt& place) { return kept_action(place.folder, place.ids()); });
+  std::vector<WhySample> samples =
+      samples_of(site, jobs, errors, [&](ssh::Connection& connection, const JobsAt& place) {
+        return ask_kept_why({connection, site.cancel}, place.folder, place.ids());
+      });
   std::optional<WhyKept> kept;
   std::vector<Job> others;
   for (WhySample& sample : samples) {
-    if (!sample.answer.kept) {
+    if (!sample.answer.hang) {
       std::ranges::copy(sample.jobs, std::back_inserter(others));
       continue;
     }
-    kept = sample.answer.kept;
+    const Hung hung = to_hung(*sample.answer.hang);
+    kept = WhyKept{hung.at, hung.stood};
     for (Job& job : sample.jobs) {
-      // by this machine's clock; no line was written since then, or for longer
+      // By this machine's clock. The last output was before failed_at.
       kept->at = job.hung ? job.hung->at : kept->at;
       job.failed_at = kept->at - kept->stood;
     }
   }
-  std::erase_if(samples, [](const WhySample& sample) { return !sample.answer.kept; });
+  std::erase_if(samples, [](const WhySample& sample) { return !sample.answer.hang; });
   if (!kept) {
     throw errors.empty() ? Error::usage("job-why", "nothing was kept of this launch",
                                         "a launch keeps it when it is watched for standing still")
@@ -226,7 +156,7 @@ Why look_kept(const Site& site, const std::vector<Job>& jobs) {
     return std::ranges::find(errors, job.server, &Error::server) != errors.end();
   });
   for (Job& job : others) {
-    job.state = JobState::unknown;  // what it did then is not known
+    job.state = JobState::unknown;  // its state at that time is unknown
   }
   Why why = judge(samples, others, kept->at);
   why.errors = std::move(errors);

@@ -20,7 +20,7 @@ std::string_view to_string(WhyCollective::Kind kind) {
 namespace remote::jobs {
 namespace {
 
-using FlightsByRank = std::map<int, const Flight*>;
+using FlightsByRank = std::map<int, const wire::FlightEntry*>;
 
 struct FlightGroup {
   std::map<int, std::uint64_t> last{};             // by rank
@@ -35,7 +35,7 @@ bool has_one_shape(const std::string& function) {
 
 using FlightKey = std::tuple<std::string, std::string, std::string>;
 
-FlightKey same(const Flight& flight) {
+FlightKey same(const wire::FlightEntry& flight) {
   const bool shapes = has_one_shape(flight.function);
   return {flight.function, shapes ? flight.types : "", shapes ? flight.shapes : ""};
 }
@@ -67,8 +67,10 @@ std::optional<WhyCollective> failure_of(const FlightGroup& group, std::uint64_t 
       found.missing.push_back(rank);
     }
   }
-  const bool completed =
-      std::ranges::all_of(flights, [](const auto& flight) { return flight.second->completed; });
+  found.old = std::ranges::all_of(flights, [](const auto& flight) { return flight.second->state == "old"; });
+  const bool completed = std::ranges::all_of(flights, [](const auto& flight) {
+    return flight.second->state == "completed" || flight.second->state == "recent";
+  });
   if (found.calls.size() > 1) {
     found.kind = WhyCollective::Kind::differs;
   } else if (completed) {
@@ -81,9 +83,9 @@ std::optional<WhyCollective> failure_of(const FlightGroup& group, std::uint64_t 
 
 }  // namespace
 
-std::vector<WhyCollective> collectives_in(const std::vector<Flight>& flights) {
+std::vector<WhyCollective> collectives_in(const std::vector<wire::FlightEntry>& flights) {
   std::map<std::string, FlightGroup> groups;
-  for (const Flight& flight : flights) {
+  for (const wire::FlightEntry& flight : flights) {
     FlightGroup& group = groups[flight.group];
     std::uint64_t& last = group.last[flight.rank];
     last = std::max(last, flight.number);

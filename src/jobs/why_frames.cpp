@@ -36,8 +36,12 @@ std::string_view base_name(std::string_view file) {
   return file.substr(file.rfind('/') + 1);
 }
 
-// Python's own modules and installed packages. py-spy shortens the paths of these.
+constexpr std::string_view debugger = "remote_debugger.py";
+
+// Python's own modules, installed packages, and what --enable-stacks gives a job. py-spy shortens the paths.
 bool is_library(std::string_view file) {
+  constexpr std::array<std::string_view, 4> of_job{"sitecustomize.py", debugger, "remote_torch_agent.py",
+                                                   "remote_torch_rendezvous.py"};
   constexpr std::array<std::string_view, 4> places{"/site-packages/", "/dist-packages/", "/lib/python3", "<"};
   constexpr std::array<std::string_view, 5> packages{"torch/", "multiprocessing/", "concurrent/", "asyncio/",
                                                      "importlib/"};
@@ -46,7 +50,7 @@ bool is_library(std::string_view file) {
       "runpy.py",     "bdb.py",   "pdb.py",       "contextlib.py", "codecs.py"};
   return std::ranges::any_of(places, [&](std::string_view one) { return file.find(one) != file.npos; }) ||
          std::ranges::any_of(packages, [&](std::string_view one) { return file.starts_with(one); }) ||
-         is_one_of(file, modules);
+         is_one_of(file, modules) || is_one_of(base_name(file), of_job);
 }
 
 constexpr std::array<std::string_view, 21> collectives{"all_reduce",
@@ -89,6 +93,9 @@ RankDoing doing_in(const Frame& frame) {
   if (distributed && is_one_of(frame.function, peer)) {
     return RankDoing::peer;
   }
+  if (name == debugger) {
+    return RankDoing::traced;
+  }
   if (name == "dataloader.py") {
     return RankDoing::data;
   }
@@ -129,7 +136,7 @@ Place place_of(const std::vector<std::string>& frames) {
   place.function = own->function;
   if (place.doing == RankDoing::data) {
     place.function = "DataLoader." + std::string(meant->function);
-  } else if (meant && place.doing != RankDoing::lock) {
+  } else if (meant && place.doing != RankDoing::lock && place.doing != RankDoing::traced) {
     place.function = meant->function;
   }
   return place;

@@ -72,39 +72,43 @@ int leaf_below(const WhyAnswer::Look& look, int pid) {
   return pid;
 }
 
-const ProcessDump* dump_of(const WhyAnswer::Look& look, int pid) {
-  const auto found = std::ranges::find(look.stacks.dumps, pid, &ProcessDump::pid);
-  return found == look.stacks.dumps.end() ? nullptr : &*found;
+const wire::ProcessStack* stack_of(const WhyAnswer::Look& look, int pid) {
+  const auto found = std::ranges::find(look.stacks, pid, &wire::ProcessStack::pid);
+  return found == look.stacks.end() ? nullptr : &*found;
 }
 
 Place place_in(const WhyAnswer::Look& look, int pid) {
-  const ProcessDump* dump = dump_of(look, pid);
-  const auto threads = dump == nullptr ? std::vector<ThreadStack>() : parse_threads(*dump);
-  return threads.empty() ? Place() : place_of(threads.front().frames);
+  const wire::ProcessStack* stack = stack_of(look, pid);
+  return stack == nullptr || stack->threads.empty() ? Place() : place_of(stack->threads.front().frames);
 }
 
 bool has(const std::string& text, const std::vector<std::string_view>& parts) {
   return std::ranges::any_of(parts, [&](std::string_view part) { return text.find(part) != text.npos; });
 }
 
-bool is_file_system(const std::string& kernel) {
-  return has(kernel, {"nfs", "rpc_wait", "fuse", "request_wait_answer", "cifs", "smb", "ceph", "lustre",
-                      "ll_", "folio_wait", "wait_on_page", "io_schedule", "balance_dirty"});
+// By the start of the kernel's name: "ll_" of Lustre is also within poll_schedule_timeout.
+bool is_file_system(std::string_view kernel) {
+  kernel.remove_prefix(std::min(kernel.find_first_not_of('_'), kernel.size()));
+  constexpr std::array<std::string_view, 17> starts{
+      "nfs",        "rpc_wait",     "fuse",        "request_wait_answer", "cifs",       "smb",
+      "ceph",       "lustre",       "ll_",         "cl_sync_io",          "ptlrpc_",    "ldlm_",
+      "folio_wait", "wait_on_page", "io_schedule", "balance_dirty",       "bit_wait_io"};
+  return std::ranges::any_of(starts, [&](std::string_view start) { return kernel.starts_with(start); });
 }
 
 // What the kernel shows of the main thread: at the second look, where it was in the same at the first.
-RankDoing kernel_doing(const ProcessState& first, const ProcessState& second) {
-  if (second.state == 'T') {
+RankDoing kernel_doing(const wire::ProcessSample& first, const wire::ProcessSample& second) {
+  if (second.state == "T") {
     return RankDoing::stopped;
   }
-  if (second.state == 't') {
+  if (second.state == "t") {
     return RankDoing::traced;
   }
   if (first.kernel != second.kernel) {
     return RankDoing::waiting;
   }
   const std::string& kernel = second.kernel;
-  if ((first.state == 'D' && second.state == 'D') || is_file_system(kernel)) {
+  if ((first.state == "D" && second.state == "D") || is_file_system(kernel)) {
     return RankDoing::storage;
   }
   static const std::vector<std::pair<RankDoing, std::vector<std::string_view>>> rows = {
@@ -127,7 +131,7 @@ double work_of(const RankLook& rank) {
   return rank.cpu + rank.cpu_wait + rank.throttled;
 }
 
-RankDoing doing_of(const RankLook& rank, const ProcessState& first, const ProcessState& second,
+RankDoing doing_of(const RankLook& rank, const wire::ProcessSample& first, const wire::ProcessSample& second,
                    RankDoing of_stack) {
   const RankDoing kernel = kernel_doing(first, second);
   if (kernel == RankDoing::stopped || kernel == RankDoing::traced || kernel == RankDoing::storage ||
@@ -163,20 +167,51 @@ void add_silence(RankLook& rank, ExactInstant now) {
   }
 }
 
+// The collectives that ranks of the launch have entered and others have not, by rank.
+using Entered = std::map<int, std::string>;
+
+Entered find_entered(const std::vector<WhyCollective>& collectives) {
+  Entered entered;
+  for (const WhyCollective& one : collectives) {
+    for (const WhyCollective::Call& call : one.calls) {
+      for (const int rank : call.ranks) {
+        // One that all have entered may wait for the GPU's own work.
+        if (one.kind != WhyCollective::Kind::stuck || one.old) {
+          entered.emplace(rank, call.function);
+        }
+      }
+    }
+  }
+  return entered;
+}
+
+// With NCCL, a rank does not wait in the call of the collective, but later, for the result on its GPU.
+void wait_for_gpu(const Entered& entered, const std::optional<int>& number, Place& place) {
+  const auto found = number ? entered.find(*number) : entered.end();
+  if (found != entered.end() && place.line > 0 && !waits_for_others(place.doing)) {
+    place.doing = RankDoing::collective;
+    place.function = found->second;
+  }
+}
+
 RankLook look_at(const WhySample& sample, const Job& job, int root, const std::optional<int>& number,
-                 ExactInstant now) {
+                 const Entered& entered, ExactInstant now) {
   const auto& [first, second] = sample.answer.looks;
   const bool polls = !sample.answer.facts.facts.gpus.gpus.empty();
   RankLook rank{.job = job, .rank = number, .pid = root};
   Place before = place_in(first, root);
   Place after = place_in(second, root);
+  if (before == after) {
+    wait_for_gpu(entered, number, before);
+    wait_for_gpu(entered, number, after);
+  }
   rank.file = after.file;
   rank.line = after.line;
-  const ProcessDump* dump = dump_of(second, root);
-  rank.no_stack = dump == nullptr ? "" : dump->why;
+  const wire::ProcessStack* stack = stack_of(second, root);
+  rank.no_stack = stack == nullptr ? "" : stack->why;
   const bool is_python = first.ranks.contains(root);
   rank.pid = is_python ? root : leaf_below(second, root);
-  const double seconds = std::max(0.01, second.at - first.at);
+  const double seconds = std::max(0.01, (second.at - first.at).count());
   const std::uint64_t ticks = growth(ticks_of_family(first, root), ticks_of_family(second, root));
   rank.cpu = static_cast<double>(ticks) / 100 / seconds;
   if (ticks >= few && is_python && second.ranks.contains(root)) {
@@ -184,27 +219,27 @@ RankLook look_at(const WhySample& sample, const Job& job, int root, const std::o
         static_cast<double>(growth(first.ranks.at(root).delay_ns, second.ranks.at(root).delay_ns)) / 1e9 /
         seconds;
   }
-  const auto throttled = first.throttled_us.find(root);
-  if (throttled != first.throttled_us.end() && second.throttled_us.contains(root)) {
-    rank.throttled =
-        static_cast<double>(growth(throttled->second, second.throttled_us.at(root))) / 1e6 / seconds;
+  const auto throttled_in = [&](const WhyAnswer::Look& look) {
+    const auto found = look.ranks.find(root);
+    return found == look.ranks.end() ? std::nullopt : found->second.throttled_us;
+  };
+  if (const auto throttled = throttled_in(first), later = throttled_in(second); throttled && later) {
+    rank.throttled = static_cast<double>(growth(*throttled, *later)) / 1e6 / seconds;
   }
   const auto state_in = [&](const WhyAnswer::Look& look) {
     const auto found = look.processes.find(rank.pid);
-    return found == look.processes.end() ? ProcessState() : found->second;
+    return found == look.processes.end() ? wire::ProcessSample() : found->second;
   };
-  const ProcessState from = state_in(first);
-  const ProcessState to = state_in(second);
+  const wire::ProcessSample from = state_in(first);
+  const wire::ProcessSample to = state_in(second);
   rank.kernel = to.kernel;
   rank.doing = doing_of(rank, from, to, after.doing);
   see_through_backward(rank, before);
   see_through_backward(rank, after);
   rank.doing = doing_of(rank, from, to, after.doing);
   rank.function = after.function;
-  if (const auto pipe = sample.answer.pipes.find(rank.pid); pipe != sample.answer.pipes.end()) {
-    rank.pipe_fd = pipe->second.fd;
-    rank.pipe_reader = pipe->second.reader;
-  }
+  rank.pipe_fd = to.pipe_fd.value_or(-1);
+  rank.pipe_reader = to.pipe_reader.value_or(0);
   const bool wrote = from.written && to.written && *to.written > *from.written;
   const std::uint64_t own = growth(from.ticks, to.ticks);
   // NCCL computes while it waits
@@ -216,25 +251,25 @@ RankLook look_at(const WhySample& sample, const Job& job, int root, const std::o
   return rank;
 }
 
-std::vector<RankLook> ranks_in(const WhySample& sample, ExactInstant now) {
+std::vector<RankLook> ranks_in(const WhySample& sample, const Entered& entered, ExactInstant now) {
   std::vector<RankLook> ranks;
   const WhyAnswer::Look& second = sample.answer.looks[1];
-  std::map<JobId, std::vector<std::pair<int, std::optional<int>>>> roots;
+  std::map<std::string, std::vector<std::pair<int, std::optional<int>>>> roots;
   for (const auto& [pid, state] : second.ranks) {
     roots[state.id].emplace_back(pid, state.rank);
   }
   for (const Job& job : sample.jobs) {
-    auto& of_job = roots[job.id];
+    auto& of_job = roots[job.id.text()];
     const auto has_rank = [](const auto& root) { return root.second.has_value(); };
     if (std::ranges::any_of(of_job, has_rank)) {  // an agent is Python too, but no rank
       std::erase_if(of_job, [&](const auto& root) { return !has_rank(root); });
     }
-    const auto dump = std::ranges::find(second.stacks.dumps, job.id, &ProcessDump::id);
-    if (of_job.empty() && dump != second.stacks.dumps.end()) {
-      of_job.emplace_back(dump->pid, job.rank);
+    const auto stack = std::ranges::find(second.stacks, job.id.text(), &wire::ProcessStack::id);
+    if (of_job.empty() && stack != second.stacks.end()) {
+      of_job.emplace_back(stack->pid, job.rank);
     }
     for (const auto& [pid, number] : of_job) {
-      ranks.push_back(look_at(sample, job, pid, number ? number : job.rank, now));
+      ranks.push_back(look_at(sample, job, pid, number ? number : job.rank, entered, now));
     }
     if (of_job.empty()) {
       RankLook gone{.job = job, .rank = job.rank, .doing = RankDoing::ended};
@@ -275,7 +310,7 @@ std::vector<WhyLink> links_between(const std::vector<WhySample>& samples) {
 }
 
 WhyServer server_in(const WhySample& sample) {
-  WhyServer server{.server = sample.server, .storage_hangs = sample.answer.hangs};
+  WhyServer server{.server = sample.server, .storage_hangs = sample.answer.facts.disks_hang};
   for (const DiskFacts& disk : sample.answer.facts.facts.disks) {
     const std::uint64_t too_little = std::min(std::uint64_t{1} << 20U, disk.total_bytes / 1000);
     const bool full = disk.total_bytes > 0 && disk.free_bytes <= too_little;
@@ -386,12 +421,17 @@ void decide(Why& why, std::vector<RankLook>& ranks) {
 
 Why judge(const std::vector<WhySample>& samples, const std::vector<Job>& others, ExactInstant now) {
   Why why;
+  std::vector<wire::FlightEntry> flights;
+  for (const WhySample& sample : samples) {
+    std::ranges::copy(sample.answer.flights, std::back_inserter(flights));
+  }
+  why.collectives = collectives_in(flights);
+  const Entered entered = find_entered(why.collectives);
   std::vector<RankLook> ranks;
   for (const WhySample& sample : samples) {
-    std::ranges::move(ranks_in(sample, now), std::back_inserter(ranks));
+    std::ranges::move(ranks_in(sample, entered, now), std::back_inserter(ranks));
     why.servers.push_back(server_in(sample));
-    why.between = std::max(
-        why.between, std::chrono::duration<double>(sample.answer.looks[1].at - sample.answer.looks[0].at));
+    why.between = std::max(why.between, sample.answer.looks[1].at - sample.answer.looks[0].at);
   }
   for (const Job& job : others) {
     RankLook& rank = ranks.emplace_back();
@@ -400,11 +440,6 @@ Why judge(const std::vector<WhySample>& samples, const std::vector<Job>& others,
     rank.doing = is_final(job.state) ? RankDoing::ended : RankDoing::unreachable;
   }
   why.links = links_between(samples);
-  std::vector<Flight> flights;
-  for (const WhySample& sample : samples) {
-    std::ranges::copy(sample.answer.flights, std::back_inserter(flights));
-  }
-  why.collectives = collectives_in(flights);
   why.groups = group(ranks);
   decide(why, ranks);
   std::ranges::sort(why.servers, {}, &WhyServer::server);

@@ -173,9 +173,9 @@ std::vector<int> launch::gpus_of(const LaunchHost& host, int gpus, const std::ve
   for (const int index : host.gpus) {
     if (index >= gpus) {
       throw Error::usage(host.where, fmt::format("there is no GPU {} on {}", index, host.name),
-                         gpus == 0 ? "nvidia-smi lists none there"
-                                   : fmt::format("it has {}: 0 to {}",
-                                                 counted(static_cast<std::size_t>(gpus), "GPU"), gpus - 1));
+                         gpus == 0   ? "nvidia-smi lists none there"
+                         : gpus == 1 ? "it has 1 GPU: 0"
+                                     : fmt::format("it has {} GPUs: 0 to {}", gpus, gpus - 1));
     }
     if (!host.without_gpus && !allowed.empty() && !has(allowed, index)) {
       throw Error::usage(host.where, fmt::format("GPU {} of {} is not for jobs", index, host.name),

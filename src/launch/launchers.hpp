@@ -47,8 +47,8 @@ void add_common(EnvBuilder& env, const LaunchSpec& spec, const Node& node);
 // Whether the launch itself sets this variable for each rank.
 bool is_reserved(std::string_view name);
 
-// What starts torchrun's agent on a node of Slurm, of which the variables of src/server/slurm_job.sh tell
-// the rest. Throws Error (usage) for a command that an agent cannot start.
+// What starts torchrun's agent on a node of Slurm; the rest is in the variables that remote-agent sets there
+// (agent/slurm/slurm_rank.hpp). Throws Error (usage) for a command that an agent cannot start.
 std::string torchrun_command(const LaunchSpec& spec, int nodes, int nproc);
 
 // The tags of a process: the user's or the default ones, and `master` for rank 0.

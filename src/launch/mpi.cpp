@@ -16,15 +16,6 @@
 namespace remote::launch {
 namespace {
 
-// The programs of ours that take part, by the agent that brings mpirun's orders.
-std::vector<std::string> helpers_of(const std::string& agent) {
-  std::vector<std::string> names{agent, "remote-mpi-member", "remote-mpi-rank"};
-  if (agent == "remote-mpi-ssh") {
-    names.emplace_back("remote-mpi-order");
-  }
-  return names;
-}
-
 // What mpirun calls the servers. These are labels that its agent understands and that resolve nowhere: so
 // mpirun takes no other server for its own, not even where all have one address.
 std::vector<LaunchHost> labels_of(const std::vector<Node>& nodes) {
@@ -162,7 +153,7 @@ std::vector<PlannedProcess> plan_mpirun(const LaunchSpec& spec, const std::vecto
   const std::string agent = spec.mpi_over_ssh ? "remote-mpi-ssh" : "remote-mpi-agent";
   const auto first_line = [&](const std::string& what) {
     const auto line = [&](const MpiRuntime& mpi) {
-      // with restarts they differ from attempt to attempt (lifeline_acts.py)
+      // with restarts they differ from attempt to attempt (agent/launch/attempts_on_server.hpp)
       return mpirun_line(mpi, spec.master_addr, agent,
                          spec.restarts ? "\"$REMOTE_MPI_HOSTS\"" : host_list(hosts),
                          spec.restarts ? "\"$WORLD_SIZE\"" : std::to_string(world_size), what);
@@ -180,7 +171,7 @@ std::vector<PlannedProcess> plan_mpirun(const LaunchSpec& spec, const std::vecto
     process.ranks = node.nproc;
     process.command = n > 0 ? std::string("remote-mpi-member") : first_line(command);
     process.shown = n > 0 ? process.command : first_line(mask_command(command));
-    process.helpers = helpers_of(agent);
+    process.helpers = {agent, "remote-mpi-member", "remote-mpi-rank"};
     process.mpi_host = hosts[n].name;
     EnvBuilder env;
     env.set("MASTER_ADDR", spec.master_addr);

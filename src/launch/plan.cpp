@@ -139,7 +139,10 @@ int number_of_ranks(const RanksPerServer& ranks, int gpus, int cpus, const Env& 
   if (visible != env.rend()) {
     gpus = visible_count(visible->second, gpus);
   }
-  return ranks == RanksPerServer(OnePer::gpu) && gpus > 0 ? gpus : std::max(cpus, 1);
+  if (ranks == RanksPerServer(OnePer::gpu)) {
+    return gpus;
+  }
+  return ranks == RanksPerServer(OnePer::automatic) && gpus > 0 ? gpus : std::max(cpus, 1);
 }
 
 Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes) {

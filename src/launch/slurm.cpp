@@ -17,9 +17,10 @@ struct Batch {
   std::string array{};
 };
 
-// A batch script, whose last line runs slurm_job.sh with these words.
-std::string batch_script(const std::vector<std::string>& options, const Batch& batch,
-                         const std::string& words) {
+// A batch script, which runs the agent's slurm-job with these words; srun calls it with other words for each
+// process. If the file system is mounted noexec, the agent runs from memory.
+std::string batch_script(const std::string& program, const std::vector<std::string>& options,
+                         const Batch& batch, const std::string& words) {
   std::string text =
       "#!/bin/sh\n# Made by remote, and submitted from the job's folder. Slurm runs it on the first node.\n";
   const auto option = [&](const std::string& line) { text += "#SBATCH " + line + "\n"; };
@@ -40,13 +41,18 @@ std::string batch_script(const std::vector<std::string>& options, const Batch& b
   for (const std::string& line : options) {
     option(line);  // the later one counts
   }
+  text += "agent=" + program + "/remote-agent\n";
   text +=
-      "if ! [ -f slurm_job.sh ]; then\n"
+      "if ! [ -f $agent ]; then\n"
       "  echo \"remote: node $(hostname) does not see the project's folder; it must lie where all nodes see "
       "it\" >&2\n"
       "  exit 127\n"
       "fi\n";
-  return text + "exec sh ./slurm_job.sh " + words + "\n";
+  text += "[ $# != 0 ] || set -- " + words + "\n";
+  text +=
+      "$agent try 2>/dev/null\n"
+      "[ $? != 42 ] || exec $agent slurm-job \"$@\"\n";
+  return text + "exec python3 -B -S -I " + program + "/python/run_agent.py $agent slurm-job \"$@\"\n";
 }
 
 }  // namespace
@@ -73,7 +79,7 @@ Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& 
         fmt::format("server '{}' is a login node, and there only ranks and torchrun go", slurm.login),
         "choose one of these, or servers without a scheduler");
   }
-  // Slurm decides which nodes they are, so all that differs between them is a variable of slurm_job.sh.
+  // Slurm decides which nodes they are, so all that differs between them is a variable that the agent sets.
   LaunchSpec ranks = spec;
   ranks.launcher = Launcher::ranks;
   ranks.master_addr = "set-by-the-job";
@@ -111,15 +117,16 @@ Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& 
   plan.processes = {std::move(process)};
   const std::string grace = slurm.failure_grace ? std::to_string(*slurm.failure_grace) : "-";
   plan.batch_script = batch_script(
-      slurm.options, {slurm.nodes, agents ? 1 : slurm.nproc, agents ? slurm.nproc : 1, slurm.requeue},
+      slurm.program, slurm.options,
+      {slurm.nodes, agents ? 1 : slurm.nproc, agents ? slurm.nproc : 1, slurm.requeue},
       fmt::format("{} {} {} {}", agents ? "agents" : "ranks", slurm.nproc, slurm.master_port, grace));
   return plan;
 }
 
-std::string slurm_job_batch(const std::vector<std::string>& options, bool requeue,
+std::string slurm_job_batch(const std::string& program, const std::vector<std::string>& options, bool requeue,
                             const std::vector<std::pair<int, std::string>>& tasks, int limit) {
   if (tasks.empty()) {
-    return batch_script(options, {.requeue = requeue}, "one");
+    return batch_script(program, options, {.requeue = requeue}, "one");
   }
   // It is submitted from the folder of all jobs; each task goes into its own.
   std::vector<std::string> numbers;
@@ -132,8 +139,8 @@ std::string slurm_job_batch(const std::vector<std::string>& options, bool requeu
   if (limit > 0) {
     array += "%" + std::to_string(limit);
   }
-  std::string text = batch_script(options, {.requeue = requeue, .array = array}, "one");
-  return text.insert(text.find("if ! [ -f"), "case $SLURM_ARRAY_TASK_ID in\n" + cases + "esac\n");
+  std::string text = batch_script(program, options, {.requeue = requeue, .array = array}, "one");
+  return text.insert(text.find("agent="), "case $SLURM_ARRAY_TASK_ID in\n" + cases + "esac\n");
 }
 
 }  // namespace remote::launch

@@ -13,6 +13,7 @@
 namespace remote::launch {
 
 struct SlurmSpec {
+  std::string program;               // the copy of the programs for jobs, from the job's folder
   std::vector<std::string> options;  // of sbatch, for all jobs of the login node: "--partition=gpu"
   std::string login;                 // its name in configs.yaml
   int nodes = 1;
@@ -33,8 +34,8 @@ int slurm_nproc(const RanksPerServer& ranks, int gpus_per_node, const std::strin
 Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& server_env);
 
 // The batch script of a single command on one node. With `tasks`, numbers and the ids of their jobs, it is
-// that of an array, of which at most `limit` run at the same time (0: any number).
-std::string slurm_job_batch(const std::vector<std::string>& options, bool requeue,
+// that of an array, of which at most `limit` run at the same time (0: any number). `program`: see SlurmSpec.
+std::string slurm_job_batch(const std::string& program, const std::vector<std::string>& options, bool requeue,
                             const std::vector<std::pair<int, std::string>>& tasks = {}, int limit = 0);
 
 }  // namespace remote::launch

@@ -111,7 +111,8 @@ void refuse_unfit(const LaunchSpec& spec, const Rendezvous& rendezvous) {
   }
 }
 
-// All agents start again with other numbers: what differs stands in variables (lifeline_acts.py).
+// All agents start again with other numbers, which are in variables
+// (agent/launch/attempts_on_server.hpp).
 void refuse_unfit_again(const LaunchSpec& spec, const Rendezvous& rendezvous) {
   if (spec.restarts && rendezvous.elastic()) {
     throw Error::usage("cannot launch with restarts",

@@ -17,8 +17,6 @@ namespace remote::project {
 namespace fs = std::filesystem;
 namespace {
 
-using servers::AuthorizeReport;
-
 // A key pair: the private half's file and the public half.
 struct Chosen {
   fs::path file;
@@ -65,9 +63,9 @@ std::vector<Chosen> choose_keys(Core& core, const AuthorizeRequest& request,
 }
 
 // Why the proof failed although the key stands there, as far as that can be told.
-Error explained(const Error& error, const AuthorizeReport& report, const fs::path& file) {
+Error explained(const Error& error, const wire::AuthorizeReply& report, const fs::path& file) {
   std::string hint = "look at AuthorizedKeysFile and PubkeyAuthentication in the server's sshd_config";
-  if (report.state == AuthorizeReport::State::restricted) {
+  if (report.state == wire::KeyState::restricted) {
     hint = "the key stands in authorized_keys with options before it: see whether they forbid this login";
   } else if (!report.open_folder.empty()) {
     hint = fmt::format(
@@ -79,11 +77,11 @@ Error explained(const Error& error, const AuthorizeReport& report, const fs::pat
   return {"the key is there, but a login with it alone does not work", error.message(), hint, error.kind()};
 }
 
-AuthorizeReport authorize_one(Core& core, const config::Server& server, const Chosen& chosen) {
-  AuthorizeReport report;
+wire::AuthorizeReply authorize_one(Core& core, const config::Server& server, const Chosen& chosen) {
+  wire::AuthorizeReply report;
   {
     const auto connection = core.connector().connect(server, core.cancel());
-    report = servers::run_action(*connection, servers::authorize_action(chosen.key), core.cancel());
+    report = servers::authorize(*connection, chosen.key, core.cancel());
   }
   try {
     core.connector().connect_with_key(server, chosen.file, core.cancel());
@@ -108,7 +106,7 @@ std::vector<AuthorizeResult> authorize(Core& core, const AuthorizeRequest& reque
     result.configured =
         configured_key(core.config, servers[i]) == chosen[i].file || !is_there(chosen[i].file);
     if (outcomes[i].ok()) {
-      result.added = outcomes[i].value->state == AuthorizeReport::State::added;
+      result.added = outcomes[i].value->state == wire::KeyState::added;
       result.open_folder = outcomes[i].value->open_folder;
     }
     result.error = outcomes[i].error;

@@ -2,41 +2,219 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
+
+#include "base/hashing.hpp"
+#include "base/log.hpp"
+#include "servers/fanout.hpp"
+#include "servers/sync.hpp"
 
 namespace remote::project {
+namespace {
+
+using Names = std::vector<std::string>;
+using servers::ProjectState;
+
+constexpr std::size_t longest_list = 8U << 20U;  // some 150,000 files
+
+// A server's files beside those here.
+struct Comparison {
+  bool known = false;  // the server has answered
+  bool never_sent = false;
+  Names here;   // changed on this machine, or never sent
+  Names there;  // changed on the server, or sent from elsewhere
+};
+
+class Comparing {
+ public:
+  Comparing(Core& core, const config::Server& server, const ssh::LoginFacts& login, const ProjectState& here)
+      : core_(core),
+        server_(server),
+        here_(here),
+        state_(core.config, server, login),
+        mark_(state_.mark()),
+        sent_(state_.files()) {}
+
+  Comparison compare(const std::optional<wire::CodeFacts>& answer) {
+    Comparison found{.known = answer.has_value(), .never_sent = mark_.never(), .here = {}, .there = {}};
+    if (!answer) {
+      found.here = servers::changed_since(core_.config, mark_, here_);
+      return found;
+    }
+    for (const std::string& name : differing(*answer)) {
+      (is_changed_here(name) ? found.here : found.there).push_back(name);
+    }
+    if (answer->count == 0 && found.here.empty() && mark_.digest != sha256_hex(here_.text())) {
+      remember();
+    }
+    return found;
+  }
+
+ private:
+  // The server has exactly what a transfer would have sent.
+  void remember() const {
+    try {
+      state_.remember(here_);
+    } catch (const Error& error) {
+      log_info(server_.name, "{}", error.message());
+    }
+  }
+
+  std::set<std::string> differing(const wire::CodeFacts& answer) {
+    std::set<std::string> names;
+    std::set<std::string> doubtful;  // of these, contents decide
+    if (!mark_.digest.empty()) {
+      const Names hidden = here_.hidden_changes_since(sent_);
+      doubtful.insert(hidden.begin(), hidden.end());
+    }
+    for (const wire::ChangedFile& file : answer.files) {
+      const servers::FileStamp* own = here_.find(file.name);
+      if (own == nullptr) {
+        continue;
+      }
+      there_[file.name] = file.stamp;
+      (file.stamp && file.stamp->size == own->size ? doubtful : names).insert(file.name);
+    }
+    if (answer.count > answer.files.size()) {
+      for (const servers::FileStamp& file : here_.files()) {
+        doubtful.insert(file.name);
+      }
+    }
+    const Names found = with_other_content({doubtful.begin(), doubtful.end()});
+    names.insert(found.begin(), found.end());
+    return names;
+  }
+
+  Names with_other_content(const Names& names) const {
+    if (names.empty()) {
+      return {};
+    }
+    servers::SyncOptions options;
+    options.pipe_program = core_.hooks.rsync_helper;
+    options.names = names;
+    try {
+      const auto connection = core_.connector().connect(server_, core_.cancel());
+      return servers::differences(*connection, core_.config, server_, options, core_.cancel());
+    } catch (const Error& error) {
+      log_info(server_.name, "{}", error.message());
+      return names;  // without rsync there, sizes and times decide
+    }
+  }
+
+  // Whether the server still has what was sent there.
+  bool is_changed_here(const std::string& name) const {
+    const auto there = there_.find(name);
+    const servers::FileStamp* sent = sent_.find(name);
+    if (mark_.digest.empty() || (there != there_.end() && !there->second)) {
+      return true;
+    }
+    if (there == there_.end()) {
+      const servers::FileStamp* own = here_.find(name);
+      return sent == nullptr || own == nullptr || *own != *sent;
+    }
+    return sent != nullptr && sent->size == there->second->size && sent->seconds() == there->second->seconds;
+  }
+
+  Core& core_;
+  const config::Server& server_;
+  const ProjectState& here_;
+  const servers::SentState state_;
+  const servers::SentState::Mark mark_;
+  const ProjectState sent_;
+  std::map<std::string, std::optional<wire::ChangedFile::Stamp>> there_;
+};
+
+std::optional<wire::CodeFacts> ask(Core& core, const config::Server& server, const CodeCheck& check) {
+  servers::FactsRequest request{.wanted = {.project = core.config.project_path_on(server)},
+                                .timeout = std::chrono::seconds(30)};
+  check.add_to(request);
+  if (!request.wanted.code) {
+    return std::nullopt;
+  }
+  try {
+    return servers::ask_facts(*core.connector().connect(server, core.cancel()), request, core.cancel()).code;
+  } catch (const Error& error) {
+    log_info(server.name, "{}", error.message());
+    return std::nullopt;
+  }
+}
+
+void add_event(std::vector<CodeChanged>& all, CodeChanged event) {
+  const auto same = std::ranges::find_if(all, [&](const CodeChanged& one) {
+    return one.names == event.names && one.never_sent == event.never_sent && one.there == event.there;
+  });
+  if (same != all.end()) {
+    same->servers.push_back(event.servers.front());
+  } else if (!event.names.empty()) {
+    all.push_back(std::move(event));
+  }
+}
+
+}  // namespace
 
 CodeCheck::CodeCheck(const Core& core)
     : here_(std::async(std::launch::async, [&core] { return files_here(core.config, core.cancel()); })) {}
 
-std::vector<CodeChanged> CodeCheck::tell(Core& core, const std::vector<config::Server>& servers,
-                                         const std::vector<ssh::LoginFacts>& logins) {
-  using Mark = servers::SentState::Mark;
-  std::vector<CodeChanged> all;
+void CodeCheck::add_to(servers::FactsRequest& request) const {
   try {
-    const servers::ProjectState here = here_.get();
-    std::map<Mark, std::vector<std::string>> changed;  // servers that got the same share one comparison
-    for (std::size_t i = 0; i < servers.size(); ++i) {
-      const Mark mark = servers::SentState(core.config, servers[i], logins[i]).mark();
-      auto found = changed.find(mark);
-      if (found == changed.end()) {
-        found = changed.emplace(mark, servers::changed_since(core.config, mark, here)).first;
-      }
-      const auto same = std::ranges::find_if(all, [&](const CodeChanged& event) {
-        return event.names == found->second && event.never_sent == mark.never();
-      });
-      if (same != all.end()) {
-        same->servers.push_back(servers[i].name);
-      } else if (!found->second.empty()) {
-        all.push_back({{servers[i].name}, found->second, mark.never()});
-      }
+    if (here_.get().listed().size() <= longest_list) {
+      request.files = here_.get().listed();
     }
-    for (const CodeChanged& event : all) {
+  } catch (const Error&) {  // tell() reports it
+  }
+  request.wanted.code = !request.files.empty();
+}
+
+CodeCheck::Result CodeCheck::tell(Core& core, const std::vector<config::Server>& servers,
+                                  const std::vector<ssh::LoginFacts>& logins,
+                                  const std::vector<servers::FactsAnswer>& answers) {
+  Result result;
+  try {
+    const ProjectState& here = here_.get();
+    if (here.files().empty()) {
+      return result;  // there is no code
+    }
+    const auto outcomes = servers::fan_out(
+        servers, &config::Server::name, [&](const config::Server& server, std::size_t index) {
+          const auto answer = answers.empty() ? ask(core, server, *this) : answers[index].code;
+          return Comparing(core, server, logins[index], here).compare(answer);
+        });
+    for (std::size_t i = 0; i < servers.size(); ++i) {
+      const Comparison& one = outcomes[i].value ? *outcomes[i].value : Comparison();
+      const std::string& name = servers[i].name;
+      add_event(result.changed, {{name}, one.here, one.never_sent, false});
+      add_event(result.changed, {{name}, one.there, false, true});
+      LaunchCode& where = result.servers;
+      (!one.here.empty() || !one.there.empty() ? where.different
+       : one.known                             ? where.same
+                                               : where.unknown)
+          .push_back(name);
+    }
+    for (const CodeChanged& event : result.changed) {
       core.tell(event);
     }
   } catch (const Error& error) {
     core.tell(StoreProblem{"it is not known whether the code was changed here: " + error.message()});
+    for (const config::Server& server : servers) {
+      result.servers.unknown.push_back(server.name);
+    }
   }
-  return all;
+  return result;
+}
+
+void tell_code(Core& core, GitState& git, LaunchCode code) {
+  if (code.same.empty() && code.different.empty() && code.unknown.empty()) {
+    return;
+  }
+  auto [record, patch] = git.get();
+  code.commit = record.commit;
+  code.clean = record.clean;
+  code.changed = record.changed;
+  code.untracked = record.untracked;
+  code.changed_in = record.changed_in;
+  git = known_git(std::move(record), std::move(patch));
+  core.tell(code);
 }
 
 }  // namespace remote::project

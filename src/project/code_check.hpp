@@ -1,27 +1,42 @@
 #pragma once
 
 #include <future>
+#include <optional>
 #include <vector>
 
 #include "project/core.hpp"
+#include "project/git_state.hpp"
+#include "servers/facts.hpp"
 #include "servers/sent_state.hpp"
 
 namespace remote::project {
 
-// Whether what is about to start runs the code that is here. No server is asked: what is here is compared
-// with what was here when it was last sent.
+// Whether what is about to start runs the code that is here. Each server compares the sizes and times of the
+// project's files with those here; where they differ, contents are compared.
 class CodeCheck {
  public:
   // Begins to look at the project, on a thread of its own, so that connections can be made meanwhile.
   explicit CodeCheck(const Core& core);
 
-  // Tells CodeChanged, once for all servers with the same answer, and returns what it told. `logins`: how
-  // this machine has logged in to each. Throws Interrupted.
-  std::vector<CodeChanged> tell(Core& core, const std::vector<config::Server>& servers,
-                                const std::vector<ssh::LoginFacts>& logins);
+  // Lets a server compare its files when it is asked for facts anyway. Any thread.
+  void add_to(servers::FactsRequest& request) const;
+
+  struct Result {
+    std::vector<CodeChanged> changed;  // what was told
+    LaunchCode servers;                // which servers have what is here; none: there is nothing to send
+  };
+  // Tells CodeChanged, once for all servers with the same answer. `logins`: how this machine has logged in to
+  // each. `answers`: to what add_to() has asked, by server; none: the servers are asked now. Throws
+  // Interrupted.
+  Result tell(Core& core, const std::vector<config::Server>& servers,
+              const std::vector<ssh::LoginFacts>& logins,
+              const std::vector<servers::FactsAnswer>& answers = {});
 
  private:
-  std::future<servers::ProjectState> here_;
+  std::shared_future<servers::ProjectState> here_;
 };
+
+// Waits for git, and tells LaunchCode, unless it has no server.
+void tell_code(Core& core, GitState& git, LaunchCode code);
 
 }  // namespace remote::project

@@ -113,7 +113,7 @@ void take_facts(const PastLaunch& launch, const std::string& server, bool packag
   const auto setup = std::ranges::find(setups, server, &ServerSetup::server);
   for (const auto& [name, value] : setup == setups.end() ? Env() : setup->facts) {
     const bool is_package = std::ranges::find(of_packages, name) != of_packages.end();
-    if (is_package == packages && name != "code" && name != "changed here") {
+    if (is_package == packages && name != "code" && name != "changed here" && name != "changed there") {
       values[name] = value;
     }
   }
@@ -152,13 +152,35 @@ std::vector<LaunchDifference> differences(const std::vector<PastLaunch>& launche
 LaunchDiff History::diff(const std::string& from, const std::string& to, const Cancel& cancel) const {
   LaunchDiff diff;
   diff.from = launch(from);
+  std::optional<PastLaunch> other = to == "now" ? std::nullopt : std::optional(launch(to));
+  if (other && other->id == diff.from.id) {
+    // A rerun has the name of what it repeats: the name then means the one before.
+    const auto before = [&](const std::string& name) -> std::optional<PastLaunch> {
+      for (const LaunchSummary& one : name == diff.from.name ? list() : std::vector<LaunchSummary>()) {
+        if (one.name == name && one.id != diff.from.id) {
+          return launch(one.id.text());
+        }
+      }
+      return std::nullopt;
+    };
+    if (auto older = before(from)) {
+      diff.from = *std::move(older);
+    } else if ((older = before(to))) {
+      other = std::move(older);
+    } else {
+      throw Error::usage(fmt::format("'{}' and '{}' are the same launch, {}", visible_line(from, 60),
+                                     visible_line(to, 60), diff.from.first_key),
+                         "", "name another one by its key")
+          .mended_by(Remedy::list_launches);
+    }
+  }
   project::PastCode code(project_, cancel);
   const auto first = code.then(diff.from);
   project::PastCode::Tree second;
   if (to == "now") {
     second = code.now();
   } else {
-    diff.to = launch(to);
+    diff.to = std::move(other);
     second = code.then(*diff.to);
     diff.differences = differences({diff.from, *diff.to});
   }

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <set>
+#include <variant>
 
 #include <fmt/format.h>
 #include <poll.h>
 
+#include "base/failure_lines.hpp"
 #include "base/threads.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/refresh.hpp"
@@ -67,9 +70,12 @@ class OtherRanksStopper {
   }
 
  private:
-  // Whether this is an elastic launch with enough jobs left. The first one has the store that all others
-  // need.
+  // Whether the launch may restart, or is an elastic one with enough jobs left. The first one has the store
+  // that all others need.
   bool goes_on_without(const Job& failed) {
+    if (failed.may_restart) {
+      return true;
+    }
     if (!failed.needed || !has_left(failed) || failed.rank.value_or(0) == 0) {
       return false;
     }
@@ -99,34 +105,125 @@ class OtherRanksStopper {
   JoiningThread thread_;
 };
 
-// Tells once, when the lifelines have had their time to connect, which servers are without one: for them this
-// program must go on following. And again and again, which ranks wait in a debugger.
-void tell_lifelines_and_waits(Core& core, const std::vector<Job>& ranks, const Cancel& over) {
-  // lifeline.py tells of a hub that it cannot reach after two seconds, of members that do not come after
-  // three. By the late look no first server still begins.
+// When output came last, and which links are broken. Any thread.
+class Heard {
+ public:
+  void output() { last_ = Clock::now(); }
+  Clock::time_point last() const { return last_; }
+  void link(const Event& event) {
+    const std::lock_guard lock(mutex_);
+    if (const auto* lost = std::get_if<LinkLost>(&event)) {
+      lost_.insert(lost->server);
+    } else if (const auto* back = std::get_if<LinkBack>(&event)) {
+      lost_.erase(back->server);
+    }
+  }
+  bool is_lost(const std::string& server) const {
+    const std::lock_guard lock(mutex_);
+    return lost_.contains(server);
+  }
+
+ private:
+  std::atomic<Clock::time_point> last_ = Clock::now();
+  mutable std::mutex mutex_;
+  std::set<std::string> lost_;
+};
+
+// Asks the servers of jobs that are silent what they wait for, and tells it: ranks in a debugger, jobs that
+// are queued, servers that do not answer. Each is told once.
+class SilenceTeller {
+ public:
+  SilenceTeller(Core& core, const std::vector<Job>& jobs, const Heard& heard)
+      : core_(core), jobs_(jobs), heard_(heard) {}
+
+  // Returns the jobs as they are now. Throws what jobs::refresh() throws.
+  std::vector<Job> look() {
+    // Longer than a login over a slow link takes: such a server is not silent.
+    constexpr std::chrono::seconds patience{15};
+    jobs::News news = jobs::refresh(core_.site(), jobs_, patience);
+    std::vector<Job> queued;
+    for (const Job& job : news.jobs) {
+      for (const DebuggerWait& wait : job.waits) {
+        if (told_.insert(job.id.text() + wait.id).second) {
+          core_.tell(RankWaits{job, wait});
+        }
+      }
+      // A spare of a launch that runs is queued too, and nothing waits for it.
+      const auto runs = [&](const Job& other) {
+        return job.launch && other.launch == job.launch && other.state == JobState::running;
+      };
+      if (job.state == JobState::queued && std::ranges::none_of(news.jobs, runs) &&
+          told_.insert(job.id.text() + job.reason.text).second) {
+        queued.push_back(job);
+      }
+    }
+    if (!queued.empty()) {
+      core_.tell(JobsQueued{std::move(queued)});
+    }
+    std::vector<Error> silent;
+    std::set<std::string> names;
+    for (const Error& error : news.silent) {
+      names.insert(error.server());
+      if (!heard_.is_lost(error.server()) && !silent_.contains(error.server())) {
+        silent.push_back(error);
+      }
+    }
+    silent_ = std::move(names);
+    if (!silent.empty()) {
+      core_.tell(SilentServers{std::move(silent)});
+    }
+    return std::move(news.jobs);
+  }
+
+ private:
+  Core& core_;
+  const std::vector<Job>& jobs_;
+  const Heard& heard_;
+  std::set<std::string> told_;
+  std::set<std::string> silent_;  // servers that did not answer the last time
+};
+
+// Looks again and again while nothing is printed, until `over`. `launch`: the jobs are one. Then it is told
+// once, when the lifelines have had their time to connect, which servers are without one: for them this
+// program must go on following.
+void tell_waits(Core& core, const std::vector<Job>& jobs, bool launch, const Heard& heard,
+                const Cancel& over) {
+  constexpr std::chrono::seconds silence{3};
+  constexpr std::chrono::seconds longest_pause{30};
+  // A lifeline reports after two seconds that it cannot reach the first server, and after three that members
+  // are missing. After `late`, no lifeline is still starting.
   constexpr std::chrono::seconds early{3};
   constexpr std::chrono::seconds late{12};
   const auto begin = Clock::now();
+  std::vector<Clock::time_point> fixed = {begin + early, begin + late};
+  SilenceTeller teller(core, jobs, heard);
+  auto previous = begin;
+  std::chrono::seconds pause{0};
   bool missing = false;
-  std::set<std::string> told;
-  for (auto time = early;; time = time == early ? late : time + std::chrono::seconds(30)) {
-    if (!sleep_until(begin + time, over, core.cancel())) {
+  for (;;) {
+    const auto quiet = std::max(heard.last() + silence, previous + pause);
+    // Of a launch, another rank may wait while the one that is shown prints on.
+    const auto latest = fixed.empty() ? previous + longest_pause : fixed.front();
+    const auto due = launch ? std::min(quiet, latest) : quiet;
+    if (!sleep_until(due, over, core.cancel())) {
       return;
     }
+    const bool is_fixed = launch && !fixed.empty() && due == fixed.front();
+    if (due == quiet && heard.last() + silence > Clock::now() && !is_fixed) {
+      continue;
+    }
     try {
-      const jobs::News news = jobs::refresh(core.site(), ranks, ask_limit);
-      const bool counts = time == late || (time == early && lacks_lifeline(news.jobs.front()));
-      missing = missing || (counts && tell_missing_lifelines(core, news.jobs));
-      for (const Job& job : news.jobs) {
-        for (const DebuggerWait& wait : job.waits) {
-          if (told.insert(job.id.text() + wait.id).second) {
-            core.tell(RankWaits{job, wait});
-          }
-        }
+      const std::vector<Job> now = teller.look();
+      if (is_fixed) {
+        fixed.erase(fixed.begin());
+        const bool counts = fixed.empty() || lacks_lifeline(now.front());
+        missing = missing || (counts && tell_missing_lifelines(core, now));
       }
     } catch (const std::exception&) {
       return;  // the following itself tells what is wrong
     }
+    previous = Clock::now();
+    pause = std::clamp(pause * 2, std::chrono::seconds(5), longest_pause);
   }
 }
 
@@ -224,12 +321,15 @@ FollowResult follow(Core& core, const std::vector<Job>& asked_for, const FollowR
     check_rank(core, jobs, rank);
   }
   std::optional<OtherRanksStopper> ender;
+  Heard heard;
   Cancel over;
   JoiningThread teller;
   const CancelAtEnd at_end{over};
   if (request.end_others && jobs.size() > 1) {
     ender.emplace(core, jobs, *request.end_others);
-    teller = JoiningThread([&] { tell_lifelines_and_waits(core, jobs, over); });
+  }
+  if (request.follow && !jobs.empty()) {
+    teller = JoiningThread([&] { tell_waits(core, jobs, ender.has_value(), heard, over); });
   }
   const std::vector<Part> parts = parts_of(core, jobs, request);
   std::vector<Job> followed_jobs;
@@ -242,10 +342,15 @@ FollowResult follow(Core& core, const std::vector<Job>& asked_for, const FollowR
   const std::vector<Job> from_their_start = request.first_rank_only ? jobs : std::vector<Job>();
   FirstOutputs first(core.store, from_their_start);
   const SettledAtTheEnd settled(core);
-  events.output = core.on_caller(OnOutput([&](std::size_t index, OutputStream stream, std::string_view data) {
-    first.note(parts[index].job);
-    output.take(index, stream, data);
-  }));
+  const auto give =
+      core.on_caller(OnOutput([&](std::size_t index, OutputStream stream, std::string_view data) {
+        first.note(parts[index].job);
+        output.take(index, stream, data);
+      }));
+  events.output = [&](std::size_t index, OutputStream stream, std::string_view data) {
+    heard.output();
+    give(index, stream, data);
+  };
   const auto finish = core.on_caller(std::function<void(std::size_t, const Job&)>(
       [&](std::size_t index, const Job& job) { output.finish(index, job); }));
   events.ended = [&](std::size_t index, const Job& job) {
@@ -254,7 +359,10 @@ FollowResult follow(Core& core, const std::vector<Job>& asked_for, const FollowR
       ender->end_after(job);
     }
   };
-  events.link = [&](const Event& event) { core.tell(event); };
+  events.link = [&](const Event& event) {
+    heard.link(event);
+    core.tell(event);
+  };
   events.settled = core.on_caller(request.on_settled);
   Cancel all_read;
   JoiningThread ticker;
@@ -359,7 +467,7 @@ std::vector<jobs::Worker> workers_of(Core& core, const std::vector<Job>& jobs) {
   const auto outcomes = servers::fan_out(agents, &Job::server, [&](const Job& agent, std::size_t) {
     const auto connection = core.connector().connect(jobs::server_of(core.config, agent), core.cancel(),
                                                      std::chrono::ceil<std::chrono::seconds>(ask_limit));
-    return jobs::failed_workers(*connection, agent, core.cancel());
+    return jobs::failed_workers({*connection, core.cancel()}, agent);
   });
   std::vector<jobs::Worker> workers;
   for (const auto& outcome : outcomes) {
@@ -370,6 +478,18 @@ std::vector<jobs::Worker> workers_of(Core& core, const std::vector<Job>& jobs) {
   return workers;
 }
 
+// The last lines of a file of the job's folder; none where its server does not answer: a verdict is no place
+// to wait.
+std::vector<std::string> lines_of(Core& core, const Job& job, int count, const std::string& file) {
+  try {
+    const auto connection = core.connector().connect(jobs::server_of(core.config, job), core.cancel(),
+                                                     std::chrono::ceil<std::chrono::seconds>(ask_limit));
+    return jobs::last_lines({*connection, core.cancel()}, {job}, count, {file});
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::string>& gone) {
@@ -377,23 +497,21 @@ Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::s
   std::vector<Job> processes;
   std::ranges::transform(workers, std::back_inserter(processes), &jobs::Worker::job);
   Verdict verdict = verdict_of(jobs, processes, gone);
+  const bool succeeded = verdict.succeeded == verdict.total;
+  if (!succeeded && jobs.front().may_restart) {
+    const std::vector<std::string> why = lines_of(core, jobs.front(), 1, "no-restart");
+    verdict.no_restart = why.empty() ? "" : why.back();
+  }
   if (!verdict.first) {
     return verdict;
   }
   const auto worker = std::ranges::find(workers, *verdict.first, &jobs::Worker::job);
-  if (worker != workers.end()) {
-    verdict.last_lines = worker->last_lines;
-    return verdict;
-  }
-  try {
-    // the verdict is no place to wait
-    const auto connection =
-        core.connector().connect(jobs::server_of(core.config, *verdict.first), core.cancel(),
-                                 std::chrono::ceil<std::chrono::seconds>(ask_limit));
-    verdict.last_lines = jobs::last_lines(*connection, {*verdict.first}, 10, {"job.err"}, core.cancel());
-  } catch (const Error&) {
-    // then it is told without them
-  }
+  constexpr int most_read = 400;  // a process that aborts prints C++ stacks after its error
+  constexpr std::size_t most_kept = 10;
+  verdict.last_lines =
+      worker != workers.end()
+          ? worker->last_lines
+          : find_failure_lines(lines_of(core, *verdict.first, most_read, "job.err"), most_kept);
   return verdict;
 }
 

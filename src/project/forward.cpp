@@ -16,12 +16,17 @@
 
 #include "base/error_of.hpp"
 #include "base/log.hpp"
+#include "base/strings.hpp"
 #include "base/threads.hpp"
 #include "jobs/follow.hpp"
 #include "jobs/job_servers.hpp"
+#include "servers/listeners.hpp"
+#include "ssh/tcp.hpp"
 
 namespace remote::project {
 namespace {
+
+constexpr const char* default_host = "127.0.0.1";
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
@@ -113,7 +118,8 @@ class PortServer {
     servers::Forwarding forwarding(
         *connection, side_.tunnels,
         [this](std::size_t tunnel, const Error& error) {
-          news_.refused(side_.indices[tunnel], error.on(side_.server.name));
+          news_.refused(side_.indices[tunnel],
+                        with_address(side_.tunnels[tunnel], error).on(side_.server.name));
         },
         stop_);
     if (!std::exchange(listening_, true)) {
@@ -125,6 +131,31 @@ class PortServer {
       core_.tell(LinkBack{side_.server.name});
     }
     forwarding.serve();
+  }
+
+  // The error, or one that names the address on which the port is open instead.
+  Error with_address(const servers::Tunnel& tunnel, const Error& error) {
+    if (!tunnel.listener || tunnel.host != default_host || error.cause() != Cause::refused) {
+      return error;
+    }
+    try {
+      const auto connection = core_.connector().connect(side_.server, stop_);
+      const std::vector<std::string> open = servers::list_listeners(*connection, tunnel.port, stop_);
+      const bool everywhere = std::ranges::any_of(open, [](const std::string& one) {
+        return one == default_host || one == "0.0.0.0" || one == "::";
+      });
+      if (open.empty() || everywhere) {
+        return error;
+      }
+      const std::string place = ssh::host_and_port(open.front(), tunnel.port);
+      return Error(fmt::format("nothing listens on {}", ssh::host_and_port(default_host, tunnel.port)),
+                   fmt::format("port {} is open on {}", tunnel.port, join(open, ", ")),
+                   fmt::format("name the address, too: {}:{}", tunnel.local, place))
+          .because(Cause::refused);
+    } catch (const Error& failure) {
+      log_info(side_.server.name, "{}", failure.message());
+      return error;
+    }
   }
 
   Core& core_;

@@ -4,23 +4,159 @@
 #include <array>
 
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/ownership.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "project/excluded.hpp"
 
 namespace remote::project {
 
+namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
+namespace {
 
-Git::Git(std::filesystem::path folder, Cancel cancel, std::chrono::seconds patience)
-    : folder_(std::move(folder)), cancel_(std::move(cancel)), until_(Clock::now() + patience) {}
+// Variables by which a user, or a program that git has started, names another repository, other settings, or
+// another meaning of the words of `ask`.
+constexpr std::array foreign_variables{"GIT_DIR",
+                                       "GIT_WORK_TREE",
+                                       "GIT_INDEX_FILE",
+                                       "GIT_COMMON_DIR",
+                                       "GIT_OBJECT_DIRECTORY",
+                                       "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+                                       "GIT_NAMESPACE",
+                                       "GIT_PREFIX",
+                                       "GIT_GRAFT_FILE",
+                                       "GIT_SHALLOW_FILE",
+                                       "GIT_REPLACE_REF_BASE",
+                                       "GIT_CONFIG",
+                                       "GIT_CONFIG_PARAMETERS",
+                                       "GIT_CONFIG_COUNT",
+                                       "GIT_EXTERNAL_DIFF",
+                                       "GIT_DIFF_OPTS",
+                                       "GIT_ATTR_SOURCE",
+                                       "GIT_LITERAL_PATHSPECS",
+                                       "GIT_GLOB_PATHSPECS",
+                                       "GIT_NOGLOB_PATHSPECS",
+                                       "GIT_ICASE_PATHSPECS"};
+
+std::optional<struct stat> look_at(const fs::path& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 ? std::optional(info) : std::nullopt;
+}
+
+bool is_own_file(const std::optional<struct stat>& info) {
+  return info && is_own(info->st_uid);
+}
+
+// The first line of a small file; "" if it cannot be read.
+std::string first_line(const fs::path& file) {
+  constexpr off_t longest = 65536;
+  const auto info = look_at(file);
+  if (!info || !S_ISREG(info->st_mode) || info->st_size > longest) {
+    return "";
+  }
+  const std::string text = read_file_if_there(file).value_or("");
+  return text.substr(0, text.find_first_of("\r\n"));
+}
+
+// The value of core.worktree in a repository's own file, without what that file includes.
+std::string worktree_setting(const fs::path& repository) {
+  SubprocessSpec spec;
+  spec.argv = {"git", "config", "--file", (repository / "config").string(), "--get", "core.worktree"};
+  const ExecResult result = run_subprocess(spec);
+  return result.status.success() ? result.out.substr(0, result.out.find('\n')) : "";
+}
+
+// The folder that a file .git names, if that folder names `top` in turn: a linked worktree, or a submodule.
+fs::path named_by_file(const fs::path& top) {
+  constexpr std::string_view key = "gitdir: ";
+  const std::string line = first_line(top / ".git");
+  const fs::path folder = line.starts_with(key) ? resolved(top / line.substr(key.size())) : fs::path();
+  if (folder.empty() || !is_folder(folder)) {
+    return {};
+  }
+  if (const std::string back = first_line(folder / "gitdir"); !back.empty()) {
+    const fs::path common = folder.parent_path().parent_path();
+    const bool is_worktree = folder.parent_path().filename() == "worktrees" &&
+                             resolved(folder / first_line(folder / "commondir")) == common;
+    return is_worktree && resolved(folder / back) == top / ".git" ? folder : fs::path();
+  }
+  const std::string back = worktree_setting(folder);
+  return !back.empty() && !look_at(folder / "commondir") && resolved(folder / back) == top ? folder
+                                                                                           : fs::path();
+}
+
+// Whether the objects are the repository's own: no link leads to those of another one.
+bool has_own_objects(const fs::path& repository) {
+  const fs::path objects = repository / "objects";
+  for (const fs::path& folder : {objects, objects / "pack", objects / "info"}) {
+    if (is_link(folder) || std::ranges::any_of(entries_of(folder), is_link)) {
+      return false;
+    }
+  }
+  // Those of a clone with --shared or --reference.
+  const auto alternates = look_at(objects / "info" / "alternates");
+  return !alternates || (S_ISREG(alternates->st_mode) && alternates->st_size == 0);
+}
+
+bool has_own_files(const fs::path& repository) {
+  constexpr std::array names{"HEAD", "index", "config", "config.worktree", "packed-refs", "refs", "info"};
+  return std::ranges::none_of(names, [&](const char* name) { return is_link(repository / name); });
+}
+
+}  // namespace
+
+std::optional<GitRepository> find_repository(const fs::path& folder) {
+  fs::path top = resolved(folder);
+  while (!top.empty() && !look_at(top / ".git")) {
+    top = top == top.parent_path() ? fs::path() : top.parent_path();
+  }
+  const auto dot_git = look_at(top / ".git");
+  if (top.empty() || !is_own_file(dot_git) || !is_own_file(look_at(top))) {
+    return std::nullopt;
+  }
+  fs::path repository;
+  fs::path common;  // with the objects
+  if (S_ISDIR(dot_git->st_mode) && !look_at(top / ".git" / "commondir")) {
+    common = repository = top / ".git";
+  } else if (S_ISREG(dot_git->st_mode)) {
+    repository = named_by_file(top);
+    common = look_at(repository / "commondir") ? repository.parent_path().parent_path() : repository;
+  }
+  if (repository.empty() || !is_own_file(look_at(repository)) || !is_own_file(look_at(common)) ||
+      !has_own_files(repository) || !has_own_files(common) || !has_own_objects(common)) {
+    return std::nullopt;
+  }
+  return GitRepository{top, repository};
+}
+
+Git::Git(fs::path folder, Cancel cancel, Moment until, std::optional<GitRepository> repository)
+    : folder_(std::move(folder)),
+      cancel_(std::move(cancel)),
+      until_(until),
+      repository_(std::move(repository)) {
+  if (repository_) {  // so that git looks for none, and core.worktree has no effect
+    set("GIT_DIR", repository_->folder.string());
+    set("GIT_WORK_TREE", repository_->top.string());
+  }
+}
+
+Git::Git(const fs::path& folder, Cancel cancel, std::chrono::seconds patience)
+    : Git(folder, std::move(cancel), Clock::now() + patience, find_repository(folder)) {}
 
 std::optional<std::string> Git::ask(const std::vector<std::string>& words, std::size_t most, int also) const {
+  if (!repository_) {
+    return std::nullopt;
+  }
   SubprocessSpec spec;
-  // A program that git itself has started has its repository in these.
-  spec.argv = {"env", "-u", "GIT_DIR", "-u", "GIT_WORK_TREE", "-u", "GIT_INDEX_FILE"};
+  spec.argv = {"env"};
+  for (const char* name : foreign_variables) {
+    spec.argv.insert(spec.argv.end(), {"-u", name});
+  }
   spec.argv.insert(spec.argv.end(), variables_.begin(), variables_.end());
   spec.argv.insert(spec.argv.end(), {"git", "--no-pager"});
   for (const std::string& setting : settings_) {
@@ -31,7 +167,8 @@ std::optional<std::string> Git::ask(const std::vector<std::string>& words, std::
   spec.set_env = {{"GIT_OPTIONAL_LOCKS", "0"},
                   {"GIT_TERMINAL_PROMPT", "0"},
                   {"GIT_ALLOW_PROTOCOL", "none"},
-                  {"GIT_NO_LAZY_FETCH", "1"}};
+                  {"GIT_NO_LAZY_FETCH", "1"},
+                  {"GIT_NO_REPLACE_OBJECTS", "1"}};
   spec.pipe_stdout = true;
   spec.pass_fds = {{nowhere_.get(), 2}};
   spec.new_session = true;
@@ -85,47 +222,110 @@ std::vector<std::string> of_project(std::vector<std::string> words) {
 
 namespace {
 
-// How many files and folders the servers are sent that git neither has nor ignores.
-int count_untracked(const Git& git) {
+// The files and folders at or below `folder`, a submodule of `project` or itself, that git neither has nor
+// ignores, and that the servers are sent.
+std::size_t count_untracked(const Git& git, const fs::path& project, const std::string& folder) {
   std::vector<std::string> names =
       split(git.ask(of_project({"ls-files", "-z", "--others", "--exclude-standard", "--directory",
                                 "--no-empty-directory"}))
                 .value_or(""),
             '\0');
   std::erase(names, "");
+  for (std::string& name : names) {
+    name.insert(0, folder);
+  }
   std::size_t left_out = 0;
   try {
-    left_out = excluded(git.folder(), names, git.cancel()).size();
+    left_out = excluded(project, names, git.cancel()).size();
   } catch (const Error&) {  // then all of them count
   }
-  return static_cast<int>(names.size() - left_out);
+  return names.size() - left_out;
+}
+
+struct Status {
+  std::string commit;
+  std::string branch;
+  bool changed = false;
+  bool untracked = false;
+};
+
+// nullopt: git does not answer.
+std::optional<Status> ask_status(const Git& git) {
+  const auto listed = git.ask(of_project({"status", "--porcelain=v2", "--branch", "-z",
+                                          "--untracked-files=normal", "--ignore-submodules=dirty"}));
+  if (!listed) {
+    return std::nullopt;
+  }
+  constexpr std::string_view commit = "# branch.oid ";
+  constexpr std::string_view branch = "# branch.head ";
+  Status status;
+  for (const std::string& line : split(*listed, '\0')) {
+    if (line.starts_with(commit) && line.size() > commit.size() && line[commit.size()] != '(') {
+      status.commit = line.substr(commit.size());
+    } else if (line.starts_with(branch) && line != "# branch.head (detached)") {
+      status.branch = line.substr(branch.size());
+    } else if (line.starts_with("? ")) {
+      status.untracked = true;
+    } else if (line.starts_with("1 ") || line.starts_with("2 ") || line.starts_with("u ")) {
+      status.changed = true;
+    }
+  }
+  return status;
+}
+
+// Adds the submodules with changes that are not committed, also those within others. git itself would look
+// into them with the programs that their settings name.
+void add_changed(const Git& git, const fs::path& project, const std::string& folder, int depth,
+                 std::vector<std::string>& changed) {
+  constexpr int deepest = 8;
+  for (const std::string& line : listed_submodules(git)) {
+    const std::string name = name_of_submodule(line);
+    const std::string whole = folder + name + "/";
+    const fs::path path = git.folder() / name;
+    if (!is_folder(path) || is_link(path) || entries_of(path).empty()) {
+      continue;  // not checked out
+    }
+    git.cancel().check();
+    Git inner = git.in(path);
+    const bool known = inner.repository() && inner.repository()->top == resolved(path) && depth < deepest &&
+                       inner.without_drivers();
+    const auto status = known ? ask_status(inner) : std::nullopt;
+    if (!status || status->changed || (status->untracked && count_untracked(inner, project, whole) > 0)) {
+      changed.push_back(whole);
+    }
+    if (status) {
+      add_changed(inner, project, whole, depth + 1, changed);
+    }
+  }
 }
 
 }  // namespace
+
+std::vector<std::string> listed_submodules(const Git& git) {
+  std::vector<std::string> lines = split(git.ask(of_project({"ls-files", "-s", "-z"})).value_or(""), '\0');
+  std::erase_if(lines, [](const std::string& line) {
+    return !line.starts_with("160000 ") || line.find('\t') == std::string::npos;
+  });
+  return lines;
+}
+
+std::string name_of_submodule(const std::string& line) {
+  return line.substr(line.find('\t') + 1);
+}
 
 std::pair<PastLaunch, std::string> look_at_git(Git& git, std::size_t most_patch) {
   PastLaunch record;
   if (!git.without_drivers()) {
     return {};
   }
-  const auto listed = git.ask(of_project({"status", "--porcelain=v2", "--branch", "-z",
-                                          "--untracked-files=normal", "--ignore-submodules=dirty"}),
-                              Git::most_listed);
-  constexpr std::string_view commit = "# branch.oid ";
-  constexpr std::string_view branch = "# branch.head ";
-  for (const std::string& line : split(listed.value_or(""), '\0')) {
-    if (line.starts_with(commit) && line.size() > commit.size() && line[commit.size()] != '(') {
-      record.commit = line.substr(commit.size());
-    } else if (line.starts_with(branch) && line != "# branch.head (detached)") {
-      record.branch = line.substr(branch.size());
-    } else if (line.starts_with("? ")) {
-      record.untracked = 1;
-    } else if (line.starts_with("1 ") || line.starts_with("2 ") || line.starts_with("u ")) {
-      record.changed = true;
-    }
-  }
-  record.untracked = record.untracked > 0 ? count_untracked(git) : 0;
-  record.clean = !record.commit.empty() && !record.changed && record.untracked == 0;
+  const Status status = ask_status(git).value_or(Status());
+  record.commit = status.commit;
+  record.branch = status.branch;
+  record.changed = status.changed;
+  record.untracked = status.untracked ? static_cast<int>(count_untracked(git, git.folder(), "")) : 0;
+  add_changed(git, git.folder(), "", 0, record.changed_in);
+  record.clean =
+      !record.commit.empty() && !record.changed && record.untracked == 0 && record.changed_in.empty();
   if (!record.changed || record.commit.empty()) {
     return {record, ""};
   }

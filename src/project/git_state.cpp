@@ -5,16 +5,16 @@
 namespace remote::project {
 namespace {
 
-constexpr std::chrono::seconds patience{5};    // a launch does not wait longer for what it remembers
-constexpr std::size_t most_patch = 1U << 20U;  // 1 MiB
+constexpr std::chrono::seconds launch_patience{5};  // a launch does not wait longer for what it remembers
+constexpr std::size_t longest_patch = 1U << 20U;    // 1 MiB
 
 }  // namespace
 
 GitState ask_git(const Core& core) {
   return std::async(std::launch::async, [&core] {
     try {
-      Git git(core.config.project, core.cancel(), patience);
-      return look_at_git(git, most_patch);
+      Git git(core.config.project, core.cancel(), launch_patience);
+      return look_at_git(git, longest_patch);
     } catch (const Error&) {  // there is no git
       return std::pair<PastLaunch, std::string>();
     }

@@ -18,7 +18,7 @@ GitState ask_git(const Core& core);
 // The same of code that is known already.
 GitState known_git(PastLaunch record, std::string patch);
 
-// launch() of core.hpp, with code that git tells of in this way.
-LaunchResult launch(Core& core, const LaunchRequest& request, GitState git);
+// launch() of core.hpp, with code that is known in this way. `code_was_sent`: the servers have just got it.
+LaunchResult launch(Core& core, const LaunchRequest& request, GitState git, bool code_was_sent);
 
 }  // namespace remote::project

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <system_error>
 
@@ -11,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "base/beneath.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "base/log.hpp"
@@ -118,6 +118,16 @@ void take(const std::string& line, Instant from, Instant to, std::map<int, GpuCu
   }
 }
 
+// What is kept of a server; "" if that cannot be read.
+std::string kept_text(const config::Config& config, const std::string& server) {
+  try {
+    return read_beneath(samples_folder(config), server, most_sample_bytes).value_or("");
+  } catch (const Error& error) {
+    log_info(server, "{}", error.message());
+    return "";
+  }
+}
+
 void thin(GpuCurve& curve, std::size_t most_points) {
   const std::size_t every = (curve.at.size() + most_points - 1) / most_points;
   if (every < 2) {
@@ -182,17 +192,10 @@ std::vector<GpuCurve> kept_samples(const config::Config& config, const std::vect
                                    Instant from, Instant to, std::size_t most_points) {
   std::vector<GpuCurve> all;
   for (const std::string& server : servers) {
-    const std::filesystem::path path = samples_folder(config) / server;
-    std::error_code none;
     // The name is that of a job's record, which the project may have brought along.
-    if (!config::valid_server_name(server) || std::filesystem::is_symlink(path, none) ||
-        std::filesystem::file_size(path, none) > most_sample_bytes || none ||
-        !std::filesystem::is_regular_file(path, none)) {
-      continue;
-    }
-    std::ifstream file(path);
+    const std::string text = config::valid_server_name(server) ? kept_text(config, server) : "";
     std::map<int, GpuCurve> curves;
-    for (std::string line; std::getline(file, line);) {
+    for (const std::string& line : split(text, '\n')) {
       take(line, from, to, curves);
     }
     for (auto& [index, curve] : curves) {

@@ -69,8 +69,8 @@ std::vector<NamedNumber> last_numbers(Core& core, const std::vector<Job>& jobs, 
             core.connector().connect(jobs::server_of(core.config, at.jobs.front()), core.cancel(),
                                      std::chrono::ceil<std::chrono::seconds>(ask_limit));
         // Under Slurm each rank has an output of its own.
-        return jobs::last_lines(*connection, at.jobs, most_lines,
-                                {"ranks/0.err", "job.err", "ranks/0.out", "job.out"}, core.cancel());
+        return jobs::last_lines({*connection, core.cancel()}, at.jobs, most_lines,
+                                {"ranks/0.err", "job.err", "ranks/0.out", "job.out"});
       });
   std::vector<NamedNumber> numbers;
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -297,6 +297,27 @@ JobSelection with_ids(const Core& core, const std::vector<Job>& jobs, JobSelecti
     return found != all.end();
   });
   return selection;
+}
+
+Error no_such_jobs(const Core& core, const std::vector<Job>& jobs, const JobSelection& selection,
+                   const Error& error) {
+  std::vector<std::string> names = selection.names;
+  names.insert(names.end(), selection.launches.begin(), selection.launches.end());
+  std::erase(names, "last");
+  const std::vector<LaunchSummary> all =
+      names.empty() ? std::vector<LaunchSummary>() : launches(jobs::LaunchStore(core.store), {}, nullptr);
+  for (const std::string& name : names) {
+    const auto found = std::ranges::find_if(all, [&](const LaunchSummary& one) {
+      return fits(one, name) || (name.size() >= 4 && one.id.text().starts_with(name));
+    });
+    if (found != all.end() && std::ranges::find(jobs, std::optional(found->id), &Job::launch) == jobs.end()) {
+      return Error::usage(fmt::format("no jobs of launch '{}'", visible_line(name, most_of_name)),
+                          "they were removed by job-clean, and their output with them",
+                          "its record is still here")
+          .mended_by(Remedy::list_launches);
+    }
+  }
+  return error;
 }
 
 void check_name(const std::string& name) {

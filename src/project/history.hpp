@@ -43,6 +43,10 @@ void check_name(const std::string& name);
 
 // With ids in place of the names of launches: the newest one of this name that has jobs among these.
 JobSelection with_ids(const Core& core, const std::vector<Job>& jobs, JobSelection selection);
+// The error for a selection that fits no stored job: `error`, or that the jobs of a launch on record that it
+// names were removed.
+Error no_such_jobs(const Core& core, const std::vector<Job>& jobs, const JobSelection& selection,
+                   const Error& error);
 
 // Completes the records of launches that have ended, as their jobs are known here. The servers are asked for
 // the last lines and numbers, unless `verdict` is about that launch and has the lines.

@@ -11,6 +11,7 @@ namespace remote::project {
 
 std::vector<LaunchHost> resolve_hosts(const Core& core, const std::vector<LaunchHost>& hosts) {
   std::vector<LaunchHost> found;
+  bool repeated = false;
   for (const LaunchHost& host : hosts) {
     const auto& servers = core.config.servers;
     auto server = std::ranges::find(servers, host.name, &config::Server::name);
@@ -39,7 +40,13 @@ std::vector<LaunchHost> resolve_hosts(const Core& core, const std::vector<Launch
       found.push_back(host);
       found.back().name = server->name;
     } else {
+      repeated = true;
       same->slots = same->slots.value_or(1) + host.slots.value_or(1);
+    }
+  }
+  if (repeated) {  // a line for each rank, as in a node file of PBS
+    for (LaunchHost& host : found) {
+      host.slots = host.slots.value_or(1);
     }
   }
   return found;

@@ -38,7 +38,7 @@ std::string InitFile::place_on(const config::Server& server) const {
 }
 
 void InitFile::make(const std::vector<config::Server>& servers) {
-  const auto take = [&](const config::Server& server, const servers::InitFileAnswer& answer) {
+  const auto take = [&](const config::Server& server, const wire::InitFileReply& answer) {
     if (!answer.failure.empty()) {
       throw Error("cannot use the shared file", answer.failure)
           .mended_by(Remedy::share_folder)
@@ -47,11 +47,11 @@ void InitFile::make(const std::vector<config::Server>& servers) {
     return answer.folder;
   };
   std::vector<Error> errors;
-  const auto look = [&](const std::vector<config::Server>& some, const auto& action_on) {
+  const auto look = [&](const std::vector<config::Server>& some, const auto& check) {
     const auto outcomes =
         servers::fan_out(some, &config::Server::name, [&](const config::Server& server, std::size_t) {
           const auto connection = core_.connector().connect(server, core_.cancel());
-          return take(server, servers::run_action(*connection, action_on(server), core_.cancel()));
+          return take(server, check(*connection, server));
         });
     for (std::size_t i = 0; i < some.size(); ++i) {
       if (outcomes[i].ok()) {
@@ -60,13 +60,14 @@ void InitFile::make(const std::vector<config::Server>& servers) {
     }
     errors = servers::errors_of(outcomes);
   };
-  look({first_}, [&](const config::Server& server) {
-    return servers::make_init_file_action(place_on(server), launch_, folder_.empty());
+  look({first_}, [&](ssh::Connection& connection, const config::Server& server) {
+    return servers::make_init_file(connection, place_on(server), launch_, folder_.empty(), core_.cancel());
   });
   if (errors.empty()) {
-    look({servers.begin() + 1, servers.end()}, [&](const config::Server& server) {
-      return servers::see_init_file_action(place_on(server), launch_, first_.name);
-    });
+    look({servers.begin() + 1, servers.end()},
+         [&](ssh::Connection& connection, const config::Server& server) {
+           return servers::see_init_file(connection, place_on(server), launch_, first_.name, core_.cancel());
+         });
   }
   if (!errors.empty()) {
     core_.tell(PartsFailed{errors});
@@ -80,7 +81,7 @@ void InitFile::drop() {
     // Also after a Ctrl-C.
     const auto connection =
         core_.connector().connect(first_, Cancel(), std::chrono::ceil<std::chrono::seconds>(ask_limit));
-    servers::run_action(*connection, servers::drop_init_file_action(place_on(first_), launch_), Cancel());
+    servers::drop_init_file(*connection, place_on(first_), launch_, Cancel());
   } catch (const std::exception& error) {
     log_info(first_.name, "the launch's folder .remote-init-{} was not removed: {}", launch_.text(),
              error.what());

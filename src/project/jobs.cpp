@@ -84,9 +84,14 @@ std::vector<Job> list(Core& core, const JobsRequest& request) {
   }
   const std::vector<Job> stored = stored_jobs(core, filter);
   const JobSelection selection = with_ids(core, stored, named);
-  std::vector<Job> chosen = jobs::select(stored, selection);
-  if (chosen.empty() && request.some) {
-    throw jobs::nothing_selected(stored, selection);
+  std::vector<Job> chosen;
+  try {
+    chosen = jobs::select(stored, selection);
+    if (chosen.empty() && request.some) {
+      throw jobs::nothing_selected(stored, selection);
+    }
+  } catch (const Error& error) {
+    throw no_such_jobs(core, stored, named, error);
   }
   if (!request.ask) {
     return chosen;

@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include "base/beneath.hpp"
 #include "base/command.hpp"
 #include "base/files.hpp"
 #include "base/paths.hpp"
@@ -60,13 +61,14 @@ std::optional<Job> read_record(const config::Config& config, const JobId& id, co
 }
 
 void adopt(const Core& core, const JobId& id) {
-  const fs::path folder = core.config.local(core.config.jobs_folder) / id.text();
+  const fs::path common = core.config.local(core.config.jobs_folder);
+  const fs::path name = fs::path(id.text()) / "job.yaml";
   struct stat info {};
-  if (is_there(core.store.record_file(id)) || ::stat((folder / "job.yaml").c_str(), &info) != 0) {
+  const UniqueFd fd = is_there(core.store.record_file(id)) ? UniqueFd() : open_beneath(common, name);
+  if (!fd || ::fstat(fd.get(), &info) != 0) {
     return;
   }
-  const auto text = read_file_if_there(folder / "job.yaml");
-  auto job = text ? read_record(core.config, id, *text) : std::nullopt;
+  auto job = read_record(core.config, id, read_rest(fd, common / name, max_text_bytes));
   if (job) {
     job->created_at = Instant(std::chrono::seconds(info.st_mtime));
     job->started_at = job->created_at;

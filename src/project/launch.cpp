@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -11,8 +10,9 @@
 #include "jobs/helpers.hpp"
 #include "project/launch_attempt.hpp"
 #include "project/new_job.hpp"
+#include "project/script_check.hpp"
 #include "project/slurm.hpp"
-#include "server/program.hpp"
+#include "server/agent_command.hpp"
 #include "servers/fanout.hpp"
 #include "servers/init_file.hpp"
 #include "servers/python_env.hpp"
@@ -20,8 +20,8 @@
 
 namespace remote::project {
 
-LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState git)
-    : core_(core), request_(request), git_(std::move(git)) {
+LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState git, bool code_was_sent)
+    : core_(core), request_(request), git_(std::move(git)), code_was_sent_(code_was_sent) {
   if (trim(request.command).empty()) {
     throw Error::usage("launch", "the command is empty", "give the command that every rank runs");
   }
@@ -41,7 +41,7 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
   if (servers_.empty()) {
     throw Error::usage("launch", "configs.yaml has no servers", "add one under `servers:`");
   }
-  if (request.tell_changes && !request.verify_sync) {  // that compares all contents
+  if (request.tell_changes && !request.verify_sync && git_.valid()) {  // not for a plan alone
     code_check_.emplace(core);
   }
   for (const config::Server& server : servers_) {
@@ -134,8 +134,7 @@ void LaunchAttempt::add_spares() {
   }
 }
 
-void LaunchAttempt::need_all(const auto& outcomes, const std::string& reason, Remedy remedy) {
-  const std::vector<Error> errors = servers::errors_of(outcomes);
+void LaunchAttempt::require_all(const std::vector<Error>& errors, const std::string& reason, Remedy remedy) {
   if (!errors.empty()) {
     core_.tell(PartsFailed{errors});
     throw Error("nothing was started", reason).mended_by(remedy);
@@ -150,7 +149,7 @@ void LaunchAttempt::connect_all() {
         const auto connection = core_.connector().connect(server, core_.cancel());
         return std::pair(connection->peer_address(), connection->login());
       });
-  need_all(outcomes, "a launch needs all of its servers", Remedy::name_servers);
+  require_all(servers::errors_of(outcomes), "a launch needs all of its servers", Remedy::name_servers);
   first_address_ = outcomes.front().value->first;
   for (const auto& outcome : outcomes) {
     logins_.push_back(outcome.value->second);
@@ -199,7 +198,7 @@ void LaunchAttempt::ready_containers() {
         return servers::ready_container(*connect(server), core_.config, server, wanted[index],
                                         core_.cancel());
       });
-  need_all(outcomes, "a launch needs its container on all of its servers");
+  require_all(servers::errors_of(outcomes), "a launch needs its container on all of its servers");
   for (std::size_t i = 0; i < contained.size(); ++i) {
     containers_.emplace(contained[i].name, *outcomes[i].value);
   }
@@ -209,16 +208,20 @@ void LaunchAttempt::ready_containers() {
 void LaunchAttempt::announce_questions() {
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     const auto connection = connect(servers_[i]);
-    connection->expect(server::program_command());  // the start
+    if (connection->parks()) {
+      continue;  // the agent that answers the facts answers the other questions, too
+    }
+    const std::string agent = server::agent_command(connection->agent_folders().chosen);
+    connection->expect(agent);  // the start
     // The lifeline's word; where nobody waits for that, the output is followed. The first server is not
     // asked.
     if (!request_.await_lifelines || (request_.end_others && i > 0)) {
-      connection->expect(server::program_command());
+      connection->expect(agent);
     }
   }
 }
 
-// How the first server reaches the jobs on the others by ssh; see mpi_ssh.sh.
+// How the first server reaches the jobs on the others by ssh; see src/agent/mpi/send_order.hpp.
 std::string LaunchAttempt::ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const {
   std::string ways;
   for (std::size_t i = 1; i < plan.processes.size(); ++i) {
@@ -230,8 +233,11 @@ std::string LaunchAttempt::ssh_ways(const Plan& plan, const std::vector<jobs::Ne
     if (folder.starts_with("~/")) {
       folder.erase(0, 2);  // ssh begins in the home folder
     }
-    ways += fmt::format("{} {} {} {} {}\n", plan.processes[i].mpi_host, login.user,
-                        server->internal_address.value_or(login.host), login.port, folder);
+    ways += jobs::mpi_host_line({.name = plan.processes[i].mpi_host,
+                                 .user = login.user,
+                                 .address = server->internal_address.value_or(login.host),
+                                 .port = login.port,
+                                 .job_folder = std::move(folder)});
   }
   return ways;
 }
@@ -249,18 +255,6 @@ std::vector<int> LaunchAttempt::by_server(const Plan& plan, int (*count)(const P
   return counts;
 }
 
-// With LaunchRequest::min_servers or spares: how many jobs the smallest launch has that can start again.
-std::optional<int> LaunchAttempt::ranks_enough(const Plan& plan) const {
-  if (!request_.min_servers) {
-    return spares_ > 0 ? std::optional(static_cast<int>(plan.processes.size())) : std::nullopt;
-  }
-  std::vector<int> counts = by_server(plan, [](const PlannedProcess&) { return 1; });
-  counts.resize(counts.size() - spares_);
-  std::ranges::sort(counts);
-  const auto least = std::min(counts.size(), static_cast<std::size_t>(*request_.min_servers));
-  return std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(least), 0);
-}
-
 std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
   std::vector<jobs::NewJob> all;
   const std::string shown = mask_command(request_.command);
@@ -276,10 +270,7 @@ std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
     jobs::NewJob job =
         new_job(core_.config, *server,
                 {process.command, process.env, stacks, container, process.is_torch_agent, tree_});
-    if (!process.helpers.empty()) {
-      job.process.activate +=
-          "\n" + jobs::helpers_text(core_.config.remote_jobs_folder_name, process.helpers);
-    }
+    job.process.programs = process.helpers;
     job.job.command = shown;
     set_tags(job.job, process.tags);
     job.job.launch = JobId::parse(plan.run_id);
@@ -287,23 +278,18 @@ std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
     job.job.world_size = plan.world_size;
     if (process.is_torch_agent || !process.mpi_host.empty()) {
       job.job.ranks = process.ranks;
-      // See torch_agent.py and mpi_rank.sh.
+      // See torch_agent.py and src/agent/mpi/rank.hpp.
       job.job.labelled = process.is_torch_agent ? request_.enable_stacks.value_or(true) : process.ranks > 1;
     }
-    job.job.needed = plan.needed ? plan.needed : ranks_enough(plan);
+    job.job.needed = plan.needed;
+    job.job.may_restart = request_.restarts > 0;
     if (const auto lease = leases_.find(process.server); lease != leases_.end()) {
-      job.lease = lease->second;
-      if (request_.lease.wait) {
-        job.lease.emplace_back("wait");
-      }
-      if (request_.lease.wait && servers_.size() > 1) {
-        job.lease.emplace_back("together");
-      }
-      // A launcher has its port in its command.
-      if (request_.lease.wait && request_.launcher == Launcher::ranks && !request_.master_port) {
-        job.lease.emplace_back("port");
-      }
-      job.lease_activate = servers::activation(core_.config, *server);
+      const bool waits = request_.lease.wait;
+      job.lease = {.terms = lease->second,
+                   .waits = waits,
+                   .is_together = waits && servers_.size() > 1,
+                   // Other launchers have their port in their command.
+                   .chooses_port = waits && request_.launcher == Launcher::ranks && !request_.master_port};
     }
     job.job.spare = all.size() >= plan.processes.size();
     if (init_file_) {
@@ -312,7 +298,7 @@ std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
     all.push_back(std::move(job));
   }
   if (request_.mpi_over_ssh) {
-    all.front().process.activate += jobs::job_file_text("mpi-hosts", ssh_ways(plan, all));
+    all.front().mpi_hosts = ssh_ways(plan, all);
   }
   return all;
 }
@@ -342,32 +328,55 @@ void LaunchAttempt::end_started(std::vector<Job>& jobs) {
   }
 }
 
-jobs::StartResult LaunchAttempt::start_jobs(const Plan& plan, const jobs::Lifeline* lifeline) {
+void LaunchAttempt::check_code() {
+  LaunchCode code;
+  if (code_check_) {
+    CodeCheck::Result found = code_check_->tell(core_, servers_, logins_, answers_);
+    changed_ = std::move(found.changed);
+    code = std::move(found.servers);
+  } else if (request_.verify_sync || code_was_sent_) {
+    std::ranges::transform(servers_, std::back_inserter(code.same), &config::Server::name);
+  } else {
+    return;
+  }
+  tell_code(core_, git_, std::move(code));
+}
+
+jobs::StartResult LaunchAttempt::start_jobs(const Plan& plan, const std::optional<wire::LaunchSpec>& launch) {
   const StepTimer timer(starting_, "start", "");
-  return jobs::start(core_.site(), new_jobs(plan), lifeline);
+  std::vector<jobs::NewJob> jobs = new_jobs(plan);
+  if (launch && launch->notifies) {
+    jobs.front().notify = make_notify_spec(plan);
+  }
+  return jobs::start(core_.site(), std::move(jobs), launch);
 }
 
 LaunchResult LaunchAttempt::start() {
   freeze();  // while code_check_ looks at the project here
-  if (code_check_) {
-    changed_ = code_check_->tell(core_, servers_, logins_);
-  }
   if (request_.verify_sync) {
     verify_sync();
   }
   announce_questions();
   LaunchResult result;
   result.plan = plan();
+  check_code();
   judge_leases();
   judge_servers(result.plan);
+  if (request_.check && request_.tree.empty()) {
+    check_script(core_, servers_, request_.python ? with_python(request_.command) : request_.command,
+                 request_.env, request_.image, changed_);
+  }
   ready_containers();
-  const std::optional<jobs::Lifeline> lifeline = plan_lifeline(result.plan);
+  const std::optional<wire::LaunchSpec> lifeline = plan_lifeline(result.plan);
   LaunchMemory memory(core_, request_, result.plan, git_, setups(result.plan), steps());
-  jobs::StartResult started = start_jobs(result.plan, lifeline ? &*lifeline : nullptr);
+  jobs::StartResult started = start_jobs(result.plan, lifeline);
   result.jobs = std::move(started.jobs);
   result.errors = std::move(started.errors);
-  const std::string unheard = "not sent: the launch has no lifeline";
-  memory.started(result.jobs, starting_, !core_.config.notify ? "" : lifeline ? "pending" : unheard);
+  const std::string notified = !core_.config.notify       ? ""
+                               : lacks_python_to_notify() ? "not sent: the first server has no Python"
+                               : !lifeline                ? "not sent: the launch has no lifeline"
+                                                          : "pending";
+  memory.started(result.jobs, starting_, notified);
   core_.tell(Launched{result});
   if (started.unsaved) {
     core_.tell(StoreProblem{started.unsaved->message()});
@@ -394,21 +403,21 @@ Plan plan(Core& core, const LaunchRequest& request) {
   if (const auto login = login_of(core, request)) {
     return plan_on_slurm(*login, request);
   }
-  return LaunchAttempt(core, request, {}).plan();
+  return LaunchAttempt(core, request, {}, false).plan();
 }
 
 }  // namespace
 
-LaunchResult launch(Core& core, const LaunchRequest& request, GitState git) {
+LaunchResult launch(Core& core, const LaunchRequest& request, GitState git, bool code_was_sent) {
   check_name(request.name);
   if (const auto login = login_of(core, request)) {
-    return launch_on_slurm(core, *login, request, std::move(git));
+    return launch_on_slurm(core, *login, request, std::move(git), code_was_sent);
   }
-  return LaunchAttempt(core, request, std::move(git)).start();
+  return LaunchAttempt(core, request, std::move(git), code_was_sent).start();
 }
 
 LaunchResult launch(Core& core, const LaunchRequest& request) {
-  return launch(core, request, ask_git(core));
+  return launch(core, request, ask_git(core), false);
 }
 
 }  // namespace remote::project

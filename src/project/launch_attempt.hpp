@@ -43,7 +43,8 @@ class StepTimer {
 class LaunchAttempt {
  public:
   // Connects to the servers. Throws Error (usage) for a request that cannot be met.
-  LaunchAttempt(Core& core, const LaunchRequest& request, GitState git);
+  // `code_was_sent`: the servers have just got the code that `git` is about.
+  LaunchAttempt(Core& core, const LaunchRequest& request, GitState git, bool code_was_sent);
 
   Plan plan();
   LaunchResult start();
@@ -58,14 +59,16 @@ class LaunchAttempt {
   void check_hang();
   void choose_servers();
   void add_spares();
-  // A launch needs all its servers: without one the others would wait for it in vain. Tells of each that
-  // failed.
-  void need_all(const auto& outcomes, const std::string& reason, Remedy remedy = Remedy::none);
+  // Throws Error with this reason if any server failed, after reporting each failure: a launch needs all of
+  // its servers.
+  void require_all(const std::vector<Error>& errors, const std::string& reason, Remedy remedy = Remedy::none);
   void connect_all();
   std::unique_ptr<ssh::Connection> connect(const config::Server& server) const {
     return core_.connector().connect(server, core_.cancel());
   }
   void verify_sync();
+  // Tells which code the launch runs.
+  void check_code();
   void freeze();
   void announce_questions();
   // The value that the user gave this variable.
@@ -79,19 +82,23 @@ class LaunchAttempt {
   launch::Node node_of(const config::Server& server, const servers::FactsAnswer& answer,
                        const std::string& master_addr);
   void plan_spares(Plan& plan, const Plan& with_spares, const std::vector<launch::Node>& nodes) const;
-  std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
-  // What the request and the plan say of it: what it does, and not which servers have it.
-  void describe(jobs::Lifeline& lifeline, const Plan& plan) const;
-  // Lifeline::news.
-  std::string news_text(const Plan& plan) const;
+  std::optional<wire::LaunchSpec> plan_lifeline(const Plan& plan);
+  bool can_notify();
+  // Whether the first server cannot post to the URL of `notify`.
+  bool lacks_python_to_notify() const;
+  // The servers with processes, also as spares.
+  std::vector<wire::LaunchServer> list_supervised(const Plan& plan) const;
+  // Sets the reactions to failures, by the request and the plan.
+  void describe(wire::LaunchSpec& spec, const Plan& plan) const;
+  // Without the launch: a secret.
+  std::optional<wire::NotifySpec> make_notify_spec(const Plan& plan) const;
   // For each server, the sum over what is planned there, also as a spare.
   std::vector<int> by_server(const Plan& plan, int (*count)(const PlannedProcess&)) const;
-  std::optional<int> ranks_enough(const Plan& plan) const;
   std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
-  jobs::StartResult start_jobs(const Plan& plan, const jobs::Lifeline* lifeline);
+  jobs::StartResult start_jobs(const Plan& plan, const std::optional<wire::LaunchSpec>& launch);
   std::string ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const;
   void end_started(std::vector<Job>& jobs);
-  void await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks);
+  void await_lifelines(const wire::LaunchSpec& spec, const std::vector<Job>& ranks);
   // What was found out, for the record.
   ServerSetup setup_of(std::size_t server, const Plan& plan) const;
   std::vector<ServerSetup> setups(const Plan& plan) const;
@@ -100,14 +107,16 @@ class LaunchAttempt {
   Core& core_;
   const LaunchRequest& request_;
   GitState git_;
+  const bool code_was_sent_;
   std::vector<config::Server> servers_;
   std::size_t spares_ = 0;                   // so many, the last of servers_, have no ranks at first
   std::map<std::string, LaunchHost> hosts_;  // by server, where LaunchRequest::hosts has it
   std::optional<CodeCheck> code_check_;
-  std::vector<ssh::LoginFacts> logins_;                      // by server
-  std::string first_address_;                                // by which this machine reaches the first server
-  std::vector<servers::FactsAnswer> answers_;                // by server, once plan() has asked
-  std::map<std::string, std::vector<std::string>> leases_;   // by server: servers::lease_words()
+  std::vector<ssh::LoginFacts> logins_;             // by server
+  std::string first_address_;                       // by which this machine reaches the first server
+  std::vector<servers::FactsAnswer> answers_;       // by server, once plan() has asked
+  std::map<std::string, wire::LeaseTerms> leases_;  // by server
+  std::vector<ChosenRanks> chosen_;
   std::optional<InitFile> init_file_;                        // from plan() on
   std::map<std::string, servers::ContainerRun> containers_;  // by server that has one, once they are ready
   std::vector<CodeChanged> changed_;                         // what was told of the code, by start()

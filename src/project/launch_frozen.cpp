@@ -9,10 +9,10 @@
 #include "jobs/job_servers.hpp"
 #include "jobs/trees.hpp"
 #include "project/launch_attempt.hpp"
-#include "server/program.hpp"
+#include "server/agent_command.hpp"
 #include "servers/fanout.hpp"
-#include "servers/python_env.hpp"
 #include "servers/sent_state.hpp"
+#include "wire/text.hpp"
 
 namespace remote::project {
 namespace {
@@ -50,24 +50,27 @@ std::string digest_sent(const config::Config& config, const std::vector<config::
   return sent.begin()->first;
 }
 
-// Throws Error where the tree is not ready. `again`: that of an earlier launch.
-void judge(const jobs::TreeAnswer& answer, const std::string& tree, bool again) {
-  if (answer.unknown && !again) {
-    throw not_frozen("what was sent is gone there").mended_by(Remedy::send_project);
+// Throws Error if the tree is not ready. `again`: it is the tree of an earlier launch.
+void judge(const wire::MakeTreeReply& answer, const std::string& tree, bool again) {
+  switch (answer.outcome) {
+    case wire::TreeOutcome::ready:
+      return;
+    case wire::TreeOutcome::failed:
+      throw not_frozen(answer.reason);
+    case wire::TreeOutcome::differs:
+      throw not_frozen(
+          fmt::format("not what was sent: {} ({})",
+                      counted(answer.differing.size() + static_cast<std::size_t>(answer.more), "file"),
+                      some(answer.differing)),
+          "copy the project again, or name in .remote/exclude.txt what programs write there");
+    case wire::TreeOutcome::unknown:
+      break;
   }
-  if (answer.unknown) {
+  if (again) {
     throw not_frozen("the tree " + tree.substr(0, 12) + " is gone there",
                      "job-clean removes a tree with the last launch that ran in it");
   }
-  if (!answer.failure.empty()) {
-    throw not_frozen(answer.failure);
-  }
-  if (!answer.differing.empty()) {
-    const std::size_t count = answer.differing.size() + static_cast<std::size_t>(answer.more);
-    throw not_frozen(
-        fmt::format("not what was sent: {} ({})", counted(count, "file"), some(answer.differing)),
-        "copy the project again, or name in .remote/exclude.txt what programs write there");
-  }
+  throw not_frozen("what was sent is gone there").mended_by(Remedy::send_project);
 }
 
 }  // namespace
@@ -77,7 +80,7 @@ void LaunchAttempt::freeze() {
   if (!request_.frozen.value_or(!request_.tree.empty())) {
     return;
   }
-  if (!request_.tree.empty() && !servers::is_digest(request_.tree)) {
+  if (!request_.tree.empty() && !wire::is_digest(request_.tree)) {
     throw Error::usage("cannot freeze the code", "'" + request_.tree + "' is no digest of a tree",
                        "the records of launches have them");
   }
@@ -87,14 +90,16 @@ void LaunchAttempt::freeze() {
   const auto outcomes =
       servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t index) {
         const StepTimer timer(freezing_[index], "freeze", server.name);
-        const auto action = jobs::tree_action(jobs::remote_folder_for(core_.config, server), tree_, list,
-                                              servers::activation(core_.config, server));
         const auto connection = connect(server);
-        connection->expect(server::program_command());  // the facts
-        judge(servers::run_action(*connection, action, core_.cancel()), tree_, !request_.tree.empty());
+        if (!connection->parks()) {
+          connection->expect(server::agent_command(connection->agent_folders().chosen));  // the facts
+        }
+        judge(jobs::make_tree({*connection, core_.cancel()}, jobs::remote_folder_for(core_.config, server),
+                              tree_, list),
+              tree_, !request_.tree.empty());
         return true;
       });
-  need_all(outcomes, "a frozen launch needs the same code on all of its servers");
+  require_all(servers::errors_of(outcomes), "a frozen launch needs the same code on all of its servers");
 }
 
 }  // namespace remote::project

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -32,8 +33,12 @@ std::string users_of_gpus(const FreshLeases& found) {
   }
   std::map<std::string, int> used;
   for (const Gpu& gpu : found.gpus) {
-    if (!gpu.processes.empty() && lease_of(found, gpu) == nullptr) {
-      ++used[gpu.processes.front().user];
+    std::set<std::string> users;
+    for (const GpuProcess& process : gpu.processes) {
+      users.insert(process.user);
+    }
+    for (const std::string& user : lease_of(found, gpu) == nullptr ? users : std::set<std::string>()) {
+      ++used[user];
     }
   }
   std::vector<std::string> parts;
@@ -75,7 +80,7 @@ std::string shortage(const LeaseRequest& wanted, const FreshLeases& found, bool 
     return fmt::format("{} needed, and {} of {} free{}{}", needed, text_of(free), text_of(all),
                        users.empty() ? "" : ": ", users);
   };
-  const servers::FreeFacts& free = found.free;
+  const wire::FreeResources& free = found.free;
   const auto number = [](int count) { return std::to_string(count); };
   const auto gibi = [](std::uint64_t bytes) {
     return fmt::format("{:.1f}", static_cast<double>(bytes) / static_cast<double>(gibibyte));
@@ -113,10 +118,11 @@ std::optional<Error> lease_problem(const LeaseRequest& wanted, const FreshLeases
 
 void judge_lease(const LeaseRequest& wanted, const servers::FactsAnswer& answer, const std::string& server) {
   const std::string silent =
-      answer.no_leases.empty() ? "the server did not say what is free" : answer.no_leases;
+      answer.leases.no_leases.empty() ? "the server did not say what is free" : answer.leases.no_leases;
   const std::optional<Error> problem =
-      answer.free ? lease_problem(wanted, {*answer.free, answer.leases, answer.facts.gpus.gpus})
-                  : std::optional(Error("cannot lease", silent).mended_by(Remedy::check_server));
+      answer.leases.free
+          ? lease_problem(wanted, {*answer.leases.free, answer.leases.leases, answer.facts.gpus.gpus})
+          : std::optional(Error("cannot lease", silent).mended_by(Remedy::check_server));
   if (problem) {
     throw problem->on(server);
   }

@@ -1,9 +1,12 @@
-// The lifeline of a launch: which servers have one, and whether they have met.
+// The lifeline of a launch: which servers have a supervisor for it, and whether they have met.
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 #include "base/hashing.hpp"
+#include "base/log.hpp"
+#include "jobs/from_wire.hpp"
 #include "jobs/refresh.hpp"
 #include "project/launch_attempt.hpp"
 #include "servers/fanout.hpp"
@@ -12,114 +15,134 @@
 namespace remote::project {
 namespace {
 
-Error no_lifeline(const std::string& needs_it, NoLifeline::Cause cause) {
-  return cause == NoLifeline::Cause::no_port
-             ? Error(needs_it, "no port is free by which the other servers could reach it",
-                     "launch without that, or free a port there")
-             : Error(needs_it, "there is no Python of 3.6 or later for the launch's lifeline",
-                     "install python3 there, or launch without that");
-}
+// If a launch holds leases on only some of its servers for this long, it releases them.
+constexpr int lease_complete_seconds = 60;
 
 }  // namespace
 
-// nullopt where there can be none. Tells which servers are without one.
-std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
-  // mpirun reaches the other servers by it, whatever is to happen after a failure.
+// Returns nullopt if the launch needs no supervisors or cannot have any.
+std::optional<wire::LaunchSpec> LaunchAttempt::plan_lifeline(const Plan& plan) {
+  const bool notifies = can_notify();
+  // mpirun needs it to reach the other servers.
   const bool brings_orders =
       !request_.mpi_over_ssh && plan.processes.size() > 1 &&
       std::ranges::none_of(plan.processes, &std::string::empty, &PlannedProcess::mpi_host);
-  // The servers agree by it when their turn has come.
+  // The servers take their leases in an agreed order.
   const bool queues = request_.lease.wait && servers_.size() > 1;
   const bool watched = request_.hang_after.count() > 0;
-  if (!request_.end_others && !brings_orders && !queues && !core_.config.notify && !watched) {
+  if (!request_.end_others && !brings_orders && !queues && !notifies && !watched) {
     return std::nullopt;
   }
-  jobs::Lifeline lifeline;
-  lifeline.queue = queues;
-  lifeline.token = random_hex(32) + random_hex(32);
-  describe(lifeline, plan);
-  const std::string mpi = "cannot launch with mpi";
-  const std::string needs_it = request_.restarts > 0 ? "cannot launch with restarts"
-                               : queues              ? "cannot wait in line"
-                               : watched             ? "cannot watch whether the launch stands still"
-                               : brings_orders       ? mpi
-                                                     : "";
-  const auto go_without = [&](const config::Server& server, NoLifeline::Cause cause, bool for_all) {
-    if (!needs_it.empty()) {
-      throw no_lifeline(needs_it, cause)
-          .mended_by(needs_it == mpi ? Remedy::use_mpi_ssh : Remedy::none)
-          .on(server.name);
-    }
-    core_.tell(NoLifeline{{{server.name, cause, ""}}, for_all});
-  };
-  for (std::size_t i = 0; i < servers_.size(); ++i) {
-    if (std::ranges::find(plan.processes, servers_[i].name, &PlannedProcess::server) ==
-            plan.processes.end() &&
-        i < servers_.size() - spares_) {
-      continue;  // nothing runs there that would have to be ended
-    }
-    if (!answers_[i].facts.python.empty()) {
-      lifeline.servers.push_back(servers_[i].name);
-      lifeline.activate.emplace(servers_[i].name, servers::activation(core_.config, servers_[i]));
-      continue;
-    }
-    const bool for_all = i == 0 && servers_.size() > 1;
-    go_without(servers_[i], NoLifeline::Cause::no_python, for_all);
-    if (for_all) {
+  wire::LaunchSpec spec;
+  spec.servers = list_supervised(plan);
+  if (spec.servers.empty()) {
+    return std::nullopt;
+  }
+  if (spec.servers.size() > 1) {
+    const auto& ports = answers_.front().port;
+    if (!ports || !ports->second) {
+      const std::string mpi = "cannot launch with mpi";
+      const std::string needs_it = request_.restarts > 0 ? "cannot launch with restarts"
+                                   : queues              ? "cannot wait in line"
+                                   : watched             ? "cannot watch the launch for a hang"
+                                   : brings_orders       ? mpi
+                                                         : "";
+      if (!needs_it.empty()) {
+        throw Error(needs_it, "the other servers cannot reach it: no second port is free",
+                    "launch without that, or free a port there")
+            .mended_by(needs_it == mpi ? Remedy::use_mpi_ssh : Remedy::none)
+            .on(servers_.front().name);
+      }
+      core_.tell(NoLifeline{{{servers_.front().name, NoLifeline::Cause::no_port, ""}}, true});
       return std::nullopt;
     }
+    spec.port = *ports->second;
   }
-  if (lifeline.servers.size() > 1) {
-    if (!answers_.front().second_port) {
-      go_without(servers_.front(), NoLifeline::Cause::no_port, true);
-      return std::nullopt;
-    }
-    lifeline.port = *answers_.front().second_port;
+  spec.token = random_hex(32) + random_hex(32);
+  spec.is_whole = spec.servers.size() == servers_.size();
+  spec.notifies = notifies;
+  if (notifies) {
+    spec.activate = servers::activation(core_.config, servers_.front());
   }
-  lifeline.whole = lifeline.servers.size() == servers_.size();
-  return lifeline.servers.empty() ? std::nullopt : std::optional(lifeline);
+  if (queues) {
+    spec.lease_seconds = lease_complete_seconds;
+  }
+  describe(spec, plan);
+  return spec;
 }
 
-void LaunchAttempt::describe(jobs::Lifeline& lifeline, const Plan& plan) const {
-  lifeline.leave = !request_.end_others;
-  lifeline.news = news_text(plan);
-  lifeline.address = plan.master_addr;
-  lifeline.grace_s = static_cast<int>(request_.failure_grace.count());
-  lifeline.timeout_s = static_cast<int>(request_.lost_after.count());
-  lifeline.hang_s = request_.hang_after.count();
-  lifeline.on_hang = request_.on_hang;
-  lifeline.needed = lifeline.leave ? 0 : plan.needed.value_or(0);
-  for (const auto* processes : {&plan.processes, &plan.spares}) {
-    for (const PlannedProcess& process : *processes) {
-      if (!process.mpi_host.empty()) {  // by ssh too: it tells the others when nothing more comes
-        lifeline.mpi_hosts.emplace(process.mpi_host, process.server);
+bool LaunchAttempt::lacks_python_to_notify() const {
+  return core_.config.notify && core_.config.notify->command.empty() && answers_.front().facts.python.empty();
+}
+
+// Whether the first server can send the notification. Warns if not.
+bool LaunchAttempt::can_notify() {
+  if (lacks_python_to_notify()) {
+    core_.tell(CheckWarned{{servers_.front().name},
+                           {"notify",
+                            CheckStatus::warn,
+                            "it cannot send the notification: it has no python3 of 3.6 or later",
+                            {}}});
+    return false;
+  }
+  return core_.config.notify.has_value();
+}
+
+std::vector<wire::LaunchServer> LaunchAttempt::list_supervised(const Plan& plan) const {
+  const std::vector<int> ranks = by_server(plan, [](const PlannedProcess& process) { return process.ranks; });
+  std::vector<wire::LaunchServer> servers;
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    wire::LaunchServer server{servers_[i].name, ranks[i], ""};
+    bool has_processes = false;
+    for (const auto* processes : {&plan.processes, &plan.spares}) {
+      const auto process = std::ranges::find(*processes, server.name, &PlannedProcess::server);
+      if (process != processes->end()) {
+        has_processes = true;
+        server.mpi_host = process->mpi_host;  // by ssh too: the coordinator reports when mpirun has ended
       }
     }
+    if (has_processes) {
+      servers.push_back(std::move(server));
+    }
+  }
+  return servers;
+}
+
+void LaunchAttempt::describe(wire::LaunchSpec& spec, const Plan& plan) const {
+  spec.ends_alone = !request_.end_others;
+  spec.address = plan.master_addr;
+  spec.grace_seconds = static_cast<int>(request_.failure_grace.count());
+  spec.timeout_seconds = static_cast<int>(request_.lost_after.count());
+  spec.needed = spec.ends_alone ? 0 : plan.needed.value_or(0);
+  if (request_.hang_after.count() > 0) {
+    spec.hang = wire::HangSpec{static_cast<int>(request_.hang_after.count()),
+                               jobs::to_hang_response(request_.on_hang)};
   }
   if (request_.restarts == 0) {
     return;
   }
-  lifeline.restarts = request_.restarts;
-  lifeline.least = request_.min_servers.value_or(static_cast<int>(servers_.size() - spares_));
-  lifeline.spares = static_cast<int>(spares_);
-  lifeline.no_restart_exit = request_.no_restart_exit;
-  lifeline.agents = plan.processes.front().is_torch_agent || !plan.processes.front().mpi_host.empty();
-  lifeline.restart_on = request_.restart_on;
-  lifeline.ranks = by_server(plan, [](const PlannedProcess& process) { return process.ranks; });
+  wire::RestartSpec& restarts = spec.restarts.emplace();
+  restarts.most = request_.restarts;
+  restarts.least = request_.min_servers.value_or(static_cast<int>(servers_.size() - spares_));
+  restarts.causes = jobs::to_restart_on(request_.restart_on);
+  restarts.final_codes = request_.no_restart_exit;
+  restarts.spares = static_cast<int>(spares_);
+  restarts.numbers_own_ranks =
+      plan.processes.front().is_torch_agent || !plan.processes.front().mpi_host.empty();
   if (const auto& checkpoint = core_.config.checkpoint) {
-    lifeline.checkpoint = {checkpoint->files, checkpoint->complete};
-    lifeline.checkpoint.insert(lifeline.checkpoint.end(), core_.config.outputs.begin(),
-                               core_.config.outputs.end());
+    restarts.checkpoint_files = checkpoint->files;
+    restarts.checkpoint_complete = checkpoint->complete;
+    restarts.checkpoint_folders.assign(core_.config.outputs.begin(), core_.config.outputs.end());
   }
 }
 
-void LaunchAttempt::await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks) {
+void LaunchAttempt::await_lifelines(const wire::LaunchSpec& spec, const std::vector<Job>& ranks) {
   const auto news_of = [&](const std::vector<std::string>& names) {
     const auto outcomes = servers::fan_out(names, std::identity(), [&](const std::string& name, std::size_t) {
       std::vector<Job> there;
       std::ranges::copy_if(ranks, std::back_inserter(there),
                            [&](const Job& job) { return job.server == name; });
-      return jobs::refresh_for_lifeline(core_.site(), there);
+      return jobs::ask_with_lifeline(core_.site(), there);
     });
     std::vector<Job> news;
     for (const auto& outcome : outcomes) {
@@ -128,13 +151,20 @@ void LaunchAttempt::await_lifelines(const jobs::Lifeline& lifeline, const std::v
         news.insert(news.end(), outcome.value->begin(), outcome.value->end());
       }
     }
+    // All jobs at once: each save locks the store and waits for the disk.
+    if (const auto unsaved = jobs::save(core_.site().store, news)) {
+      log_info("", "{}", unsaved->message());  // already reported by the start
+    }
     return news;
   };
   // The first server is the one that the others are to reach.
-  std::vector<Job> news = news_of({lifeline.servers.begin() + 1, lifeline.servers.end()});
+  std::vector<std::string> others;
+  std::ranges::transform(spec.servers.begin() + 1, spec.servers.end(), std::back_inserter(others),
+                         &wire::LaunchServer::name);
+  std::vector<Job> news = news_of(others);
   if (std::ranges::any_of(news, lacks_lifeline)) {
     // With slow storage it may still begin, and then the others will reach it.
-    const std::vector<Job> first = news_of({lifeline.servers.front()});
+    const std::vector<Job> first = news_of({spec.servers.front().name});
     if (!first.empty() && std::ranges::none_of(first, lacks_lifeline)) {
       std::erase_if(news, lacks_lifeline);
     }

@@ -57,7 +57,7 @@ ServerSetup LaunchAttempt::setup_of(std::size_t server, const Plan& plan) const 
     add("cuda", facts.cuda);
     add("hip", facts.hip);
   }
-  add("interface", answers_[server].interface.value_or(""));
+  add("interface", answers_[server].route ? answers_[server].route->interface.value_or("") : "");
   setup.facts.insert(setup.facts.end(), of_code.begin(), of_code.end());
   add("tree", tree_);
   return setup;

@@ -27,6 +27,12 @@ std::optional<launch::MpiRuntime> mpi_of(const servers::FactsAnswer& answer) {
                             .root = answer.mpi->root};
 }
 
+// Whether configs.yaml lists GPUs of the server, and the server has none of them.
+bool lacks_listed_gpus(const config::Server& server, int gpus) {
+  return !server.gpu_indices.empty() &&
+         std::ranges::none_of(server.gpu_indices, [&](int index) { return index < gpus; });
+}
+
 }  // namespace
 
 // The Python that the command begins with, where the server's environment and PATH decide which one it is.
@@ -48,44 +54,42 @@ std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& mast
   return servers::values_of(
       servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t index) {
         const StepTimer timer(looking_[index], "look", server.name);
-        servers::FactsRequest request{.parts = {{"tell_machine"},
-                                                {"tell_python"},
-                                                {"tell_gpus", "brief"},
-                                                {"tell_route", master_addr, "ip"}},
-                                      .project = core_.config.project_path_on(server),
-                                      .environment = servers::environment_folder(core_.config, server),
-                                      .activate = servers::activation(core_.config, server),
-                                      .timeout = std::chrono::seconds(30)};
+        servers::FactsRequest request{
+            .wanted = {.project = core_.config.project_path_on(server),
+                       .environment = servers::environment_folder(core_.config, server),
+                       .activate = servers::activation(core_.config, server)},
+            .timeout = std::chrono::seconds(30)};
+        wire::FactsRequest& wanted = request.wanted;
+        wanted.machine = true;
+        wanted.python = false;
+        wanted.gpus = wire::GpuDetail::brief;
+        wanted.route_to = master_addr;
         // An image is not looked into.
-        if (launch::needs_mpi(request_.launcher) && !servers::container_of(server, request_.image)) {
-          request.parts.push_back({"tell_mpi"});
-        }
+        wanted.mpi = launch::needs_mpi(request_.launcher) && !servers::container_of(server, request_.image);
         if (request_.lease.any()) {
-          std::vector<std::string> words = servers::lease_words(request_.lease, gpus_to_lease(server, -1));
-          words.insert(words.begin(), "tell_leases");
-          request.parts.push_back(std::move(words));
+          request.lease = servers::to_terms(request_.lease, gpus_to_lease(server, -1));
         }
         if (index == 0) {
-          request.parts.push_back({"tell_port", std::to_string(request_.master_port.value_or(0))});
+          wanted.port = request_.master_port.value_or(0);
         }
         if (request_.check) {
-          const std::vector<servers::FactsPart> checked = {
-              {"tell_clock"},
-              {"tell_logind"},
-              {"tell_jobs", core_.config.remote_jobs_folder_name},
-              {"tell_disks", "project", "shm"}};
-          request.parts.insert(request.parts.begin(), checked.begin(), checked.end());
+          wanted.clock = wanted.logind = true;
+          wanted.jobs = core_.config.remote_jobs_folder_name;
+          wanted.disks = {wire::DiskPlace::project, wire::DiskPlace::shm};
           if (const std::string program = needed_program(server); !program.empty()) {
-            request.parts.push_back({"tell_program", program});
+            wanted.program = program;
           }
         }
-        return servers::facts_of(*connect(server), request, core_.cancel());
+        if (code_check_) {
+          code_check_->add_to(request);
+        }
+        return servers::ask_facts(*connect(server), request, core_.cancel());
       }));
 }
 
 launch::Node LaunchAttempt::node_of(const config::Server& server, const servers::FactsAnswer& answer,
                                     const std::string& master_addr) {
-  if (!answer.resolved) {
+  if (!answer.route || answer.route->address.empty()) {
     throw Error(
         "cannot launch", fmt::format("this server cannot resolve the master's address '{}'", master_addr),
         fmt::format("give server '{}' an internal_address in configs.yaml: an IP address by which the others "
@@ -112,21 +116,44 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
     }
   }
   if (lease.any()) {
-    leases_[server.name] = servers::lease_words(lease, gpus_to_lease(server, gpus));
+    leases_[server.name] = servers::to_terms(lease, gpus_to_lease(server, gpus));
   }
   Env all = env;
   all.insert(all.end(), request_.env.begin(), request_.env.end());
-  const int ranks_by_gpu = lease.gpus > 0 ? lease.gpus : lease.cpus > 0 ? 0 : gpus;
+  const bool automatic = request_.nproc == RanksPerServer(OnePer::automatic);
+  const int ranks_by_gpu = lease.gpus > 0 ? lease.gpus : automatic && lease.cpus > 0 ? 0 : gpus;
   const int ranks_by_cpu = lease.cpus > 0 ? lease.cpus : answer.cpus();
+  const int nproc = slots ? *slots : launch::number_of_ranks(request_.nproc, ranks_by_gpu, ranks_by_cpu, all);
+  if (nproc == 0) {
+    throw Error::usage("cannot start one rank for each GPU",
+                       gpus == 0 ? "no GPU was found" : "CUDA_VISIBLE_DEVICES hides every GPU",
+                       "ask for a number of ranks, or for one for each core")
+        .mended_by(Remedy::check_server)
+        .on(server.name);
+  }
+  const bool hides_gpus =
+      std::ranges::count(request_.env, "CUDA_VISIBLE_DEVICES", &Env::value_type::first) > 0;
+  if (automatic && !slots && !hides_gpus && lacks_listed_gpus(server, gpus)) {
+    throw Error::usage("cannot start one rank for each GPU",
+                       fmt::format("configs.yaml lists GPU {}, and the server has {}",
+                                   server.gpu_indices.front(), gpus == 0 ? "none" : std::to_string(gpus)),
+                       "correct `gpus` there, or ask for a number of ranks")
+        .mended_by(Remedy::check_server)
+        .on(server.name);
+  }
+  if (automatic && !slots) {
+    const bool by_gpu = launch::number_of_ranks(OnePer::gpu, ranks_by_gpu, 0, all) > 0;
+    chosen_.push_back({server.name, nproc, by_gpu ? OnePer::gpu : OnePer::core, gpus});
+  }
   return {.server = server.name,
           .gpus = gpus,
           .cpus = answer.cpus(),
-          .nproc = slots ? *slots : launch::number_of_ranks(request_.nproc, ranks_by_gpu, ranks_by_cpu, all),
+          .nproc = nproc,
           .leased_cpus = lease.cpus,
           .env = std::move(env),
           .init_url = init_file_ ? servers::init_file_url(init_file_->folder_on(server.name)) : "",
           .container = servers::container_of(server, request_.image),
-          .interface = answer.interface,
+          .interface = answer.route->interface,
           .mpi = mpi_of(answer)};
 }
 
@@ -172,6 +199,7 @@ Plan LaunchAttempt::plan() {
   if (spares_ > 0) {
     plan_spares(plan, launch::make_plan(spec, nodes), nodes);
   }
+  plan.chosen = std::move(chosen_);
   return plan;
 }
 

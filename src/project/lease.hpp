@@ -15,7 +15,7 @@ namespace remote::project {
 
 // What a server has just said.
 struct FreshLeases {
-  servers::FreeFacts free;
+  wire::FreeResources free;
   std::vector<Lease> leases{};
   std::vector<Gpu> gpus{};  // with their processes
 };

@@ -37,8 +37,10 @@ jobs::NewJob new_job(const config::Config& config, const config::Server& server,
                  container ? servers::container_activation(config, server, tree)
                            : servers::activation(config, server, tree),
                  env, container, tree};
+  job.process.environment = container ? servers::container_environment(config, server, tree)
+                                      : servers::python_environment(config, server, tree);
   if (enable_stacks) {
-    job.process.activate += "\n" + jobs::enable_stacks_text(config.remote_jobs_folder_name, is_torch_agent);
+    job.process.startup_files = is_torch_agent ? wire::StartupFiles::torch_agent : wire::StartupFiles::python;
   }
   return job;
 }
@@ -50,24 +52,21 @@ void set_tags(Job& job, const std::vector<std::string>& tags) {
 
 namespace {
 
-// The words of the job's lease. Throws Error where it is not to be had now, or not ever.
-std::vector<std::string> lease_of(Core& core, const config::Server& server, const JobRequest& request) {
+// Throws Error if it cannot be taken now, or ever.
+std::optional<wire::LeaseToTake> find_lease(Core& core, const config::Server& server,
+                                            const JobRequest& request) {
   check_lease(request.lease, job_env(server, request.env), "cannot start a job");
   if (!request.lease.any()) {
-    return {};
+    return std::nullopt;
   }
-  std::vector<std::string> words = servers::lease_words(request.lease, server.gpu_indices);
-  std::vector<std::string> part = words;
-  part.insert(part.begin(), "tell_leases");
-  const servers::FactsAnswer answer = servers::facts_of(
-      *core.connector().connect(server, core.cancel()),
-      {.parts = {{"tell_gpus", "brief"}, part}, .activate = servers::activation(core.config, server)},
-      core.cancel());
+  const wire::LeaseTerms terms = servers::to_terms(request.lease, server.gpu_indices);
+  wire::FactsRequest wanted;
+  wanted.gpus = wire::GpuDetail::brief;
+  const servers::FactsAnswer answer =
+      servers::ask_facts(*core.connector().connect(server, core.cancel()),
+                         {.wanted = std::move(wanted), .lease = terms}, core.cancel());
   judge_lease(request.lease, answer, server.name);
-  if (request.lease.wait) {
-    words.emplace_back("wait");
-  }
-  return words;
+  return wire::LeaseToTake{.terms = terms, .waits = request.lease.wait};
 }
 
 // Refuses what goes with Slurm only, and what does not go with it.
@@ -100,7 +99,7 @@ StartResult start(Core& core, const JobRequest& request) {
     server.slurm = take_options(*server.slurm, env);
   }
   check_scheduler(server, env, request);
-  const std::vector<std::string> lease = lease_of(core, server, request);
+  const std::optional<wire::LeaseToTake> lease = find_lease(core, server, request);
   const std::optional<Container> wanted =
       server.slurm ? container_on_slurm(server, request.image) : servers::container_of(server, request.image);
   CodeCheck code_check(core);
@@ -115,7 +114,6 @@ StartResult start(Core& core, const JobRequest& request) {
   job.job.id = request.id.value_or(job.job.id);
   set_tags(job.job, request.tags);
   job.lease = lease;
-  job.lease_activate = lease.empty() ? "" : servers::activation(core.config, server);
   if (!server.slurm) {
     join_launch(core, request.env, job.job);
   }

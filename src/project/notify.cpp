@@ -1,45 +1,37 @@
 // Telling somebody that a launch has ended, which its servers do: whom and what, what came of it, and a
 // trial.
 
-#include <fmt/format.h>
+#include <chrono>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/command.hpp"
 #include "base/strings.hpp"
 #include "jobs/job_servers.hpp"
-#include "jobs/protocol.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/verdict.hpp"
 #include "project/history.hpp"
 #include "project/launch_attempt.hpp"
-#include "servers/action.hpp"
+#include "server/archive.hpp"
+#include "servers/agent.hpp"
 #include "servers/python_env.hpp"
+#include "wire/cbor.hpp"
 
 namespace remote::project {
 namespace {
 
-// A line of the file `notify`; none for an empty value.
-std::string line_of(std::string_view key, std::string_view value) {
-  return value.empty() ? "" : fmt::format("{} {}\n", key, jobs::percent_encode(value));
-}
-
 // Whom to tell: a secret.
-std::string lines_of(const config::Config& config, const config::Server& first) {
+wire::NotifySpec make_spec(const config::Config& config, const config::Server& first) {
   const config::Notify& notify = *config.notify;
-  return line_of("notify_command", notify.command) + line_of("url", notify.url) +
-         line_of("shape", notify.shape) + line_of("folder", config.project_path_on(first)) +
-         line_of("project", config.name);
+  wire::NotifySpec spec{.url = notify.url,
+                        .command = notify.command,
+                        .folder = config.project_path_on(first),
+                        .project = config.name};
+  spec.shape = notify.shape == "ntfy"    ? wire::NotifyShape::ntfy
+               : notify.shape == "slack" ? wire::NotifyShape::slack
+                                         : wire::NotifyShape::json;
+  return spec;
 }
-
-struct TrialAnswer : NotifyTrial {
-  void take(servers::AnswerLine& line) {
-    if (line.kind() != "notify") {
-      line.refuse_kind();
-    }
-    sent = line.choice<bool>(line.word(), {{"sent", true}, {"failed", false}}, "an unknown word");
-    answer = line.rest();
-  }
-};
 
 NotifyTrial try_notify(Core& core) {
   if (!core.config.notify) {
@@ -47,18 +39,20 @@ NotifyTrial try_notify(Core& core) {
                        "add a line such as notify: {url: https://ntfy.sh/TOPIC, shape: ntfy}");
   }
   const config::Server server = core.servers({}).front();
-  servers::Action<TrialAnswer> action;
-  action.what = "notify";
-  action.script.set("request", lines_of(core.config, server) + line_of("name", "notification"))
-      .set("activate", servers::activation(core.config, server))
-      .add("actions/notify_test.sh")
-      .call("notify_test");
-  action.timeout = std::chrono::seconds(90);
+  wire::NotificationToTry trial{make_spec(core.config, server), servers::activation(core.config, server),
+                                std::string(server::python_text("post.py"))};
+  trial.spec.name = "notification";
+  const wire::Bytes data = wire::encode(trial);
+  servers::AgentQuestion question;
+  question.what = "notify";
+  question.request = wire::TryNotifyRequest{};
+  question.data.assign(data.begin(), data.end());
+  question.timeout = std::chrono::seconds(90);
   try {
     const auto connection = core.connector().connect(server, core.cancel());
-    TrialAnswer trial = servers::run_action(*connection, action, core.cancel(), TrialAnswer());
-    trial.server = server.name;
-    return trial;
+    auto reply =
+        servers::take_reply<wire::TryNotifyReply>(servers::ask_agent(*connection, question, core.cancel()));
+    return {server.name, reply.is_sent, std::move(reply.answer)};
   } catch (const Error& error) {
     throw error.on(server.name);
   }
@@ -66,18 +60,19 @@ NotifyTrial try_notify(Core& core) {
 
 }  // namespace
 
-std::string LaunchAttempt::news_text(const Plan& plan) const {
+std::optional<wire::NotifySpec> LaunchAttempt::make_notify_spec(const Plan& plan) const {
   if (!core_.config.notify) {
-    return "";
+    return std::nullopt;
   }
-  std::string servers;
+  wire::NotifySpec spec = make_spec(core_.config, servers_.front());
+  spec.name = request_.name;
+  spec.ranks_command = mask_command(request_.command);
   for (const config::Server& server : servers_) {
-    servers += " " + jobs::percent_encode(server.name);
+    spec.servers.push_back(server.name);
   }
-  return lines_of(core_.config, servers_.front()) + line_of("name", request_.name) +
-         line_of("command", mask_command(request_.command)) +
-         fmt::format("servers{}\nranks {}\nbegan {}\n", servers, plan.world_size,
-                     now_seconds().time_since_epoch().count());
+  spec.ranks = plan.world_size;
+  spec.began = now_seconds().time_since_epoch().count();
+  return spec;
 }
 
 std::string news_of(Core& core, const PastLaunch& launch) {
@@ -87,7 +82,7 @@ std::string news_of(Core& core, const PastLaunch& launch) {
     const Job& job = launch.jobs.front();
     const auto connection = core.connector().connect(jobs::server_of(core.config, job), core.cancel(),
                                                      std::chrono::ceil<std::chrono::seconds>(ask_limit));
-    const auto lines = jobs::last_lines(*connection, {job}, 1, {"notify.result"}, core.cancel());
+    const auto lines = jobs::last_lines({*connection, core.cancel()}, {job}, 1, {"notify.result"});
     if (!lines.empty()) {
       return visible_line(lines.back(), 500);
     }

@@ -12,6 +12,7 @@
 #include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "config/trust.hpp"
+#include "wire/text.hpp"
 
 namespace remote::project {
 namespace fs = std::filesystem;
@@ -32,7 +33,9 @@ bool is_hex(const std::string& text) {
 // The servers had something else than what was here.
 bool was_not_sent(const PastLaunch& record) {
   return std::ranges::any_of(record.beginning.servers, [](const ServerSetup& server) {
-    return std::ranges::any_of(server.facts, [](const auto& fact) { return fact.first == "changed here"; });
+    return std::ranges::any_of(server.facts, [](const auto& fact) {
+      return fact.first == "changed here" || fact.first == "changed there";
+    });
   });
 }
 
@@ -43,12 +46,38 @@ std::string digest_of(const PastLaunch& record, std::string_view name) {
     const auto fact = std::ranges::find(server.facts, name, &std::pair<std::string, std::string>::first);
     digests.insert(fact == server.facts.end() ? "" : fact->second);
   }
-  return digests.size() == 1 && servers::is_digest(*digests.begin()) ? *digests.begin() : "";
+  return digests.size() == 1 && wire::is_digest(*digests.begin()) ? *digests.begin() : "";
 }
 
 // What a tree of somebody else's says is in the folder.
 bool is_within(const fs::path& folder, const fs::path& file) {
   return config::lies_in(resolved(file.parent_path()), resolved(folder));
+}
+
+// Copies a folder and what is in it, without repositories of git.
+void copy_files(const fs::path& from, const fs::path& to, const Cancel& cancel) {
+  std::error_code error;
+  fs::create_directories(to, error);
+  for (fs::directory_iterator at(from, error), end; !error && at != end; at.increment(error)) {
+    cancel.check();
+    if (at->path().filename() == ".git") {
+      continue;
+    }
+    if (is_folder(at->path()) && !is_link(at->path())) {
+      copy_files(at->path(), to / at->path().filename(), cancel);
+      continue;
+    }
+    fs::copy(at->path(), to / at->path().filename(), fs::copy_options::copy_symlinks, error);
+    struct stat info {};
+    if (!error && ::lstat(at->path().c_str(), &info) == 0) {
+      const timespec times[] = {{info.st_mtime, 0}, {info.st_mtime, 0}};
+      ::utimensat(AT_FDCWD, (to / at->path().filename()).c_str(), times, AT_SYMLINK_NOFOLLOW);
+    }
+  }
+  if (error) {
+    throw Error("cannot copy the submodule " + from.string(), error.message(),
+                "may you read it, and is there room in the temporary folder?");
+  }
 }
 
 // Older than all that people edit, and another one for another content.
@@ -81,7 +110,7 @@ PastCode::PastCode(const fs::path& project, Cancel cancel)
     const std::string objects = line_of(git_.ask({"rev-parse", "--git-path", "objects"}));
     const auto prefix = git_.ask({"rev-parse", "--show-prefix"});
     known_ = !objects.empty() && prefix && git_.without_drivers() &&
-             objects.find_first_of(":\"") == std::string::npos;  // of the list below
+             objects.find_first_of(":\"") == std::string::npos;  // these have a meaning in the list below
     prefix_ = line_of(prefix);
     make_folders(work_.path() / "objects");
     git_.set("GIT_INDEX_FILE", (work_.path() / "index").string());
@@ -103,7 +132,8 @@ PastCode::Tree PastCode::tree_of(const PastLaunch& record, const fs::path& patch
     return tree;
   }
   // Records of older versions do not say whether it is the patch that is missing, or there is none.
-  if (patch.empty() && (record.changed || (!record.clean && !record.request))) {
+  if (!record.changed_in.empty() ||
+      (patch.empty() && (record.changed || (!record.clean && !record.request)))) {
     tree.kept = CodeKept::no_patch;
     return tree;
   }
@@ -117,6 +147,9 @@ PastCode::Tree PastCode::tree_of(const PastLaunch& record, const fs::path& patch
       tree.kept = CodeKept::no_patch;
       return tree;
     }
+  }
+  for (const std::string& line : listed_submodules(git_)) {
+    tree.submodules.insert(line);
   }
   tree.id = line_of(git_.ask({"write-tree", "--missing-ok"}));
   tree.kept = tree.id.empty() ? CodeKept::no_commit : CodeKept::kept;
@@ -186,11 +219,12 @@ fs::path PastCode::write(const Tree& tree) {
       set_time(file, line.substr(7, 40));
     }
   }
+  for (const std::string& line : tree.submodules) {
+    copy_files(project_ / name_of_submodule(line), folder / name_of_submodule(line), cancel_);
+  }
   // By the attributes that these files have themselves.
-  Git written(folder, cancel_, patience);
+  Git written = git_.with_files(resolved(all), folder);
   failed(written.without_drivers());
-  written.set("GIT_DIR", line_of(git_.ask({"rev-parse", "--absolute-git-dir"})));
-  written.set("GIT_WORK_TREE", all.string());
   written.set("GIT_INDEX_FILE", (work_.path() / "index").string());
   for (const std::string& filter : git_.filters()) {
     if (filter.find_first_of(",)\\") != std::string::npos) {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ class PastCode {
   struct Tree {
     CodeKept kept = CodeKept::no_git;
     std::string id{};
-    int untracked = 0;  // files that the project had besides
+    int untracked = 0;                   // files that the project had besides
+    std::set<std::string> submodules{};  // "160000 COMMIT 0\tNAME"
   };
 
   PastCode(const std::filesystem::path& project, Cancel cancel);
@@ -43,7 +45,8 @@ class PastCode {
   // Writes the project's files of a tree that is kept, but for those that pass through a filter (git-lfs),
   // whose content git alone does not have; returns their folder. A file's time comes from its content, and is
   // older than any that was edited: two versions never look alike to rsync or to Python's __pycache__, and
-  // what is here now never looks older. Throws Error.
+  // what is here now never looks older. Submodules are copied from the project: only for a tree that has the
+  // same ones as now(). Throws Error.
   std::filesystem::path write(const Tree& tree);
 
  private:

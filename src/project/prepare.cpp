@@ -11,6 +11,7 @@
 #include "project/core.hpp"
 #include "servers/fanout.hpp"
 #include "servers/links.hpp"
+#include "servers/patterns.hpp"
 #include "servers/peers.hpp"
 #include "servers/project_tree.hpp"
 #include "servers/python_env.hpp"
@@ -89,6 +90,17 @@ std::size_t tell_keys(Core& core, const std::shared_future<servers::ProjectState
   return 0;
 }
 
+// Reads the project's own files before any server is asked: one that cannot be read stops the command once.
+void check_project_files(Core& core, const config::Config& config, const PrepareRequest& request) {
+  if (request.setup || request.packages) {
+    servers::packages_digest(config);
+  }
+  auto useless = request.sync ? servers::useless_patterns(config) : std::vector<UselessPattern>();
+  if (!useless.empty()) {
+    core.tell(UselessPatterns{config.exclude_file, std::move(useless)});
+  }
+}
+
 // Keeps which servers had one folder, for later calls with --delete.
 void record_shared(Core& core, const std::vector<PrepareResult>& results) {
   std::vector<std::string> asked;
@@ -130,6 +142,7 @@ std::vector<std::string> left_links(Core& core, const config::Config& config) {
 
 std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request, const config::Config& config) {
   const std::vector<config::Server> servers = core.servers(request.servers);
+  check_project_files(core, config, request);
   servers::PrepareSteps steps = steps_of(core, request);
   std::optional<servers::Peers> peers;
   if (request.through_peers && servers.size() > 1) {

@@ -62,7 +62,7 @@ std::vector<AskedPath> asked_paths(const std::string& project, const std::vector
     if (path.name == "." || path.name == "..") {
       path.name.clear();
     }
-    if (servers::decides_what_runs(path.name)) {
+    if (decides_what_runs(path.name)) {
       throw Error::usage(fmt::format("cannot bring '{}'", text),
                          fmt::format("what is in '{}' decides what runs on this machine", path.name),
                          "bring it under another name, or copy it by hand");
@@ -193,7 +193,7 @@ SyncReport pull(Core& core, const PullRequest& request) {
   std::vector<AskedPath> paths = asked_paths(project, request.paths);
   const fs::path to = absolute_path(request.to).lexically_normal();
   const fs::path real = resolved(to);
-  if (std::ranges::any_of(real, servers::decides_what_runs)) {
+  if (std::ranges::any_of(real, decides_what_runs)) {
     throw Error::usage("cannot bring files into " + to.string(),
                        "what is there decides what runs on this machine", "choose another folder");
   }

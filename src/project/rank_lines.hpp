@@ -6,7 +6,8 @@
 #include <string_view>
 
 // Some jobs run several ranks that write into one file, each line of a rank behind "[RANK] "
-// (Job::labelled; src/server/python/torch_agent.py, lib/mpi_rank.sh). Here alone such a label is read.
+// (Job::labelled; src/server/python/torch_agent.py, src/agent/mpi/label.hpp). Here alone such a label is
+// read.
 
 namespace remote::project {
 

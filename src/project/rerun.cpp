@@ -16,7 +16,6 @@
 #include "project/git_state.hpp"
 #include "project/past_code.hpp"
 #include "servers/fanout.hpp"
-#include "servers/python_env.hpp"
 #include "servers/sent_state.hpp"
 
 namespace remote::project {
@@ -101,6 +100,9 @@ void find_code_here(const Core& core, Rerun& again) {
     }
   } else if (now.kept == CodeKept::kept && again.changed.empty() && then.untracked + now.untracked == 0) {
     again.code = Rerun::Code::same;
+  } else if (!then.submodules.empty() && (now.kept != CodeKept::kept || now.submodules != then.submodules)) {
+    again.code = Rerun::Code::gone;
+    again.why = CodeKept::submodules;
   } else {
     again.code = Rerun::Code::kept;
   }
@@ -154,22 +156,22 @@ void require_tree(Core& core, const LaunchRequest& request) {
   const std::vector<config::Server> chosen = core.servers(server_names(request));
   const auto outcomes =
       servers::fan_out(chosen, &config::Server::name, [&](const config::Server& server, std::size_t) {
-        const auto action = jobs::tree_action(jobs::remote_folder_for(core.config, server), request.tree,
-                                              list, servers::activation(core.config, server));
-        return servers::run_action(*core.connector().connect(server, core.cancel()), action, core.cancel());
+        const auto connection = core.connector().connect(server, core.cancel());
+        return jobs::make_tree({*connection, core.cancel()}, jobs::remote_folder_for(core.config, server),
+                               request.tree, list);
       });
   std::vector<std::string> gone;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (!outcomes[i].ok()) {
       throw Error(*outcomes[i].error);
     }
-    const jobs::TreeAnswer& answer = *outcomes[i].value;
-    if (!answer.failure.empty()) {
-      throw Error("cannot make the tree of the launch again", answer.failure,
+    const wire::MakeTreeReply& answer = *outcomes[i].value;
+    if (answer.outcome == wire::TreeOutcome::failed) {
+      throw Error("cannot make the tree of the launch again", answer.reason,
                   "fix that on the server, or take the code from git")
           .on(chosen[i].name);
     }
-    if (!answer.ready) {
+    if (answer.outcome != wire::TreeOutcome::ready) {
       gone.push_back(chosen[i].name);
     }
   }
@@ -188,6 +190,11 @@ void send(Core& core, const LaunchRequest& request, const config::Config& config
   for (const PrepareResult& result : prepare(core, files, config)) {
     if (result.error) {
       errors.push_back(*result.error);
+    } else if (!result.report.files.newer.empty()) {
+      errors.push_back(Error("cannot send the code",
+                             "not sent from here, and newer there: " + join(result.report.files.newer, ", "))
+                           .mended_by(Remedy::overwrite_files)
+                           .on(result.server));
     }
   }
   if (!errors.empty()) {
@@ -207,7 +214,6 @@ void send_kept(Core& core, const Rerun& again) {
   config::Config then = core.config;
   then.project = code.write(tree);
   then.logs_folder = core.config.local(core.config.logs_folder).string();
-  then.exclude_file = core.config.local(core.config.exclude_file).string();
   // What was sent is remembered in the project's own .remote, which is never sent.
   std::error_code error;
   fs::create_directory_symlink(core.config.project / ".remote", then.project / ".remote", error);
@@ -227,6 +233,7 @@ LaunchResult rerun(Core& core, Rerun again, bool code_of_now) {
     require_tree(core, again.request);
   } else if (code_of_now || again.code != Rerun::Code::kept) {
     send(core, again.request, core.config, false);
+    again.request.tell_changes = true;
     return launch(core, again.request);
   } else {
     send_kept(core, again);
@@ -237,9 +244,10 @@ LaunchResult rerun(Core& core, Rerun again, bool code_of_now) {
   code.clean = again.launch.clean;
   code.changed = again.launch.changed;
   code.untracked = again.launch.untracked;
+  code.changed_in = again.launch.changed_in;
   const fs::path& patch = again.launch.patch;
   return launch(core, again.request,
-                known_git(code, patch.empty() ? "" : read_file_if_there(patch).value_or("")));
+                known_git(code, patch.empty() ? "" : read_file_if_there(patch).value_or("")), true);
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ void copy(Core& core, const Job& job, const std::vector<WrittenFile>& files, con
   for (const auto& [from, to] :
        {std::pair(&report.changed, &results.files), std::pair(&report.newer, &results.newer)}) {
     std::ranges::transform(*from, std::back_inserter(*to),
-                           [&](const std::string& name) { return (below / name).string(); });
+                           [&](const std::string& file) { return (below / file).string(); });
   }
   std::ranges::copy(report.warnings, std::back_inserter(results.warnings));
   results.bytes += report.bytes;
@@ -101,6 +101,19 @@ fs::path place_of(const std::vector<Job>& jobs, std::size_t index, const std::ve
   return {};
 }
 
+// When the launch ran, by the clock of this server.
+servers::RunTime time_on(const PastLaunch& launch, const std::string& server) {
+  const auto& setups = launch.beginning.servers;
+  const auto setup = std::ranges::find(setups, server, &ServerSetup::server);
+  const auto ahead = setup == setups.end() ? std::chrono::seconds(0)
+                                           : std::chrono::floor<std::chrono::seconds>(setup->clock_ahead);
+  servers::RunTime time{launch.began_at + ahead, std::nullopt};
+  if (launch.ended_at) {
+    time.to = *launch.ended_at + ahead + std::chrono::seconds(1);
+  }
+  return time;
+}
+
 Results pull_results(Core& core, const ResultsRequest& request) {
   const std::vector<std::string>& outputs = core.config.outputs;
   if (outputs.empty()) {
@@ -118,7 +131,8 @@ Results pull_results(Core& core, const ResultsRequest& request) {
   const std::vector<Job> jobs = one_a_server(core, launch.jobs);
   const auto found = servers::fan_out(jobs, &Job::server, [&](const Job& job, std::size_t) {
     const auto connection = core.connector().connect(jobs::server_of(core.config, job), core.cancel());
-    return servers::written_by(*connection, job, launch.jobs, outputs, core.cancel());
+    return servers::find_written(*connection, job, launch.jobs, outputs, time_on(launch, job.server),
+                                 core.cancel());
   });
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     try {
@@ -138,7 +152,7 @@ Results pull_results(Core& core, const ResultsRequest& request) {
         files = servers::complete_files(std::move(files), *core.config.checkpoint, waiting);
       }
       std::ranges::transform(waiting, std::back_inserter(results.waiting),
-                             [&](const std::string& name) { return (below / name).string(); });
+                             [&](const std::string& file) { return (below / file).string(); });
       results.found += files.size();
       if (!files.empty()) {
         copy(core, jobs[i], files, below, request, results);

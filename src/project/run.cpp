@@ -9,14 +9,14 @@
 
 #include "base/strings.hpp"
 #include "jobs/job_servers.hpp"
-#include "jobs/protocol.hpp"
 #include "project/core.hpp"
 #include "project/slurm.hpp"
+#include "servers/agent.hpp"
 #include "servers/fanout.hpp"
 #include "servers/logs.hpp"
 #include "servers/python_env.hpp"
 #include "servers/run_command.hpp"
-#include "servers/terminal_session.hpp"
+#include "wire/text.hpp"
 
 namespace remote::project {
 namespace {
@@ -31,8 +31,10 @@ TerminalSide side_of(Core& core, const TerminalSide& given) {
 
 ExitStatus run_on(Core& core, const config::Server& server, const RunRequest& request,
                   const ssh::Sink& output) {
-  const servers::ProcessSpec process{request.command, servers::activation(core.config, server),
-                                     job_env(server, request.env)};
+  servers::ProcessSpec process{request.command, servers::activation(core.config, server),
+                               job_env(server, request.env)};
+  process.environment = servers::python_environment(core.config, server);
+  wire::RunRequest run = servers::make_run(core.config.project_path_on(server), process);
   const auto connection = core.connector().connect(server, core.cancel());
   servers::CommandLog log(core.config, "run", server.name);
   const auto sink = [&](ssh::Stream stream, std::string_view data) {
@@ -42,11 +44,14 @@ ExitStatus run_on(Core& core, const config::Server& server, const RunRequest& re
     }
   };
   try {
-    const std::string project = core.config.project_path_on(server);
-    const ExitStatus status =
-        request.terminal ? servers::run_on_terminal(*connection, servers::terminal_script(project, process),
-                                                    side_of(core, *request.terminal), sink, core.cancel())
-                         : servers::run_command(*connection, project, process, sink, core.cancel());
+    ExitStatus status = ExitStatus::exited(0);
+    if (request.terminal) {
+      run.terminal.emplace();
+      status = servers::run_with_input(*connection, std::move(run), side_of(core, *request.terminal), sink,
+                                       core.cancel());
+    } else {
+      status = servers::run_in_foreground(*connection, run, sink, core.cancel());
+    }
     log.finish(status);
     return status;
   } catch (const Error& error) {
@@ -135,12 +140,35 @@ std::vector<ServerRun> run(Core& core, const RunRequest& request) {
 
 namespace {
 
+// Adds the variables that Slurm's programs need, except those of the request. Returns the PATH with these
+// programs; "" if the server has none.
+std::string add_slurm_variables(ssh::Connection& connection, Env& env, const Cancel& cancel) {
+  std::string path;
+  const servers::AgentQuestion question{.what = "search for Slurm",
+                                        .request = wire::SlurmProgramsRequest{},
+                                        .timeout = std::chrono::seconds(60)};
+  const auto reply =
+      servers::take_reply<wire::SlurmProgramsReply>(servers::ask_agent(connection, question, cancel));
+  for (const std::string& variable : reply.variables) {
+    const std::string name = variable.substr(0, variable.find('='));
+    const std::string value = variable.substr(std::min(name.size() + 1, variable.size()));
+    if (name == "PATH") {
+      path = value;
+    } else if ((name == "LD_LIBRARY_PATH" || name.starts_with("SLURM_")) && wire::is_word(name, "_") &&
+               std::ranges::find(env, name, &Env::value_type::first) == env.end()) {
+      env.emplace_back(name, value);
+    }
+  }
+  return path;
+}
+
 // What is typed and shown in a shell is no command's output: it is not logged.
 ServerRun shell(Core& core, const ShellRequest& request) {
   const config::Server server = core.one_server(request.server, "shell", "a shell");
   ServerRun result{server.name, std::nullopt, std::nullopt};
   try {
     Env env = request.env;
+    wire::LoginShell login;
     const auto wanted = std::ranges::find(env, allocate_variable, &Env::value_type::first);
     if (wanted != env.end()) {
       if (!server.slurm) {
@@ -150,19 +178,26 @@ ServerRun shell(Core& core, const ShellRequest& request) {
       }
       std::vector<std::string> options = sbatch_options(*server.slurm);
       options.push_back(wanted->second);
-      wanted->second = join(options, " ");
+      login.node = wire::ShellNode{.options = split_words(join(options, " "))};
+      env.erase(wanted);
     }
-    const servers::ProcessSpec process{"", servers::activation(core.config, server), job_env(server, env)};
     const auto connection = core.connector().connect(server, core.cancel());
+    if (login.node) {
+      login.node->path = add_slurm_variables(*connection, env, core.cancel());
+    }
+    servers::ProcessSpec process{"", servers::activation(core.config, server), job_env(server, env)};
+    process.environment = servers::python_environment(core.config, server);
+    wire::RunRequest run = servers::make_run(core.config.project_path_on(server), process);
+    run.terminal.emplace();
+    run.shell = std::move(login);
     const auto output = core.on_caller(request.on_output);
     const auto sink = [&](ssh::Stream, std::string_view data) {
       if (output) {
         output(data);
       }
     };
-    result.status = servers::run_on_terminal(
-        *connection, servers::shell_script(core.config.project_path_on(server), process),
-        side_of(core, request.terminal), sink, core.cancel());
+    result.status = servers::run_with_input(*connection, std::move(run), side_of(core, request.terminal),
+                                            sink, core.cancel());
   } catch (const Error& error) {
     result.error = error.on(server.name);
   }
@@ -171,21 +206,25 @@ ServerRun shell(Core& core, const ShellRequest& request) {
 
 Attached attach(Core& core, const AttachRequest& request) {
   const config::Server& server = jobs::server_of(core.config, request.job);
-  const std::string script = jobs::attach_script(request.job.remote_folder, request.job.id, request.wait,
-                                                 servers::activation(core.config, server));
+  const RemoteFolder& folder = request.job.remote_folder;
+  wire::RunRequest run{.project = folder.project,
+                       .activate = servers::inline_files(servers::activation(core.config, server))};
+  run.debugger = wire::DebuggerAttachment{
+      .place = {folder.project, folder.jobs_folder}, .job = request.job.id.text(), .wait = request.wait};
+  if (request.terminal.input_is_terminal) {
+    run.terminal.emplace();
+  }
   TerminalSide side = side_of(core, request.terminal);
   side.type = "dumb";  // then readline there sends nothing that EscapeFilter would not let pass
   const auto output = core.on_caller(request.on_output);
   const auto connection = core.connector().connect(server, core.cancel());
   const SettledAtTheEnd settled(core);
-  const ExitStatus status = servers::run_on_terminal(
-      *connection, script, side,
-      [&](ssh::Stream, std::string_view data) {
-        if (output) {
-          output(data);
-        }
-      },
-      core.cancel());
+  const ssh::Sink sink = [&](ssh::Stream, std::string_view data) {
+    if (output) {
+      output(data);
+    }
+  };
+  const ExitStatus status = servers::run_with_input(*connection, std::move(run), side, sink, core.cancel());
   switch (status.code().value_or(-1)) {  // of attach.py
     case 0:
       return Attached::goes_on;

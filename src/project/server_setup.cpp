@@ -38,15 +38,21 @@ ServerSetup planned_setup(const config::Config& config, const config::Server& se
   std::ranges::copy_if(processes, std::back_inserter(own),
                        [&](const PlannedProcess& process) { return process.server == server.name; });
   ServerSetup setup{.server = server.name, .facts = {}, .env = shared_variables(own)};
-  if (const std::string digest = servers::SentState(config, server, login).mark().digest; !digest.empty()) {
-    setup.facts.emplace_back("code", digest);
-  }
+  bool changed_there = false;
+  std::vector<std::pair<std::string, std::string>> changes;
   for (const CodeChanged& change : changed) {
     if (std::ranges::find(change.servers, server.name) != change.servers.end()) {
-      setup.facts.emplace_back("changed here",
-                               change.never_sent ? "never sent" : counted(change.names.size(), "file"));
+      changed_there = changed_there || change.there;
+      changes.emplace_back(change.there ? "changed there" : "changed here",
+                           change.never_sent ? "never sent" : counted(change.names.size(), "file"));
     }
   }
+  // What was sent there is not what runs if it was changed there.
+  const std::string digest = servers::SentState(config, server, login).mark().digest;
+  if (!digest.empty() && !changed_there) {
+    setup.facts.emplace_back("code", digest);
+  }
+  setup.facts.insert(setup.facts.end(), changes.begin(), changes.end());
   return setup;
 }
 
@@ -78,7 +84,7 @@ void write_variables(const jobs::Store& store, const Job& first, const std::vect
 
 void read_variables(const jobs::Store& store, const Job& first, std::vector<ServerSetup>& servers) {
   const std::filesystem::path file = variables_file(store, first);
-  const auto json = read_own_json(file, newest_variables_version, most_variables_bytes);
+  const auto json = read_own_json(store.folder(), file, newest_variables_version, most_variables_bytes);
   if (!json) {
     return;
   }

@@ -136,9 +136,8 @@ std::vector<ServerState> server_states(Core& core, const std::vector<std::string
       servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t) {
         const auto connection = core.connector().connect(server, core.cancel());
         servers::FactsRequest request = servers::load_request(core.config.project_path_on(server));
-        // A question to a GPU's program may take ten seconds; longer silence is a shell that hangs.
-        request.parts.insert(request.parts.begin(), {"stay_heard", "12"});
-        return servers::facts_of(*connection, request, core.cancel());
+        request.silence = std::chrono::seconds(12);
+        return servers::ask_facts(*connection, request, core.cancel());
       });
   std::vector<ServerState> states;
   std::vector<Job> known = stored_jobs(core, {.unfinished_only = true});

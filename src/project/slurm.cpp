@@ -14,7 +14,9 @@
 #include "project/code_check.hpp"
 #include "project/history.hpp"
 #include "project/new_job.hpp"
+#include "project/script_check.hpp"
 #include "project/server_setup.hpp"
+#include "server/archive.hpp"
 #include "servers/container.hpp"
 
 namespace remote::project {
@@ -199,6 +201,7 @@ Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request) {
   spec.local_rank_arg = request.local_rank_arg;
   spec.torch = request.python;
   launch::SlurmSpec slurm;
+  slurm.program = program_for_nodes();
   slurm.options = sbatch_options(settings);
   slurm.login = login.name;
   slurm.nodes = request.nodes.value_or(1);
@@ -213,7 +216,7 @@ Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request) {
 }
 
 LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request,
-                             GitState git) {
+                             GitState git, bool code_was_sent) {
   LaunchResult result;
   result.plan = plan_on_slurm(login, request);
   const PlannedProcess& process = result.plan.processes.front();
@@ -222,9 +225,18 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
     code_check.emplace(core);  // looks at the project while the server is connected to
   }
   const ssh::LoginFacts facts = core.connector().connect(login, core.cancel())->login();
-  std::vector<CodeChanged> changed;
+  CodeCheck::Result code;
   if (code_check) {
-    changed = code_check->tell(core, {login}, {facts});
+    code = code_check->tell(core, {login}, {facts});
+  } else if (code_was_sent) {
+    code.servers.same = {login.name};
+  }
+  if (code_check || code_was_sent) {
+    tell_code(core, git, code.servers);
+  }
+  if (request.check) {
+    check_script(core, {login}, request.python ? with_python(request.command) : request.command, request.env,
+                 request.image, code.changed);
   }
   std::optional<servers::ContainerRun> container;
   if (process.container) {
@@ -247,7 +259,7 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
   job.job.labelled = process.is_torch_agent && request.enable_stacks.value_or(true);
   // Its nodes are not looked at before, so of the servers there is the code and the environment.
   LaunchMemory memory(core, request, result.plan, git,
-                      {planned_setup(core.config, login, facts, result.plan.processes, changed)}, {});
+                      {planned_setup(core.config, login, facts, result.plan.processes, code.changed)}, {});
   jobs::StartResult started = jobs::start(core.site(), {std::move(job)});
   result.jobs = std::move(started.jobs);
   result.errors = std::move(started.errors);
@@ -261,6 +273,10 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
     core.tell(PartsFailed{result.errors});
   }
   return result;
+}
+
+std::string program_for_nodes() {
+  return fmt::format("../.bin/{}", server::archive_digest());
 }
 
 std::vector<jobs::NewJob> slurm_jobs(const config::Config& config, const config::Server& login,
@@ -279,8 +295,8 @@ std::vector<jobs::NewJob> slurm_jobs(const config::Config& config, const config:
   if (all.empty()) {
     all.push_back(std::move(job));
   }
-  all.front().batch = launch::slurm_job_batch(sbatch_options(*login.slurm), request.requeue, tasks,
-                                              request.array_limit.value_or(0));
+  all.front().batch = launch::slurm_job_batch(program_for_nodes(), sbatch_options(*login.slurm),
+                                              request.requeue, tasks, request.array_limit.value_or(0));
   return all;
 }
 

@@ -30,13 +30,16 @@ bool chooses_option(std::string_view variable);
 
 Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request);
 LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request,
-                             GitState git);
+                             GitState git, bool code_was_sent);
 
 // The container of a login node's jobs, by `image` (see LaunchRequest) or configs.yaml: one of apptainer,
 // whose processes are the job's own, so that Slurm knows and ends them. Throws Error (usage) for other
 // engines.
 std::optional<Container> container_on_slurm(const config::Server& login,
                                             const std::optional<std::string>& image);
+
+// The copy of the programs for jobs (docs/protocol.md), from a job's folder, for its batch script.
+std::string program_for_nodes();
 
 // A single job, or those of an array, out of one that is to run on a login node.
 std::vector<jobs::NewJob> slurm_jobs(const config::Config& config, const config::Server& login,

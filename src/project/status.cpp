@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/beneath.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "base/log.hpp"
@@ -30,7 +31,7 @@ fs::path told_file(const Core& core) {
 
 // nullopt where nothing was told yet, or the file is damaged.
 std::optional<Told> read_told(const Core& core) {
-  const auto text = read_file_if_there(told_file(core));
+  const auto text = read_beneath(core.store.folder(), told_file(core));
   if (!text) {
     return std::nullopt;
   }

@@ -13,6 +13,7 @@
 #include "project/new_job.hpp"
 #include "project/server_setup.hpp"
 #include "project/sweep_members.hpp"
+#include "servers/agent.hpp"
 #include "servers/facts.hpp"
 
 namespace remote::project {
@@ -72,10 +73,11 @@ LaunchMemory remember_sweep(Core& core, const SweepRequest& request, const std::
     servers.push_back(member.server);
     logins.push_back(member.login);
   }
-  const std::vector<CodeChanged> changed = code.tell(core, servers, logins);
+  const CodeCheck::Result found = code.tell(core, servers, logins);
+  tell_code(core, git, found.servers);
   std::vector<ServerSetup> setups;
   for (const Member& member : members) {
-    setups.push_back(planned_setup(core.config, member.server, member.login, {}, changed));
+    setups.push_back(planned_setup(core.config, member.server, member.login, {}, found.changed));
   }
   return LaunchMemory(core, asked, plan, git, std::move(setups), {});
 }
@@ -88,9 +90,9 @@ jobs::SweepPoints points_on(const Core& core, const SweepRequest& request, const
                             const JobId& launch, const std::vector<SweepRow>& points) {
   jobs::SweepPoints there{.requests = {},
                           .slots = request.slots.value_or(request.lease.any() ? most_leased : 1),
-                          .lease = request.lease.any()
-                                       ? servers::lease_words(request.lease, member.server.gpu_indices)
-                                       : std::vector<std::string>(),
+                          .lease = request.lease.any() ? std::optional(servers::to_terms(
+                                                             request.lease, member.server.gpu_indices))
+                                                       : std::nullopt,
                           .retry = request.retry};
   for (std::size_t i = 0; i < points.size(); ++i) {
     const jobs::NewJob job =

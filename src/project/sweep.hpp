@@ -50,6 +50,9 @@ void save_points(Core& core, const std::vector<Job>& points);
 // Before servers are asked about jobs: places the points that wait, and tells what is wrong with their
 // sweeps. Takes those out of `jobs` that began nowhere, as no server can tell about them, and returns them.
 std::vector<Job> take_waiting_points(Core& core, std::vector<Job>& jobs, std::chrono::milliseconds patience);
+// Moves the points among these jobs that wait to the server that they were given to, and saves that. A server
+// that does not answer changes nothing. Any thread. Throws Interrupted.
+void place_waiting_points(Core& core, std::vector<Job>& jobs, const Cancel& cancel, ssh::ConnectLimit limit);
 // The newest job of each point of a sweep, by number, as it is on record. Throws Error (usage) for a launch
 // that is no sweep.
 std::vector<Job> recorded_points(Core& core, const std::string& launch);

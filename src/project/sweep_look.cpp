@@ -10,6 +10,7 @@
 #include "base/group_by.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
+#include "jobs/backend_names.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/launch_store.hpp"
 #include "jobs/refresh.hpp"
@@ -17,7 +18,6 @@
 #include "project/report/numbers.hpp"
 #include "project/sweep.hpp"
 #include "servers/fanout.hpp"
-#include "servers/python_env.hpp"
 
 namespace remote::project {
 namespace {
@@ -37,9 +37,7 @@ jobs::SweepAnswer ask_server(Core& core, const std::string& name, const jobs::Sw
                              const Cancel& cancel, ssh::ConnectLimit limit) {
   const config::Server& server = server_named(core, name);
   const auto connection = core.connector().connect(server, cancel, limit);
-  auto action = jobs::sweep_action(jobs::remote_folder_for(core.config, server), question,
-                                   servers::activation(core.config, server));
-  return servers::run_action(*connection, action, cancel);
+  return jobs::ask_sweep({*connection, cancel}, jobs::remote_folder_for(core.config, server), question);
 }
 
 std::vector<JobId> waiting_ids(const std::vector<Job>& points) {
@@ -124,19 +122,15 @@ SweepView sweep_of(const Core& core, const std::vector<Job>& points) {
 }
 
 void find_places(SweepView& view) {
-  std::map<std::string, std::string> names;
-  for (const std::string& name : view.servers) {
-    names.emplace(jobs::percent_encode(name), name);
-  }
   // The first one gives out the points now; another one may have done so before.
   for (const std::string& name : view.servers) {
     const auto answer = view.answers.find(name);
     if (answer == view.answers.end()) {
       continue;
     }
-    for (const auto& [id, encoded] : answer->second.given) {
-      if (const auto server = names.find(encoded); server != names.end()) {
-        view.places.try_emplace(id, SweepView::Place{server->second});
+    for (const auto& [id, server] : answer->second.given) {
+      if (std::ranges::find(view.servers, server) != view.servers.end()) {
+        view.places.try_emplace(id, SweepView::Place{server});
       }
     }
   }
@@ -229,6 +223,23 @@ std::vector<Job> take_waiting_points(Core& core, std::vector<Job>& jobs, std::ch
   std::erase_if(jobs, [&](const Job& job) { return apart.contains(job.id); });
   save_points(core, placed);
   return aside;
+}
+
+void place_waiting_points(Core& core, std::vector<Job>& jobs, const Cancel& cancel, ssh::ConnectLimit limit) {
+  std::vector<Job> placed;
+  for (const auto& [launch, indices] : by_sweep(jobs, true)) {
+    const SweepView view = ask_sweep(core, jobs::SweepAsk::look, chosen(jobs, indices), cancel, limit);
+    for (const std::size_t i : indices) {
+      const std::string before = jobs[i].server;
+      place_point(core, view, jobs[i]);
+      if (jobs[i].server != before) {
+        placed.push_back(jobs[i]);
+      }
+    }
+  }
+  if (const auto unsaved = jobs::save(core.store, placed)) {
+    log_info("", "{}", unsaved->message());
+  }
 }
 
 void measure_points(Core& core, std::vector<Job>& jobs) {

@@ -6,11 +6,11 @@
 #include "base/clock.hpp"
 #include "base/hashing.hpp"
 #include "jobs/job_servers.hpp"
+#include "jobs/keep_program.hpp"
 #include "jobs/refresh.hpp"
 #include "project/lease.hpp"
 #include "servers/facts.hpp"
 #include "servers/fanout.hpp"
-#include "servers/python_env.hpp"
 
 namespace remote::project {
 namespace {
@@ -20,27 +20,20 @@ Member ready(Core& core, const config::Server& server, const std::optional<std::
   check_lease(lease, server.env, "cannot lease on " + server.name);
   const auto connection = core.connector().connect(server, core.cancel());
   Member member{server, connection->login(), connection->peer_address(), std::nullopt, std::nullopt};
-  servers::FactsRequest request{.parts = {{"tell_python"}, {"tell_port", "0"}},
-                                .project = core.config.project_path_on(server),
-                                .environment = servers::environment_folder(core.config, server),
-                                .activate = servers::activation(core.config, server),
+  servers::FactsRequest request{.wanted = {.project = core.config.project_path_on(server)},
                                 .timeout = std::chrono::seconds(30)};
+  request.wanted.port = 0;
   if (lease.any()) {
-    std::vector<std::string> part = servers::lease_words(lease, server.gpu_indices);
-    part.insert(part.begin(), "tell_leases");
-    request.parts.insert(request.parts.end(), {{"tell_gpus", "brief"}, part});
+    request.lease = servers::to_terms(lease, server.gpu_indices);
+    request.wanted.gpus = wire::GpuDetail::brief;
   }
-  const servers::FactsAnswer answer = servers::facts_of(*connection, request, core.cancel());
-  if (answer.facts.python.empty()) {
-    throw Error("cannot run points of a sweep", "there is no Python of 3.6 or later",
-                "install python3 there");
-  }
+  const servers::FactsAnswer answer = servers::ask_facts(*connection, request, core.cancel());
   if (lease.any()) {
     LeaseRequest ever = lease;  // a point waits for its turn
     ever.wait = true;
     judge_lease(ever, answer, server.name);
   }
-  member.port = answer.suggested_port;
+  member.port = answer.port->suggested;
   if (const auto wanted = servers::container_of(server, image)) {
     member.container = servers::ready_container(*connection, core.config, server, *wanted, core.cancel());
   }
@@ -121,11 +114,12 @@ std::vector<std::string> begin_run(Core& core, const std::vector<Member>& member
         busy.push_back(job.id);
       }
     }
-    const auto action =
-        jobs::sweep_begin_action(jobs::remote_folder_for(core.config, member.server), member.server.name, run,
-                                 points == nullptr ? nullptr : &(*points)[index], busy,
-                                 servers::activation(core.config, member.server));
-    servers::run_action(*core.connector().connect(member.server, core.cancel()), action, core.cancel());
+    const RemoteFolder folder = jobs::remote_folder_for(core.config, member.server);
+    const auto connection = core.connector().connect(member.server, core.cancel());
+    const jobs::AnyAgent agent{*connection, core.cancel()};
+    jobs::keep_program(agent, folder);
+    jobs::begin_sweep(agent, folder, member.server.name, run, points == nullptr ? nullptr : &(*points)[index],
+                      busy);
     return member.server.name;
   };
   std::vector<std::string> there{begin_on(members.front(), 0)};

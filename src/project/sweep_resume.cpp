@@ -10,6 +10,7 @@
 #include "jobs/launch_store.hpp"
 #include "jobs/refresh.hpp"
 #include "project/sweep_members.hpp"
+#include "servers/agent.hpp"
 
 namespace remote::project {
 namespace {
@@ -45,7 +46,7 @@ bool is_missing(const SweepView& view, const Job& job, const ResumeRequest& requ
     case JobState::starting:
       return false;
     case JobState::failed:
-      return request.failed;
+      return request.failed || !job.pid;  // without a process it never ran: its server's disk was full
     case JobState::killed:
     case JobState::lost:
       return !job.leftovers;

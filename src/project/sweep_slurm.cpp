@@ -64,8 +64,8 @@ SweepStarted start_slurm_sweep(Core& core, const SweepRequest& request, config::
     task.job.point = SweepPoint{.number = static_cast<int>(i), .values = points[i]};
     tasks.emplace_back(static_cast<int>(i), task.job.id.text());
   }
-  all.front().batch =
-      launch::slurm_job_batch(sbatch_options(*login.slurm), false, tasks, request.slots.value_or(0));
+  all.front().batch = launch::slurm_job_batch(program_for_nodes(), sbatch_options(*login.slurm), false, tasks,
+                                              request.slots.value_or(0));
   LaunchMemory memory = remember_sweep(
       core, request, {{login, connection->login(), "", std::nullopt, container}}, launch, git, code);
   jobs::StartResult started = jobs::start(core.site(), std::move(all));

@@ -13,12 +13,14 @@
 #include "base/clock.hpp"
 #include "base/error_of.hpp"
 #include "base/files.hpp"
+#include "base/log.hpp"
 #include "base/threads.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/sample.hpp"
 #include "jobs/transitions.hpp"
 #include "project/core.hpp"
 #include "project/gpu_samples.hpp"
+#include "project/sweep.hpp"
 
 namespace remote::project {
 namespace {
@@ -129,6 +131,31 @@ class Watcher {
     sample_.jobs.insert(sample_.jobs.end(), others.begin(), others.end());
     std::erase_if(sample_.jobs, [](const JobSample& one) { return is_final(one.job.state); });
     std::ranges::sort(sample_.jobs, {}, [](const JobSample& one) { return one.job.key; });
+    find_other_keys();
+  }
+
+  // Reads the records again only if a job is new here.
+  void find_other_keys() {
+    std::set<std::string> unknown;
+    for (const Gpu& gpu : sample_.gpus.gpus) {
+      for (const GpuProcess& process : gpu.processes) {
+        if (!process.job.empty() && !looked_up_.contains(process.job)) {
+          unknown.insert(process.job);
+        }
+      }
+    }
+    for (const JobSample& one : sample_.jobs) {
+      unknown.erase(one.job.id.text());
+    }
+    if (unknown.empty()) {
+      return;
+    }
+    for (const Job& job : core_.store.list().jobs) {
+      if (unknown.contains(job.id.text())) {
+        sample_.other_keys[job.id.text()] = job.key;
+      }
+    }
+    looked_up_.merge(unknown);
   }
 
   void give_up(const Error& error, const std::vector<Job>& known) {
@@ -155,8 +182,9 @@ class Watcher {
   RemoteFolder folder_;
   std::unique_ptr<ssh::Connection> connection_;
   std::optional<jobs::Sampler> sampler_;
-  std::optional<servers::Ticks> earlier_;
+  std::optional<wire::Ticks> earlier_;
   ServerSample sample_;
+  std::set<std::string> looked_up_;  // jobs that are not in sample_.jobs
 };
 
 // Until `stop`, or once.
@@ -174,6 +202,26 @@ void watch_server(Core& core, const config::Server& server, std::size_t index, c
       pollfd slot{stop.fd(), POLLIN, 0};
       const auto left = std::chrono::ceil<milliseconds>(next - Clock::now());
       static_cast<void>(::poll(&slot, 1, static_cast<int>(std::max(left, milliseconds(0)).count())));
+      stop.check();
+    }
+  } catch (const Interrupted&) {  // the calling thread knows why
+  }
+}
+
+// Keeps the records of points that wait up to date: the server that a point is stored with changes when it is
+// given to another one.
+void watch_points(Core& core, std::chrono::milliseconds interval, const Cancel& stop) {
+  const SigpipeGuard guard;
+  try {
+    for (;;) {
+      try {
+        std::vector<Job> jobs = core.store.list({.unfinished_only = true}).jobs;
+        place_waiting_points(core, jobs, stop, connect_limit);
+      } catch (const Error& error) {
+        log_info("", "{}", error.message());
+      }
+      pollfd slot{stop.fd(), POLLIN, 0};
+      static_cast<void>(::poll(&slot, 1, static_cast<int>(interval.count())));
       stop.check();
     }
   } catch (const Interrupted&) {  // the calling thread knows why
@@ -232,10 +280,17 @@ void watch(Core& core, const WatchRequest& request) {
   const std::vector<config::Server> servers = core.servers(request.servers);
   core.require_trust();
   Board board;
-  board.set_jobs(stored_jobs(core, {.unfinished_only = true}));
+  std::vector<Job> jobs = stored_jobs(core, {.unfinished_only = true});
+  if (request.once) {
+    place_waiting_points(core, jobs, core.cancel(), connect_limit);
+  }
+  board.set_jobs(jobs);
   Cancel stop;
   std::vector<JoiningThread> threads;
   const CancelAtEnd at_end{stop};
+  if (!request.once) {
+    threads.emplace_back([&] { watch_points(core, request.interval, stop); });
+  }
   for (std::size_t i = 0; i < servers.size(); ++i) {
     threads.emplace_back([&, i] { watch_server(core, servers[i], i, request, board, stop); });
   }

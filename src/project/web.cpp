@@ -7,40 +7,27 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include "base/hashing.hpp"
 #include "base/shell_quote.hpp"
-#include "jobs/job_servers.hpp"
+#include "jobs/from_wire.hpp"
 #include "jobs/start.hpp"
 #include "jobs/verdict.hpp"
 #include "project/forward.hpp"
 #include "project/new_job.hpp"
-#include "servers/action.hpp"
+#include "servers/agent.hpp"
 #include "servers/container.hpp"
-#include "servers/shell_text.hpp"
+#include "servers/facts.hpp"
 
 namespace remote::project {
 namespace {
 
 constexpr std::chrono::milliseconds look_again{300};
 
-struct WebAnswer {
-  int port = 0;  // 0: nothing listens yet
-  std::string token;
-
-  void take(servers::AnswerLine& line) {
-    if (line.kind() != "web") {
-      line.refuse_kind();
-    }
-    port = line.number<int>(1, 65535);
-    token = line.name("");
-    line.end();
-  }
-};
-
 // The tool as a job: what it is called, and what it runs.
 struct WebProgram {
   std::string name;
   std::string shown;    // the job's command for people; two that are equal show the same
-  std::string command;  // lib/web.sh has chosen the port and the token
+  std::string command;  // with the port and the token in its environment
   int local;            // its usual port
 };
 
@@ -70,12 +57,22 @@ std::optional<Job> running_job(Core& core, const config::Server& server, const W
   return running == jobs.end() ? std::nullopt : std::optional(*running);
 }
 
+// A free port of the server, and a random token: the content of the job's file `web`.
+std::string choose_port_and_token(Core& core, const config::Server& server, const WebProgram& program) {
+  servers::FactsRequest request;
+  request.wanted.port = 0;
+  const auto connection = core.connector().connect(server, core.cancel());
+  const servers::FactsAnswer answer = servers::ask_facts(*connection, request, core.cancel());
+  if (!answer.port->suggested) {
+    throw Error("cannot start " + program.name, "the server has no free port from 20000 to 32767",
+                "run `ss -tln` there: some program has opened them");
+  }
+  return fmt::format("{} {}", *answer.port->suggested, random_hex(48));
+}
+
 Job start_web(Core& core, const config::Server& server, const WebProgram& program) {
   jobs::NewJob job = new_job(core.config, server, {program.command, job_env(server, {})});
-  job.process.activate +=
-      "\n" +
-      servers::shell_text(
-          servers::Script().add("lib/web.sh").call("web_begin", {core.config.remote_jobs_folder_name}));
+  job.web = choose_port_and_token(core, server, program);
   job.job.command = program.shown;
   set_tags(job.job, {program.name});
   jobs::StartResult result = jobs::start(core.site(), {std::move(job)});
@@ -89,21 +86,22 @@ Job start_web(Core& core, const config::Server& server, const WebProgram& progra
 }
 
 // Waits until the program listens. Throws Error when the job ends before.
-WebAnswer await_port(Core& core, const config::Server& server, Job job, const WebProgram& program) {
-  servers::Action<WebAnswer> look;
-  look.what = "port of " + program.name;
-  look.script.set_path("folder", jobs::job_folder_text(job)).add("actions/web.sh").call("web_look");
-  look.timeout = std::chrono::seconds(30);
+wire::WebPortReply await_port(Core& core, const config::Server& server, Job job, const WebProgram& program) {
+  servers::AgentQuestion question;
+  question.what = "port of " + program.name;
+  question.request = wire::WebPortRequest{jobs::to_place(job.remote_folder), job.id.text()};
+  question.timeout = std::chrono::seconds(30);
   const auto connection = core.connector().connect(server, core.cancel());
   for (;;) {
-    WebAnswer answer = servers::run_action(*connection, look, core.cancel());
+    auto answer =
+        servers::take_reply<wire::WebPortReply>(servers::ask_agent(*connection, question, core.cancel()));
     if (answer.port > 0) {
       return answer;
     }
     job = refresh(core, {job}).front();
     if (is_final(job.state)) {
       const std::vector<std::string> said =
-          jobs::last_lines(*connection, {job}, 1, {"job.err"}, core.cancel());
+          jobs::last_lines({*connection, core.cancel()}, {job}, 1, {"job.err"});
       throw Error(fmt::format("{} has ended before it could be opened", program.name),
                   said.empty() ? "it printed nothing" : said.back(),
                   fmt::format("is {} in the Python environment of the server? It is installed like any other "
@@ -145,7 +143,7 @@ void show_web(Core& core, const WebRequest& request) {
     if (on_job) {
       on_job(job, joined.has_value());
     }
-    const WebAnswer answer = await_port(core, server, job, program);
+    const wire::WebPortReply answer = await_port(core, server, job, program);
     ForwardNews news;
     news.listening = [&](std::size_t, const Listening& listening) {
       if (on_address) {

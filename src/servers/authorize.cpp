@@ -7,7 +7,9 @@
 
 #include "base/hashing.hpp"
 #include "base/strings.hpp"
+#include "servers/agent.hpp"
 #include "ssh/agent.hpp"
+#include "wire/text.hpp"
 
 namespace remote::servers {
 namespace {
@@ -56,8 +58,7 @@ PublicKey parse_public_key(std::string_view text, const std::string& file) {
       key.comment += (i > 2 ? " " : "") + words[i];
     }
     // A comment may be anything; on a server it shall be one line of text.
-    if (first_invalid_utf8(key.comment) ||
-        key.comment.find_first_of(std::string_view("\0\r\t\x1b\x7f", 5)) != std::string::npos) {
+    if (!wire::is_line(key.comment)) {
       key.comment.clear();
     }
     found = std::move(key);
@@ -68,40 +69,16 @@ PublicKey parse_public_key(std::string_view text, const std::string& file) {
   return *found;
 }
 
-void AuthorizeReport::take(AnswerLine& line) {
-  if (line.kind() == "open") {
-    open_folder = line.rest();
-    return;
+wire::AuthorizeReply authorize(ssh::Connection& connection, const PublicKey& key, const Cancel& cancel) {
+  AgentQuestion question;
+  question.what = "authorize";
+  question.request = wire::AuthorizeRequest{key.type, key.blob, key.comment};
+  question.timeout = std::chrono::seconds(60);
+  auto reply = take_reply<wire::AuthorizeReply>(ask_agent(connection, question, cancel));
+  if (reply.state == wire::KeyState::failed) {
+    throw Error("cannot authorize the key", reply.problem).mended_by(Remedy::tell_more);
   }
-  answered_ = true;
-  if (line.kind() == "fail") {
-    failure_ = line.rest();
-  } else {
-    state = line.choice<State>(
-        line.kind(),
-        {{"added", State::added}, {"present", State::present}, {"restricted", State::restricted}},
-        "an unknown word");
-    line.end();
-  }
-}
-
-void AuthorizeReport::check() const {
-  if (failure_ || !answered_) {
-    throw Error("cannot authorize the key", failure_.value_or("the server does not say what became of it"))
-        .mended_by(Remedy::tell_more);
-  }
-}
-
-Action<AuthorizeReport> authorize_action(const PublicKey& key) {
-  Action<AuthorizeReport> action;
-  action.what = "authorize";
-  action.script.set("KEY_TYPE", key.type)
-      .set("KEY_BLOB", key.blob)
-      .set("KEY_LINE", key.line())
-      .add("actions/authorize.sh");
-  action.timeout = std::chrono::seconds(60);
-  action.max_output = std::size_t{1} << 20U;
-  return action;
+  return reply;
 }
 
 }  // namespace remote::servers

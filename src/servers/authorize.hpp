@@ -1,10 +1,12 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
-#include "servers/action.hpp"
+#include <remote/cancel.hpp>
+
+#include "ssh/connection.hpp"
+#include "wire/authorize.hpp"
 
 // Puts a public key into a server's authorized_keys, as ssh-copy-id does.
 
@@ -23,20 +25,7 @@ struct PublicKey {
 // errors. Throws Error (usage) for a private key, a certificate, and what is no key.
 PublicKey parse_public_key(std::string_view text, const std::string& file);
 
-struct AuthorizeReport {
-  enum class State { added, present, restricted };  // restricted: it stands there with options before it
-  State state = State::added;
-  std::string open_folder;  // others may write to it, so that a strict sshd does not read the file; or ""
-
-  void take(AnswerLine& line);
-  void check() const;
-
- private:
-  bool answered_ = false;
-  std::optional<std::string> failure_;
-};
-
 // Adds the key to the login's authorized_keys unless it is there, and sets the permissions that sshd wants.
-Action<AuthorizeReport> authorize_action(const PublicKey& key);
+wire::AuthorizeReply authorize(ssh::Connection& connection, const PublicKey& key, const Cancel& cancel);
 
 }  // namespace remote::servers

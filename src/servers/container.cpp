@@ -1,11 +1,15 @@
 #include "servers/container.hpp"
 
+#include <chrono>
+#include <utility>
+
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "config/container.hpp"
+#include "servers/agent.hpp"
 #include "servers/python_env.hpp"
 #include "servers/shell_text.hpp"
 
@@ -35,14 +39,30 @@ std::string hint_for(const std::string& reason) {
 
 // What comes before the engine on the server.
 std::string engine_prologue(const config::Config& config, const config::Server& server) {
-  Script script;
-  script.append(prologue(config, server));
+  std::string text = prologue(config, server);
   for (const auto& [name, value] : server.env) {
     if (is_for_engine(name)) {
-      script.call("export", {name + "=" + value});
+      text += export_variable(name, value);
     }
   }
-  return shell_text(script);
+  return text;
+}
+
+// Asks the server's agent. A reply with an engine names that engine.
+wire::ContainerReply ask_about(ssh::Connection& connection, wire::ContainerRequest request,
+                               const Cancel& cancel) {
+  AgentQuestion question{.what = request.fetch ? "fetch of an image" : "search for an image",
+                         .silence = std::chrono::seconds(60)};
+  if (!request.fetch) {
+    question.timeout = std::chrono::seconds(180);  // the agent limits each program itself
+  }
+  question.request = std::move(request);
+  auto reply = take_reply<wire::ContainerReply>(ask_agent(connection, question, cancel));
+  if (reply.outcome != wire::ContainerOutcome::failed && !reply.engine) {
+    throw Error("the server's answer is not understood", "it names no container engine")
+        .mended_by(Remedy::tell_more);
+  }
+  return reply;
 }
 
 }  // namespace
@@ -72,61 +92,33 @@ std::optional<Container> container_of(const config::Server& server, const std::o
   return server.container;
 }
 
-void ContainerAnswer::take(AnswerLine& line) {
-  if (line.kind() != "container") {
-    line.refuse_kind();
-  }
-  state = line.choice<State>(
-      line.word(), {{"ready", State::ready}, {"missing", State::missing}, {"failed", State::failed}},
-      "a state is wrong");
-  if (state == State::failed) {
-    reason = line.rest();
-    return;
-  }
-  engine = parse_container_engine(line.word());
-  if (!engine) {
-    line.refuse("an engine is wrong");
-  }
-  rootless = line.choice<bool>(line.word(), {{"rootless", true}, {"-", false}}, "a word is wrong");
-  line.end();
-}
-
-Action<ContainerAnswer> container_action(const config::Config& config, const config::Server& server,
+wire::ContainerRequest container_request(const config::Config& config, const config::Server& server,
                                          const Container& container, bool fetch) {
-  Action<ContainerAnswer> action;
-  action.what = fetch ? "fetch of an image" : "look for an image";
-  action.script.set("prologue", engine_prologue(config, server))
-      .set_path("project", config.project_path_on(server))
-      .add("actions/container_check.sh")
-      .call("container_check", {engine_word(container), container.image,
-                                fetch          ? "fetch"
-                                : server.slurm ? "login"
-                                               : "look"});
-  if (fetch) {
-    action.guarded = true;
-  } else {
-    action.timeout = std::chrono::seconds(60);
-  }
-  return action;
+  return {.engine = container.engine,
+          .image = container.image,
+          .project = config.project_path_on(server),
+          .prologue = inline_files(engine_prologue(config, server)),
+          .fetch = fetch,
+          .is_login_node = server.slurm.has_value() && !fetch};
 }
 
 ContainerRun ready_container(ssh::Connection& connection, const config::Config& config,
                              const config::Server& server, const Container& container, const Cancel& cancel) {
-  ContainerAnswer answer = run_action(connection, container_action(config, server, container, false), cancel);
-  using State = ContainerAnswer::State;
+  using enum wire::ContainerOutcome;
+  wire::ContainerReply answer =
+      ask_about(connection, container_request(config, server, container, false), cancel);
   const bool is_file =
       answer.engine == ContainerEngine::apptainer && container.image.find("://") == std::string::npos;
   // What a login node of Slurm has not got at all, its nodes fetch.
   const bool newer = container.pull == ImagePull::always && !server.slurm;
-  const bool fetch =
-      !is_file && (newer || (container.pull != ImagePull::never && answer.state == State::missing));
-  if (fetch && answer.state != State::failed) {
+  const bool fetch = !is_file && (newer || (container.pull != ImagePull::never && answer.outcome == missing));
+  if (fetch && answer.outcome != failed) {
     log_info(server.name, "fetching the image {}", container.image);
     Container chosen = container;
     chosen.engine = answer.engine;
-    answer = run_action(connection, container_action(config, server, chosen, true), cancel);
+    answer = ask_about(connection, container_request(config, server, chosen, true), cancel);
   }
-  if (answer.state == State::missing) {
+  if (answer.outcome == missing) {
     throw Error("cannot start a container",
                 fmt::format("{} has no image {}", to_string(answer.engine.value()), container.image),
                 is_file
@@ -136,7 +128,7 @@ ContainerRun ready_container(ssh::Connection& connection, const config::Config& 
                       "missing}")
         .on(server.name);
   }
-  if (answer.state == State::failed) {
+  if (answer.outcome == failed) {
     throw Error("cannot start a container", answer.reason, hint_for(answer.reason)).on(server.name);
   }
   ContainerRun run{container, answer.rootless, engine_prologue(config, server)};

@@ -7,11 +7,11 @@
 #include <remote/launch.hpp>
 
 #include "config/config.hpp"
-#include "servers/action.hpp"
 #include "ssh/connection.hpp"
+#include "wire/container.hpp"
 
 // Containers that jobs run in: which one is meant, and whether it can be had on a server
-// (src/server/container_check.sh).
+// (src/agent/container/check_container.hpp).
 
 namespace remote::servers {
 
@@ -34,18 +34,8 @@ std::optional<Container> container_of(const config::Server& server, const std::o
 ContainerRun ready_container(ssh::Connection& connection, const config::Config& config,
                              const config::Server& server, const Container& container, const Cancel& cancel);
 
-// What container_check.sh says.
-struct ContainerAnswer {
-  enum class State { ready, missing, failed };  // missing: the image is
-  State state = State::failed;
-  std::optional<ContainerEngine> engine;
-  bool rootless = false;
-  std::string reason;  // for failed; foreign text
-
-  void take(AnswerLine& line);
-};
-// `fetch`: gets the image, also a newer one; else it only looks.
-Action<ContainerAnswer> container_action(const config::Config& config, const config::Server& server,
+// The question to the server's agent. `fetch`: fetches the image, or a newer one; otherwise it only looks.
+wire::ContainerRequest container_request(const config::Config& config, const config::Server& server,
                                          const Container& container, bool fetch);
 
 }  // namespace remote::servers

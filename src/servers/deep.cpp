@@ -1,7 +1,15 @@
 #include "servers/deep.hpp"
 
-#include "server/program.hpp"
-#include "servers/action.hpp"
+#include <utility>
+#include <variant>
+
+#include <remote/error.hpp>
+
+#include "base/login_shell.hpp"
+#include "base/strings.hpp"
+#include "server/archive.hpp"
+#include "servers/marked_lines.hpp"
+#include "wire/deep.hpp"
 
 namespace remote::servers {
 namespace {
@@ -9,43 +17,70 @@ namespace {
 // More are not listed: torch maps some dozens.
 constexpr std::size_t most_libraries = 2000;
 
+// Throws wire::Malformed.
+class ImportReader {
+ public:
+  void take(const wire::ImportMessage& message) {
+    require(!has_ended_, "message", "follows the end");
+    std::visit([this](const auto& each) { take(each); }, message);
+  }
+  bool has_ended() const { return has_ended_; }
+  ImportFacts& facts() { return facts_; }
+
+ private:
+  static void require(bool fits, const char* place, const char* problem) {
+    if (!fits) {
+      throw wire::Malformed(place, problem);
+    }
+  }
+  static const std::string& require_text(const char* place, const std::string& text) {
+    require(!text.empty(), place, "is empty");
+    return text;
+  }
+
+  void take(const wire::ImportedTorch& torch) {
+    facts_.torch = require_text("version", torch.version);
+    facts_.took = torch.took;
+  }
+  void take(const wire::ImportFailed& failed) { facts_.error = visible_line(failed.reason, 300); }
+  void take(const wire::ImportedDevices& devices) {
+    facts_.devices = devices.count;
+    facts_.cuda = require_text("cuda", devices.cuda);
+  }
+  void take(const wire::ImportedNccl& nccl) { facts_.nccl = require_text("version", nccl.version); }
+  void take(const wire::ImportTrouble& trouble) { facts_.trouble = visible_line(trouble.reason, 300); }
+  void take(const wire::ImportedLibrary& from) {
+    require(facts_.libraries.size() < most_libraries, "library", "is one too many");
+    LibraryFacts library;
+    library.digest = require_text("digest", from.digest);
+    library.size = from.size;
+    library.path = visible_line(from.path, 1000);
+    library.name = library.path.substr(library.path.rfind('/') + 1);
+    require(!library.name.empty(), "path", "does not end with a name");
+    facts_.libraries.push_back(std::move(library));
+  }
+  void take(const wire::ImportEnd&) { has_ended_ = true; }
+
+  ImportFacts facts_;
+  bool has_ended_ = false;
+};
+
 }  // namespace
 
-void DeepAnswer::take(AnswerLine& line) {
-  if (line.kind() != "deep") {
-    line.refuse_kind();
+ImportFacts read_import(std::string_view output) {
+  ImportReader reader;
+  MarkedLines lines(wire::deep_mark,
+                    [&](std::string_view json) { reader.take(parse_message<wire::ImportMessage>(json)); });
+  lines.add(output);
+  lines.check();
+  if (lines.count() == 0 && !lines.is_cut()) {
+    throw login_shell_ended({}, output);
   }
-  const std::string_view key = line.word();
-  if (key == "failed") {
-    facts.error = visible_line(line.rest(), 300);
-    return;
+  if (!reader.has_ended() || lines.is_cut()) {
+    throw Error("the server's answer is cut short", "its closing line is missing")
+        .mended_by(Remedy::tell_more);
   }
-  if (key == "trouble") {
-    facts.trouble = visible_line(line.rest(), 300);
-    return;
-  }
-  if (key == "torch") {
-    facts.torch = line.name("._+-");
-    facts.took = std::chrono::milliseconds(line.number(0, 1 << 30));
-  } else if (key == "devices") {
-    facts.devices = line.number(0, 1024);
-    facts.cuda = line.name("._+-");
-  } else if (key == "nccl") {
-    facts.nccl = line.name("._+-");
-  } else if (key == "library") {
-    LibraryFacts library;
-    library.digest = line.name("");
-    library.size = line.number<std::uint64_t>(0);
-    library.path = visible_line(line.rest(), 1000);
-    library.name = library.path.substr(library.path.rfind('/') + 1);
-    if (library.name.empty() || facts.libraries.size() >= most_libraries) {
-      line.refuse("a library is wrong");
-    }
-    facts.libraries.push_back(std::move(library));
-  } else {
-    line.refuse("an unknown word");
-  }
-  line.end();
+  return std::move(reader.facts());
 }
 
 std::string deep_command() {

@@ -1,21 +1,25 @@
 #include "servers/init_file.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
 #include "base/strings.hpp"
+#include "servers/agent.hpp"
 
 namespace remote::servers {
 namespace {
 
-Action<InitFileAnswer> check_action(const char* what, const std::string& folder) {
-  Action<InitFileAnswer> action;
-  action.what = what;
-  action.script.set_path("folder", folder).add("actions/init_check.sh");
-  action.timeout = std::chrono::seconds(30);
-  return action;
+wire::InitFileReply ask(ssh::Connection& connection, wire::InitFileRequest request, const Cancel& cancel) {
+  AgentQuestion question;
+  question.what = "shared file of a launch";
+  question.timeout = std::chrono::seconds(request.step == wire::InitFileStep::drop ? 10 : 30);
+  question.request = std::move(request);
+  return take_reply<wire::InitFileReply>(ask_agent(connection, question, cancel));
 }
 
 // torch takes the text between "file://" and the first of these for the path, and decodes nothing.
@@ -26,58 +30,35 @@ bool fits_into_url(std::string_view path) {
 
 }  // namespace
 
-void InitFileAnswer::take(AnswerLine& line) {
-  if (line.kind() != "init" || !folder.empty() || !failure.empty()) {
-    line.refuse_kind();
+wire::InitFileReply check_reply(wire::InitFileReply reply) {
+  if (!reply.failure.empty()) {
+    return reply;
   }
-  const std::string_view how = line.word();
-  if (how == "fail") {
-    failure = visible_line(line.rest(), 500);
-    if (failure.empty()) {
-      line.refuse("a reason is missing");
-    }
-    return;
-  }
-  if (how != "at") {
-    line.refuse("an unknown word");
-  }
-  folder = std::string(line.rest());
-  if (!folder.starts_with('/') || folder.find("/.remote-init-") == std::string::npos) {
-    line.refuse("a path is wrong");
-  }
-  if (!fits_into_url(folder)) {
-    failure =
-        fmt::format("{} has a character that torch does not take in file://…", visible_line(folder, 300));
-  }
-}
-
-void InitFileAnswer::check() const {
-  if (folder.empty() && failure.empty()) {
-    throw Error("the server's answer is not understood", "nothing about the shared file in it")
+  if (!reply.folder.starts_with('/') || reply.folder.find("/.remote-init-") == std::string::npos) {
+    throw Error("the server's answer is not understood", "the path of the shared file is wrong")
         .mended_by(Remedy::tell_more);
   }
+  if (!fits_into_url(reply.folder)) {
+    reply.failure = fmt::format("{} has a character that torch does not take in file://…",
+                                visible_line(reply.folder, 300));
+  }
+  return reply;
 }
 
-Action<InitFileAnswer> make_init_file_action(const std::string& folder, const JobId& launch, bool make) {
-  Action<InitFileAnswer> action = check_action("shared file of a launch", folder);
-  action.script.call("init_make", {launch.text(), make ? "1" : "0"}).call("init_end");
-  return action;
+wire::InitFileReply make_init_file(ssh::Connection& connection, const std::string& folder,
+                                   const JobId& launch, bool make_all, const Cancel& cancel) {
+  const auto step = make_all ? wire::InitFileStep::make_all : wire::InitFileStep::make;
+  return check_reply(ask(connection, {step, folder, launch.text()}, cancel));
 }
 
-Action<InitFileAnswer> see_init_file_action(const std::string& folder, const JobId& launch,
-                                            const std::string& maker) {
-  Action<InitFileAnswer> action = check_action("look at the shared file", folder);
-  action.script.call("init_see", {launch.text(), maker}).call("init_end");
-  return action;
+wire::InitFileReply see_init_file(ssh::Connection& connection, const std::string& folder, const JobId& launch,
+                                  const std::string& maker, const Cancel& cancel) {
+  return check_reply(ask(connection, {wire::InitFileStep::see, folder, launch.text(), maker}, cancel));
 }
 
-Action<NoAnswer> drop_init_file_action(const std::string& folder, const JobId& launch) {
-  Action<NoAnswer> action;
-  action.what = "removal of the shared file";
-  action.script.set_path("folder", folder).add("actions/init_check.sh");
-  action.script.call("init_drop", {launch.text()}).call("init_end");
-  action.timeout = std::chrono::seconds(10);
-  return action;
+void drop_init_file(ssh::Connection& connection, const std::string& folder, const JobId& launch,
+                    const Cancel& cancel) {
+  ask(connection, {wire::InitFileStep::drop, folder, launch.text()}, cancel);
 }
 
 std::string init_file_text(std::size_t jobs, const std::string& folder) {

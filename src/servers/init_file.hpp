@@ -1,44 +1,41 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
+#include <remote/cancel.hpp>
 #include <remote/job.hpp>
 
-#include "servers/action.hpp"
+#include "ssh/connection.hpp"
+#include "wire/init_file.hpp"
 
 // The shared file by which the ranks of a launch find each other (torch's init_method="file://…"): a file
 // `store` in a folder ".remote-init-ID" of the launch's own, within a folder that all servers have in common.
-// The last job of the launch that ends removes it: src/server/init_file.sh.
+// The last job of the launch that ends removes it: src/agent/job/init_file.hpp.
 
 namespace remote::servers {
 
-struct InitFileAnswer {
-  std::string folder{};   // the launch's folder, as a path on that server
-  std::string failure{};  // why it cannot be used there; foreign text; "": it can
+// Creates the launch's folder within `folder`, on the first server, and checks that it can be used.
+// `make_all`: creates `folder`, too, if it is missing. Throws Error.
+wire::InitFileReply make_init_file(ssh::Connection& connection, const std::string& folder,
+                                   const JobId& launch, bool make_all, const Cancel& cancel);
 
-  void take(AnswerLine& line);
-  void check() const;
-};
+// Checks the launch's folder on another server, after the first one has answered. `maker`: the first server's
+// name. Throws Error.
+wire::InitFileReply see_init_file(ssh::Connection& connection, const std::string& folder, const JobId& launch,
+                                  const std::string& maker, const Cancel& cancel);
 
-// Makes the launch's folder within `folder` (as remote_path_word() takes it), on the first server. `make`:
-// makes `folder`, too, where it is not there.
-Action<InitFileAnswer> make_init_file_action(const std::string& folder, const JobId& launch, bool make);
+// Removes the launch's folder if no job of the launch was started. Throws Error.
+void drop_init_file(ssh::Connection& connection, const std::string& folder, const JobId& launch,
+                    const Cancel& cancel);
 
-// Looks on another server whether that folder is there, and may be written and locked. `maker` is the first
-// server's name. To be asked when the first one has answered.
-Action<InitFileAnswer> see_init_file_action(const std::string& folder, const JobId& launch,
-                                            const std::string& maker);
+// Adds the failure of a folder that torch does not accept. Throws Error for a malformed reply.
+wire::InitFileReply check_reply(wire::InitFileReply reply);
 
-// Removes the launch's folder, when nothing of the launch was started. The answer is empty.
-struct NoAnswer {
-  static void take(AnswerLine& line) { line.refuse_kind(); }
-};
-Action<NoAnswer> drop_init_file_action(const std::string& folder, const JobId& launch);
-
-// What a job's file `init_file` says: how many jobs the launch has, and the launch's folder.
+// The content of a job's file `init_file`: the number of the launch's jobs, and the launch's folder.
 std::string init_file_text(std::size_t jobs, const std::string& folder);
 
-// What torch is given: "file:///mnt/common/.remote-init-ID/store".
+// The URL for torch: "file:///mnt/common/.remote-init-ID/store".
 std::string init_file_url(const std::string& folder);
 
 }  // namespace remote::servers

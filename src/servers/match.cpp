@@ -1,16 +1,17 @@
 #include "servers/match.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
+#include <remote/error.hpp>
 
 #include "base/strings.hpp"
-#include "servers/action.hpp"
+#include "servers/agent.hpp"
 
 namespace remote::servers {
 namespace {
-
-constexpr std::size_t most_names = 1000;
 
 bool fits_part(const std::string& pattern, const std::string& part) {
   const bool hidden = part.starts_with('.') && !pattern.starts_with('.');
@@ -35,20 +36,15 @@ bool PathPattern::fits_within(const std::string& name) const {
   return std::ranges::equal(parts_, names, fits_part);
 }
 
-void MatchAnswer::take(AnswerLine& line) {
-  if (line.kind() != "pull" || line.word() != "name") {
-    line.refuse_kind();
-  }
-  const std::string_view text = line.rest();
-  if (!text.starts_with('|') || !pattern.fits(std::string(text.substr(1)))) {
+void check_matches(const PathPattern& pattern, const std::vector<std::string>& names) {
+  if (!std::ranges::all_of(names, [&](const std::string& name) { return pattern.fits(name); })) {
     throw Error("cannot look for " + pattern.text(), "the server names a file that does not fit")
         .mended_by(Remedy::tell_more);
   }
-  if (names.size() == most_names) {
-    throw Error("cannot look for " + pattern.text(), fmt::format("more than {} files fit", most_names),
+  if (names.size() > wire::max_matches) {
+    throw Error("cannot look for " + pattern.text(), fmt::format("more than {} files fit", wire::max_matches),
                 "name their folder");
   }
-  names.emplace_back(text.substr(1));
 }
 
 bool is_pattern(std::string_view path) {
@@ -60,16 +56,17 @@ std::vector<std::string> match(ssh::Connection& connection, const std::string& f
   const std::string above = pattern.starts_with('/') ? "/" : pattern.starts_with("~/") ? "~/" : "";
   const std::string from = above.empty() ? folder : above == "/" ? "/" : "~";
   const std::string relative = pattern.substr(above.size());
-  Action<MatchAnswer> action;
-  action.what = "look for files";
-  action.script.set_path("folder", from).add("actions/pull_match.sh").call("pull_match", {relative});
-  action.timeout = std::chrono::seconds(30);
-  MatchAnswer answer = run_action(connection, action, cancel, MatchAnswer{PathPattern(relative)});
-  for (std::string& name : answer.names) {
+  AgentQuestion question;
+  question.what = "look for files";
+  question.request = wire::MatchesRequest{from, relative};
+  question.timeout = std::chrono::seconds(30);
+  auto reply = take_reply<wire::MatchesReply>(ask_agent(connection, question, cancel));
+  check_matches(PathPattern(relative), reply.names);
+  for (std::string& name : reply.names) {
     name.insert(0, above);
   }
-  std::ranges::sort(answer.names);
-  return std::move(answer.names);
+  std::ranges::sort(reply.names);
+  return std::move(reply.names);
 }
 
 }  // namespace remote::servers

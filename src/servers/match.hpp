@@ -6,7 +6,6 @@
 
 #include <remote/cancel.hpp>
 
-#include "servers/answer.hpp"
 #include "ssh/connection.hpp"
 
 // Patterns for names of files on a server.
@@ -29,13 +28,9 @@ class PathPattern {
   std::vector<std::string> parts_;
 };
 
-// What pull_match.sh answers: see docs/protocol.md. A server may name anything: a name that does not fit the
-// pattern is an Error, and so are more than 1000.
-struct MatchAnswer {
-  PathPattern pattern;
-  std::vector<std::string> names = {};
-  void take(AnswerLine& line);
-};
+// Throws Error for a name that does not fit the pattern, because a server may name any file, and for more
+// than wire::max_matches names.
+void check_matches(const PathPattern& pattern, const std::vector<std::string>& names);
 
 // The paths on the server that fit a PathPattern, sorted, as it is written: relative to `folder`, or from "/"
 // or "~/" on. Throws Error.

@@ -1,204 +1,88 @@
 #include "servers/pairs.hpp"
 
 #include <algorithm>
-#include <cstdint>
+#include <utility>
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 #include <remote/error.hpp>
 
 namespace remote::servers {
 namespace {
 
-constexpr std::size_t most_addresses = 16;
+[[noreturn]] void refuse_answer(const std::string& why) {
+  throw Error("the server's answer is not understood", why).mended_by(Remedy::tell_more);
+}
 
-std::string address(AnswerLine& line) {
-  std::string text = line.name(".:");
+void check_address(const std::string& text) {
+  const std::size_t zone = std::min(text.find('%'), text.size());  // of a link-local address
   in6_addr bytes{};
-  if (::inet_pton(AF_INET, text.c_str(), &bytes) != 1 && ::inet_pton(AF_INET6, text.c_str(), &bytes) != 1) {
-    line.refuse("an address is wrong");
-  }
-  return text;
-}
-
-// "-" stands for nothing.
-std::string address_or_none(AnswerLine& line) {
-  AnswerLine ahead = line;
-  if (ahead.word() == "-") {
-    line = ahead;
-    return "";
-  }
-  return address(line);
-}
-
-std::vector<std::string> addresses(AnswerLine& line) {
-  std::vector<std::string> all;
-  while (line.more()) {
-    all.push_back(address(line));
-    if (all.size() > most_addresses) {
-      line.refuse("too many addresses");
-    }
-  }
-  return all;
-}
-
-// "-" stands for nothing.
-std::string name_or_none(AnswerLine& line) {
-  std::string text = line.name();
-  return text == "-" ? "" : text;
-}
-
-// What a local error without an ICMP message, or one with it, means.
-ReachKind kind_of(const std::string& reason, bool icmp) {
-  if (reason == "ECONNREFUSED") {
-    return icmp ? ReachKind::rejected : ReachKind::reset;
-  }
-  if (icmp) {
-    return ReachKind::rejected;
-  }
-  for (const char* route : {"ENETUNREACH", "EHOSTUNREACH", "EACCES", "EINVAL", "EADDRNOTAVAIL", "ENETDOWN"}) {
-    if (reason == route) {
-      return ReachKind::no_route;
-    }
-  }
-  return ReachKind::failed;
-}
-
-void read_error(AnswerLine& line, Reach& reach) {
-  reach.reason = line.name("_");
-  bool rejected = false;
-  if (line.more()) {
-    if (line.word() != "icmp") {
-      line.refuse("an error is wrong");
-    }
-    const int type = line.number(0, 255);
-    const int code = line.number(0, 255);
-    reach.rejected_by = address(line);
-    // "Host unreachable" of a router, and "no route" in IPv6 (RFC 792, RFC 4443), are no word of a firewall.
-    const bool v6 = reach.rejected_by.find(':') != std::string::npos;
-    rejected = v6 ? !(type == 1 && (code == 0 || code == 3)) : !(type == 3 && code <= 1);
-  }
-  reach.kind = kind_of(reach.reason, rejected);
-}
-
-void read_try(AnswerLine& line, Reach& reach, std::size_t servers) {
-  const std::string_view how = line.word();
-  if (how == "ok") {
-    reach.kind = ReachKind::ok;
-    reach.connect = Microseconds(line.number(0, 1000000000));
-    reach.seen_as = address_or_none(line);
-    reach.packet = line.number(0, 1 << 20);
-  } else if (how == "dropped") {
-    reach.kind = ReachKind::dropped;
-  } else if (how == "silent") {
-    reach.kind = ReachKind::silent;
-  } else if (how == "stranger") {
-    reach.kind = ReachKind::wrong_peer;
-  } else if (how == "other") {
-    reach.kind = ReachKind::wrong_peer;
-    reach.answered_by = line.number<std::size_t>(0, servers - 1);
-  } else if (how == "lost") {
-    reach.kind = ReachKind::lost_large;
-    reach.on_the_way_back =
-        line.choice<bool>(line.word(), {{"out", false}, {"back", true}}, "a direction is wrong");
-    reach.packet = line.number(0, 1 << 20);
-    reach.passes = line.more() ? line.number(0, 1 << 20) : 0;
-  } else if (how == "error") {
-    read_error(line, reach);
-  } else {
-    line.refuse("a try is wrong");
+  if ((zone < text.size() || ::inet_pton(AF_INET, text.c_str(), &bytes) != 1) &&
+      ::inet_pton(AF_INET6, text.substr(0, zone).c_str(), &bytes) != 1) {
+    refuse_answer("an address is wrong");
   }
 }
 
-Flow read_flow(AnswerLine& line, std::size_t own, std::size_t servers) {
-  Flow flow;
-  flow.from = own;
-  flow.to = line.number<std::size_t>(0, servers - 1);
-  const std::string_view speed = line.word();
-  if (speed == "error") {
-    flow.error = "unknown";
-    if (line.more()) {
-      flow.error = line.name();
-    }
-    while (line.more()) {
-      flow.error += " " + line.name();
-    }
-    return flow;
+void check_optional_address(const std::string& text) {
+  if (!text.empty()) {
+    check_address(text);
   }
-  flow.gbit_s = static_cast<double>(line.number_in<std::int64_t>(speed, 0)) / 1e9;
-  flow.latency = Microseconds(line.number(0, 1000000000));
-  flow.method =
-      line.choice<const char*>(line.word(), {{"iperf3", "iperf3"}, {"own", "own"}}, "a method is wrong");
-  return flow;
+}
+
+void check_addresses(const std::vector<std::string>& all) {
+  if (all.size() > wire::max_server_addresses) {
+    refuse_answer("too many addresses");
+  }
+  std::ranges::for_each(all, check_address);
 }
 
 }  // namespace
 
-PairsAnswer::PairsAnswer(const PairsRequest& request) : own(request.own), addresses(request.addresses) {
+PairsAnswer::PairsAnswer(std::size_t index, std::vector<std::string> all_addresses)
+    : own(index), addresses(std::move(all_addresses)) {
   for (std::size_t to = 0; to < addresses.size(); ++to) {
     pairs.push_back(Pair{.from = own, .to = to, .name = addresses[to]});
   }
 }
 
-void PairsAnswer::take(AnswerLine& line) {
-  constexpr std::size_t most_tries = 32;
-  constexpr std::size_t most_interfaces = 64;
-  if (line.kind() != "pairs") {
-    line.refuse_kind();
+void PairsAnswer::take(wire::ListenReply reply) {
+  if (is_listening()) {
+    refuse_answer("it listens twice");
   }
-  const std::string_view key = line.word();
-  if (key == "firewall") {
-    about.firewall = line.name();
-  } else if (key == "gpus") {
-    about.has_gpus = true;
-  } else if (key == "nopython") {
-    has_python = false;
-  } else if (key == "nolisten") {
-    about.skipped = "no port is free there";
-  } else if (key == "interface") {
-    NetworkInterface found;
-    found.name = line.name();
-    found.mtu = line.number(0, 1 << 30);
-    found.speed_mbit = line.number(0, 1 << 30);
-    found.addresses = servers::addresses(line);
-    about.interfaces.push_back(std::move(found));
-    if (about.interfaces.size() > most_interfaces) {
-      line.refuse("too many interfaces");
-    }
-  } else if (key == "host") {
-    about.hostname = name_or_none(line);
-    about.host_addresses = servers::addresses(line);
-  } else if (key == "data") {
-    about.interface = name_or_none(line);
-    about.data_address = address_or_none(line);  // the other servers are told it
-  } else if (key == "listening") {
-    about.ports = {line.number(1, 65535), line.number(1, 65535)};
-    listening = true;
-  } else if (key == "way") {
-    Pair& pair = pairs[line.number<std::size_t>(0, pairs.size() - 1)];
-    pair.interface = name_or_none(line);
-    pair.source = address_or_none(line);
-    pair.addresses = servers::addresses(line);
-  } else if (key == "try") {
-    Pair& pair = pairs[line.number<std::size_t>(0, pairs.size() - 1)];
-    Reach reach;
-    reach.address = address(line);
-    reach.port = line.number(1, 65535);
-    read_try(line, reach, pairs.size());
-    pair.tries.push_back(std::move(reach));
-    if (pair.tries.size() > most_tries) {
-      line.refuse("too many tries");
-    }
-  } else if (key == "iperf3") {
-    iperf_port = line.number(0, 65535);
-  } else if (key == "sent") {
-    sent.push_back(read_flow(line, own, pairs.size()));
-  } else if (key == "tried") {
-    tried = true;
-  } else {
-    line.refuse("a key is not known");
+  const NetworkServer& server = reply.server;
+  check_addresses(server.host_addresses);
+  check_optional_address(server.data_address);  // sent to the other servers
+  for (const NetworkInterface& interface : server.interfaces) {
+    check_addresses(interface.addresses);
   }
-  line.end();
+  if (server.ports.empty()) {
+    reply.server.skipped = "no port is free there";
+  } else if (server.ports.size() != 2) {
+    refuse_answer("a port is missing");
+  }
+  about = std::move(reply.server);
+  iperf_port = reply.iperf_port;
+}
+
+void PairsAnswer::take(wire::ReachReply reply) {
+  Pair& found = reply.pair;
+  if (found.to >= pairs.size()) {
+    refuse_answer("a server is not known");
+  }
+  check_optional_address(found.source);
+  check_addresses(found.addresses);
+  for (const Reach& reach : found.tries) {
+    check_address(reach.address);
+    check_optional_address(reach.seen_as);
+    check_optional_address(reach.rejected_by);
+    if (reach.answered_by.value_or(0) >= pairs.size()) {
+      refuse_answer("a server is not known");
+    }
+  }
+  Pair& pair = pairs[found.to];
+  pair.addresses = std::move(found.addresses);
+  pair.interface = std::move(found.interface);
+  pair.source = std::move(found.source);
+  pair.tries = std::move(found.tries);
 }
 
 std::string master_of(const std::vector<std::string>& addresses) {
@@ -206,43 +90,32 @@ std::string master_of(const std::vector<std::string>& addresses) {
   return first == addresses.end() ? std::string() : *first;
 }
 
-Script pairs_script(const PairsRequest& request) {
-  Script script;
-  script.set("activate", request.activate)
-      .set("bandwidth", request.bandwidth ? "1" : "")
-      .set("own", std::to_string(request.own))
-      .set("token", request.token)
-      .set("master", master_of(request.addresses))
-      .set("port", std::to_string(request.port))
-      .set("python", request.python)
-      .add("actions/pairs.sh");
-  for (std::size_t i = 0; i < request.addresses.size(); ++i) {
-    if (!request.addresses[i].empty()) {
-      script.call("pairs_without_python", {std::to_string(i), request.addresses[i]});
+wire::ListeningServer to_listening(const PairsAnswer& answer, const std::string& token) {
+  wire::ListeningServer server{.index = static_cast<int>(answer.own),
+                               .token = token,
+                               .name = answer.addresses[answer.own],
+                               .port = answer.about.ports.at(0),
+                               .second_port = answer.about.ports.at(1),
+                               .data_address = answer.about.data_address,
+                               .addresses = {}};
+  for (const NetworkInterface& interface : answer.about.interfaces) {
+    if (interface.name != "lo") {
+      server.addresses.insert(server.addresses.end(), interface.addresses.begin(), interface.addresses.end());
     }
   }
-  return script.call("pairs_end");
+  server.addresses.resize(std::min(server.addresses.size(), wire::max_server_addresses));
+  return server;
 }
 
-std::string pairs_order(const std::vector<std::optional<PairPeer>>& peers, std::size_t own) {
-  std::string order;
-  for (std::size_t step = 0; step < peers.size(); ++step) {
-    const std::size_t index = (own + step) % peers.size();
-    if (const auto& peer = peers[index]) {
-      order += fmt::format("peer {} {} {} {} {} {}", index, peer->token, peer->ports.at(0), peer->ports.at(1),
-                           peer->address, peer->data_address.empty() ? "-" : peer->data_address);
-      for (const std::string& address : peer->own_addresses) {
-        order += " " + address;
-      }
-      order += "\n";
+wire::ReachRequest reach_request(const std::vector<std::optional<wire::ListeningServer>>& servers,
+                                 std::size_t own) {
+  wire::ReachRequest request{.own = static_cast<int>(own), .servers = {}};
+  for (std::size_t step = 0; step < servers.size(); ++step) {
+    if (const auto& server = servers[(own + step) % servers.size()]) {
+      request.servers.push_back(*server);
     }
   }
-  return order + "try\n";
-}
-
-std::string send_order(std::size_t to, const std::string& address, int iperf_port, int seconds,
-                       bool with_latency) {
-  return fmt::format("send {} {} {} {} {}\n", to, address, iperf_port, seconds, with_latency ? 1 : 0);
+  return request;
 }
 
 // The circle method: one stays, the others move on by one place each round, and opposite places meet.

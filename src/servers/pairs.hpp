@@ -1,67 +1,45 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <remote/network.hpp>
 
-#include "servers/action.hpp"
+#include "wire/pairs.hpp"
 
-// How servers reach each other, as pairs.sh and pairs.py on each of them find it out. The lines are described
-// in docs/protocol.md.
+// How servers reach each other, as the agent of each of them finds out.
 
 namespace remote::servers {
 
-// What one server is told of another, or of itself.
-struct PairPeer {
-  std::string token;                       // by which its listeners prove whose they are; letters and digits
-  std::string address;                     // by which a launch would call it
-  std::vector<int> ports;                  // on which it listens; two
-  std::string data_address;                // that ranks on it would use; empty: not known
-  std::vector<std::string> own_addresses;  // all by which others might reach it
-};
-
-struct PairsRequest {
-  std::size_t own = 0;     // this server's number among them
-  std::string token;       // its own
-  std::string activate{};  // sh text that enters the Python environment
-  std::vector<std::string>
-      addresses{};          // by which a launch would call the servers, in their order; empty: takes no part
-  int port = 20000;         // that all servers try to listen on: the answer then tells who has an address
-  bool bandwidth = false;   // it will be asked how fast it sends
-  std::string python = {};  // for tests: the only name that Python may have
-};
-
-// What a server has answered. `about` and `pairs` grow as the lines come.
+// What one server has answered.
 struct PairsAnswer {
-  std::size_t own = 0;
-  std::vector<std::string> addresses{};  // PairsRequest's
+  std::size_t own = 0;                   // its index
+  std::vector<std::string> addresses{};  // of all servers, for a launch; "": not reachable
   NetworkServer about{};
-  std::vector<Pair> pairs{};  // for each server that it was told of, in their order, itself included
-  bool has_python = true;
-  bool listening = false;           // its listeners stand, and it waits for orders
-  bool tried = false;               // all tries have come to their end
-  std::optional<int> iperf_port{};  // on which iperf3 serves; 0: it is not there
-  std::vector<Flow> sent{};         // what it has measured, one after the other
+  std::vector<Pair> pairs{};  // for each server, itself included
+  int iperf_port = 0;         // of its iperf3 server; 0: there is none
 
-  explicit PairsAnswer(const PairsRequest& request);
-  void take(AnswerLine& line);
+  PairsAnswer(std::size_t index, std::vector<std::string> all_addresses);
+  // These throw Error for an invalid answer.
+  void take(wire::ListenReply reply);
+  void take(wire::ReachReply reply);
+  // False before the answer, and if no port is free.
+  bool is_listening() const { return !about.ports.empty(); }
 };
 
 // To which the ranks of a launch would connect: the first that takes part.
 std::string master_of(const std::vector<std::string>& addresses);
-// The script; it is spoken with (servers/conversation.hpp).
-Script pairs_script(const PairsRequest& request);
-// The order to try all servers, itself being the one at `own`: first those that follow it, so that not all
-// begin with the same one. nullopt: that server takes no part.
-std::string pairs_order(const std::vector<std::optional<PairPeer>>& peers, std::size_t own);
 
-// For `bandwidth`: the order to serve iperf3.
-inline constexpr const char* iperf_order = "iperf3\n";
-// The order to send to a server for so long, by iperf3 (on that port) or, with 0, without.
-std::string send_order(std::size_t to, const std::string& address, int iperf_port, int seconds,
-                       bool with_latency);
+// A listening server, for requests to the others.
+wire::ListeningServer to_listening(const PairsAnswer& answer, const std::string& token);
+
+// To try all servers from the one at `own`: first those that follow it, so that not all begin with the same
+// one. nullopt: that server takes no part.
+wire::ReachRequest reach_request(const std::vector<std::optional<wire::ListeningServer>>& servers,
+                                 std::size_t own);
+
 // In which order all meet all: in each round every server has one partner, or none (its own index). With n
 // servers there are n - 1 rounds, n when n is odd.
 std::vector<std::vector<std::size_t>> rounds_of(std::size_t servers);

@@ -1,6 +1,7 @@
 #include "servers/peers.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,7 +10,7 @@
 #include "base/hashing.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
-#include "servers/action.hpp"
+#include "servers/agent.hpp"
 #include "servers/python_env.hpp"
 #include "ssh/agent.hpp"
 #include "ssh/pump.hpp"
@@ -21,39 +22,46 @@ namespace {
 // How often a server that waits for its turn looks whether it has come; its connection is served meanwhile.
 constexpr std::chrono::milliseconds ask_peers_every{50};
 
-// peer_pull.sh prints what rsync prints.
-struct PullAnswer {
-  const std::function<void(const TransferProgress&)>& on_progress;
-  SyncReport report = {};
-  std::string failure = {};
-  ExecResult ended = {};
+// Reads the lines of rsync, and how it ended.
+class PullOutput {
+ public:
+  // `mark`: see add_rsync_line().
+  PullOutput(const SyncOptions& options, std::string mark) : options_(options), mark_(std::move(mark)) {}
 
-  void take(AnswerLine& line) {
-    if (line.kind() != "fail") {
-      line.refuse_kind();
+  void take(const wire::PullProjectReply& reply) {
+    received_ += reply.out.size();
+    if (received_ > most_output) {
+      throw Error("too much output", "rsync printed more than 256 MB").mended_by(Remedy::tell_more);
     }
-    failure = line.rest();
-  }
-  void other(std::string_view line) {
-    if (const auto progress = ssh::parse_rsync_progress(line)) {
-      if (on_progress) {
-        on_progress(*progress);
-      }
-      return;
+    if (options_.log) {
+      options_.log(ssh::Stream::out, reply.out);
+      options_.log(ssh::Stream::err, reply.errors);
     }
-    add_rsync_line(report, line);
+    lines_.add(reply.out, [this](std::string_view line) { take_line(line); });
+    if (reply.code) {
+      ended = ExecResult{ExitStatus::exited(*reply.code), {}, reply.errors};
+    }
   }
-};
 
-struct VerifyAnswer {
-  static void take(AnswerLine& line) {
-    if (line.kind() == "fail") {
-      throw Error("cannot compare what came", line.rest()).mended_by(Remedy::tell_more);
-    }
-    if (line.kind() != "differs") {
-      line.refuse_kind();
+  SyncReport report{};
+  std::optional<ExecResult> ended{};
+
+ private:
+  static constexpr std::size_t most_output = std::size_t{256} << 20U;  // names of files
+
+  void take_line(std::string_view line) {
+    const auto progress = ssh::parse_rsync_progress(line);
+    if (!progress) {
+      add_rsync_line(report, mark_, line);
+    } else if (options_.on_progress) {
+      options_.on_progress(*progress);
     }
   }
+
+  const SyncOptions& options_;
+  std::string mark_;
+  std::size_t received_ = 0;
+  LineCutter lines_{};
 };
 
 // Keeps the agent away from every other command of the connection.
@@ -225,44 +233,54 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
   if (source.login.host_key.empty() || source.host.empty()) {
     throw give_up("its address or host key is not known");
   }
-  Action<PullAnswer> action;
-  action.what = "files from " + source.server;
-  action.script.set_path("PROJECT", peers_.config_.project_path_on(server_))
-      .set_path("WORK", scripts_folder(peers_.config_, server_) + "/peer." + random_hex(16))
-      .set("PEER_HOST", source.host)
-      .set("PEER_PORT", std::to_string(source.login.port))
-      .set("PEER_USER", source.login.user)
-      .set("HOST_KEY", source.login.host_key)
-      .set("PEER_PATH", source.path)
-      .set("PROBE", probe ? "1" : "");
-  std::string names;
+  wire::PullProjectRequest request{
+      .project = peers_.config_.project_path_on(server_),
+      .work = scripts_folder(peers_.config_, server_) + "/peer." + random_hex(16),
+      .host = source.host,
+      .port = source.login.port,
+      .user = source.login.user,
+      .host_key = source.login.host_key,
+      .path = source.path.substr(source.path.find(':') + 1),
+      .only_probe = probe};
+  AgentQuestion question;
+  question.what = "files from " + source.server;
+  std::set<std::string> asked;
   if (!probe) {
     for (const std::string& name : peers_.tree_.names(options.leave, cancel)) {
       if (!source.unlike.contains(name)) {
-        names += name + "\n";
+        question.data += name + '\0';
+        asked.insert(name);
       }
     }
   }
-  action.script.set("NAMES", names);
-  action.guarded = true;
-  action.max_output = std::size_t{256} << 20U;  // names of files
-  action.log = options.log;
   const Forwarding forwarding(connection_, peers_.agent_for(source, cancel), source.login);
-  action.script.set("AGENT", forwarding.there());
-  action.script.call("set --", peer_arguments(options)).add("actions/peer_pull.sh");
-  PullAnswer answer = run_action(connection_, action, cancel, PullAnswer{options.on_progress});
-  if (!answer.failure.empty()) {
-    throw give_up(answer.failure);
+  request.agent_socket = forwarding.there();
+  const std::string mark = make_item_mark();
+  request.arguments = peer_arguments(options, mark);
+  question.request = std::move(request);
+  PullOutput answer(options, mark);
+  try {
+    // A new agent, because only channels that are opened now have the forwarded keys.
+    Agent(connection_, cancel).ask_last(question, [&](wire::Reply reply) {
+      answer.take(take_reply<wire::PullProjectReply>(std::move(reply)));
+    });
+  } catch (const Refused& refused) {
+    throw give_up(refused.reason());
+  }
+  if (!answer.ended) {
+    throw give_up("the server did not report how rsync ended");
   }
   // Files that are not there any more, or cannot be read, come from the laptop.
-  const ExitStatus status = answer.ended.status;
+  const ExitStatus status = answer.ended->status;
   const bool in_part = status.code() == 23 || status.code() == 24;  // the ordinary sync sends the others
   if (!status.success() && (probe || !in_part)) {
-    const std::string said = last_lines(trim(answer.ended.err), 3);
+    const std::string said = last_lines(trim(answer.ended->err), 3);
     throw give_up(said.empty() ? "ended with " + status.describe() : said);
   }
   files = std::move(answer.report);
   files.newer.clear();  // the ordinary sync finds them again
+  // A server must not learn the digest of a file that it was not to have.
+  std::erase_if(files.changed, [&](const std::string& name) { return !asked.contains(name); });
 }
 
 // rsync compares what it sends with what it wrote, but not with the laptop: a job on the other server may
@@ -272,19 +290,15 @@ void Peers::Part::verify(const std::function<void(const std::string&)>& on_step,
     return;
   }
   on_step("comparing contents");
-  std::string sums;
+  AgentQuestion question;
+  question.what = "comparing files";
+  question.request = wire::CompareFilesRequest{peers_.config_.project_path_on(server_)};
   for (const std::string& name : files.changed) {
     // A file that is gone here meanwhile is compared with nothing, and is removed there.
-    sums += peers_.tree_.digest(name, cancel).value_or(std::string(64, '0')) + "  " + name + "\n";
+    question.data += peers_.tree_.digest(name, cancel).value_or(std::string(64, '0')) + " " + name + '\0';
   }
-  Action<VerifyAnswer> action;
-  action.what = "comparing files";
-  action.script.set_path("PROJECT", peers_.config_.project_path_on(server_))
-      .set("SUMS", sums)
-      .add("actions/peer_verify.sh");
-  action.guarded = true;
   try {
-    run_action(connection_, action, cancel);
+    take_reply<wire::CompareFilesReply>(ask_agent(connection_, question, cancel));
   } catch (const ssh::Unreachable&) {
     throw;
   } catch (const Error&) {

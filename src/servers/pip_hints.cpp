@@ -1,25 +1,127 @@
 #include "servers/pip_hints.hpp"
 
+#include <algorithm>
 #include <initializer_list>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
 
 namespace remote::servers {
+namespace {
 
-std::string pip_hint(std::string_view err) {
-  const auto says = [err](std::initializer_list<std::string_view> texts) {
-    for (const std::string_view text : texts) {
-      if (err.find(text) != std::string_view::npos) {
-        return true;
+constexpr std::size_t most_decisive = 200;
+
+bool has_any(std::string_view line, std::initializer_list<std::string_view> texts) {
+  return std::ranges::any_of(texts, [&](std::string_view text) { return line.find(text) != line.npos; });
+}
+
+// Without the frames that pip and uv draw around the output of another program.
+std::string_view unframed(std::string_view line) {
+  for (bool cut = true; cut;) {
+    cut = false;
+    line = trim(line);
+    for (const std::string_view mark : {"│", "├", "╰", "─", "▶", "|", ">"}) {
+      if (line.starts_with(mark)) {
+        line.remove_prefix(mark.size());
+        cut = true;
       }
     }
+  }
+  return line;
+}
+
+// Says that another line has the cause.
+bool is_pointer(std::string_view line) {
+  return has_any(line,
+                 {"subprocess-exited-with-error", "metadata-generation-failed", "legacy-install-failure",
+                  "See above for", "did not run successfully", "Encountered error while"});
+}
+
+// "OSError: …", "conda.exceptions.PackagesNotFoundError: …"
+bool is_exception(std::string_view line) {
+  const std::size_t colon = line.find(": ");
+  const std::string_view name = line.substr(0, colon == line.npos ? line.size() : colon);
+  return colon != line.npos && name.find(' ') == name.npos &&
+         (name.ends_with("Error") || name.ends_with("Exception"));
+}
+
+bool is_decisive(std::string_view raw) {
+  const std::string_view line = unframed(raw);
+  if (line.empty() || is_pointer(line)) {
     return false;
-  };
+  }
+  return line.starts_with("ERROR") || line.starts_with("error:") || line.starts_with("fatal:") ||
+         line.starts_with("E: ") || line.starts_with("× ") ||
+         has_any(line, {": error: ", "fatal error: ", "Permission denied (", "Host key verification failed",
+                        "Could not read from remote repository"}) ||
+         is_exception(line);
+}
+
+// Each decisive line, and behind one that ends with a colon the list that it announces.
+std::vector<std::string_view> find_decisive(std::string_view err) {
+  constexpr int longest_list = 5;
+  std::vector<std::string_view> found;
+  int announced = 0;
+  while (!err.empty()) {
+    const std::size_t end = err.find('\n');
+    const std::string_view line = err.substr(0, end);
+    err.remove_prefix(end == err.npos ? err.size() : end + 1);
+    const std::string_view text = trim(line);
+    if (is_decisive(line)) {
+      found.push_back(unframed(line));
+      announced = text.ends_with(':') ? longest_list : 0;
+    } else if (announced > 0 && !text.empty()) {
+      const bool listed = text.starts_with("- ") || line.starts_with(' ');
+      announced = listed ? announced - 1 : 0;
+      if (listed) {
+        found.push_back(line);
+      }
+    }
+  }
+  return found;
+}
+
+// What stands between these two texts; "" without them.
+std::string between(std::string_view line, std::string_view before, std::string_view after) {
+  const std::size_t at = line.find(before);
+  if (at == line.npos) {
+    return {};
+  }
+  const std::string_view rest = line.substr(at + before.size());
+  return visible_line(trim(rest.substr(0, rest.find_first_of(after))), 80);
+}
+
+}  // namespace
+
+std::string decisive_lines(std::string_view err, std::size_t most) {
+  std::vector<std::string_view> found = find_decisive(err);
+  found.erase(found.begin(), found.end() - static_cast<std::ptrdiff_t>(std::min(found.size(), most)));
+  std::string text;
+  for (const std::string_view line : found) {
+    text += (text.empty() ? "" : "\n") + std::string(line);
+  }
+  return text;
+}
+
+std::string pip_hint(std::string_view err, bool own_environment) {
+  const std::string decisive = decisive_lines(err, most_decisive);
+  const auto says = [&](std::initializer_list<std::string_view> texts) { return has_any(decisive, texts); };
+  if (says({"Permission denied (publickey", "Host key verification failed",
+            "Could not read from remote repository"})) {
+    return "the server itself has no access to that repository: name it by an https URL, give the account "
+           "there a key for it, or send the package as a wheel (python.find_links)";
+  }
+  if (const std::string host = between(decisive, "Could not resolve host: ", "\r\n'\""); !host.empty()) {
+    return fmt::format("the server cannot resolve '{}'", host);
+  }
+  const bool no_package = says({"No matching distribution found", "Could not find a version", "Max retries",
+                                "Failed to fetch", "CondaHTTPError", "Could not fetch"});
   // A network that is down also ends in "no matching distribution".
-  if (says({"Temporary failure in name resolution", "Name or service not known", "NewConnectionError",
-            "ConnectTimeoutError", "Network is unreachable", "Could not resolve host", "ProxyError"})) {
+  if (no_package && has_any(err, {"Temporary failure in name resolution", "Name or service not known",
+                                  "NewConnectionError", "ConnectTimeoutError", "Network is unreachable",
+                                  "ProxyError", "dns error", "CondaHTTPError"})) {
     return "the server does not reach the package index: python.index_url in configs.yaml names another one, "
            "python.find_links a folder with wheels";
   }
@@ -29,24 +131,21 @@ std::string pip_hint(std::string_view err) {
   if (says({"ResolutionImpossible", "conflicting dependencies"})) {
     return "the requirements contradict each other: loosen one of the versions that are named";
   }
-  constexpr std::string_view missing = "No matching distribution found for ";
-  if (const std::size_t at = err.find(missing); at != std::string_view::npos) {
-    const std::string_view rest = err.substr(at + missing.size());
-    const std::string name = visible_line(trim(rest.substr(0, rest.find_first_of("\r\n"))), 80);
+  if (const std::string name = between(decisive, "No matching distribution found for ", "\r\n");
+      !name.empty()) {
     return fmt::format(
-        "is '{}' the right name, and does that version exist for the Python there (python.version)? Where it "
-        "comes "
-        "from another index, name that: python.index_url, extra_index_urls or find_links",
+        "is '{}' the right name, and does that version exist for the Python there (python.version)? If it "
+        "comes from another index, name that: python.index_url, extra_index_urls or find_links",
         name);
   }
-  if (says({"error: command 'gcc' failed", "command 'x86_64-linux-gnu-gcc' failed", "Python.h: No such file",
-            "Unable to find a compiler", "error: command 'g++' failed"})) {
+  if (says({"gcc' failed", "g++' failed", "Python.h: No such file", "Unable to find a compiler"})) {
     return "a package has to be compiled: system_packages: [build-essential, python3-dev] in configs.yaml "
-           "installs "
-           "what that needs";
+           "installs what that needs";
   }
-  if (says({"Permission denied", "Errno 13"})) {
-    return "the login may not write to the environment: let remote make one (python: {manager: venv})";
+  if (const std::string path = between(decisive, "[Errno 13] Permission denied: '", "'"); !path.empty()) {
+    return own_environment ? fmt::format("the login may not write to {} on the server", path)
+                           : "the login may not write to the environment: let remote make one (python: "
+                             "{manager: venv})";
   }
   return {};
 }

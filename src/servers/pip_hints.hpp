@@ -1,11 +1,17 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace remote::servers {
 
-// What to try after pip, uv or conda failed, by what it wrote to stderr; empty: nothing is known.
-std::string pip_hint(std::string_view err);
+// The lines of what pip, uv, conda, git or a compiler wrote to stderr that name the cause, at most so many of
+// the last ones; "" if there are none.
+std::string decisive_lines(std::string_view err, std::size_t most);
+
+// What to try after such a program failed, by these lines alone; "" if that is not certain.
+// `own_environment`: remote made the environment that was written to.
+std::string pip_hint(std::string_view err, bool own_environment);
 
 }  // namespace remote::servers

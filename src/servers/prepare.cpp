@@ -1,23 +1,28 @@
 #include "servers/prepare.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
+#include <iterator>
 #include <set>
+#include <string_view>
 
+#include <fmt/format.h>
 #include <remote/error.hpp>
 
 #include "base/files.hpp"
-#include "base/login_shell.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
-#include "servers/action.hpp"
+#include "servers/agent.hpp"
+#include "servers/facts.hpp"
 #include "servers/logs.hpp"
 #include "servers/peers.hpp"
 #include "servers/pip_hints.hpp"
 #include "servers/python_env.hpp"
 #include "servers/shared.hpp"
-#include "servers/shell_text.hpp"
 #include "ssh/pump.hpp"
+#include "wire/cbor.hpp"
 
 namespace remote::servers {
 namespace {
@@ -25,44 +30,53 @@ namespace {
 constexpr std::size_t shown_lines = 15;
 // pip and conda print much, but not this much: it would fill the disk with logs.
 constexpr std::size_t most_printed = std::size_t{64} << 20U;
-constexpr std::size_t most_answered = std::size_t{1} << 20U;
 constexpr std::chrono::seconds question_time{60};
 constexpr std::chrono::milliseconds look_every{50};
 
-// What the scripts that prepare a server say of themselves; the other lines are those of pip and conda.
-struct ProvisionAnswer {
-  PrepareListener& listener;
-  std::set<std::string, std::less<>> have = {};  // what was found to be there
-  std::string first = {};  // the server of this call that was the first to look into the project's folder
-  std::vector<std::string> notes = {};
-  std::string failure = {};
-  std::string hint = {};
-  ExecResult ended = {};
+// Collects the parts of an answer, and shows its progress.
+class ProvisionAnswer {
+ public:
+  ProvisionAnswer(PrepareListener& listener, CommandLog& log) : listener_(listener), log_(log) {}
 
-  void take(AnswerLine& line) {
-    const std::string text(line.rest());
-    if (line.kind() == "step") {
-      listener.detail(text, std::nullopt);
-    } else if (line.kind() == "have") {
-      have.insert(text);
-    } else if (line.kind() == "first") {
-      first = text;
-    } else if (line.kind() == "note") {
-      notes.push_back(text);
-    } else if (line.kind() == "fail") {
-      failure = text;
-    } else if (line.kind() == "hint") {
-      hint = text;
-    } else {
-      line.refuse_kind();
+  // Throws Error.
+  void take(wire::ProvisionReply part) {
+    received_ += part.out.size() + part.errors.size();
+    if (received_ > most_printed) {
+      throw Error("too much output", fmt::format("the server sent more than {} MB", most_printed >> 20U))
+          .mended_by(Remedy::tell_more);
+    }
+    if (!part.step.empty()) {
+      listener_.detail(part.step, std::nullopt);
+    }
+    if (!part.note.empty()) {
+      notes.push_back(std::move(part.note));
+    }
+    if (!part.out.empty()) {
+      log_.write(ssh::Stream::out, part.out);
+      lines_.add(part.out, [this](std::string_view line) {
+        if (line = trim(line); !line.empty()) {
+          listener_.detail(std::string(line), std::nullopt);
+        }
+      });
+    }
+    if (!part.errors.empty()) {
+      log_.write(ssh::Stream::err, part.errors);
+      append_end(errors, part.errors);
+    }
+    if (part.end) {
+      end = std::move(part.end);
     }
   }
-  void other(std::string_view line) const {
-    if (line = trim(line); !line.empty()) {
-      listener.detail(std::string(line), std::nullopt);
-    }
-  }
-  bool good() const { return ended.status.success() && failure.empty(); }
+
+  std::vector<std::string> notes{};
+  std::string errors{};  // the end of stderr
+  std::optional<wire::ProvisionEnd> end{};
+
+ private:
+  PrepareListener& listener_;
+  CommandLog& log_;
+  LineCutter lines_{};
+  std::size_t received_ = 0;
 };
 
 class Preparation {
@@ -79,20 +93,19 @@ class Preparation {
   PrepareReport run();
 
  private:
-  Action<ProvisionAnswer> action(std::string_view file, const Script& variables) const;
-  struct Found {
-    std::set<std::string, std::less<>> have;
-    std::string first;
-  };
-  Found ask(bool again = false);
-  void run_step(const char* name, std::string_view file, const Script& variables);
-  [[noreturn]] void fail(const char* name, const ProvisionAnswer& answer, const std::string& log = {});
-  void do_steps(const Found& found);
+  wire::PreparedReply ask(bool again = false);
+  wire::ManagedPython python() const;
+  void run_step(const char* name, const wire::Provisioning& work);
+  [[noreturn]] void fail(const char* name, const wire::ProvisionFailure& failure, std::string_view errors,
+                         const std::string& log = {});
+  void do_steps(const wire::PreparedReply& found);
   std::optional<SharedWork> shared_work(SharedFolders::Part& part, const std::string& first);
   void take_over(const SharedWork& work, const std::string& first);
   void setup(bool done, bool force);
   void sync();
   void add_part(const Peers::Part& part);
+  std::set<std::string> unchanged_there(const std::vector<std::string>& names);
+  void judge_newer(SyncOptions options);
   void remove_partials();
   void remember(const SentFiles& sent, const SyncReport& files, const std::vector<std::string>& gone);
   void packages(bool done, bool force);
@@ -107,66 +120,60 @@ class Preparation {
   std::vector<std::string> removable_;  // with --delete: what was to go
 };
 
-Action<ProvisionAnswer> Preparation::action(std::string_view file, const Script& variables) const {
-  Action<ProvisionAnswer> action;
-  action.script = provision_variables(config_, server_);
-  // It may need files of the project: sending those goes without it.
-  append_steps(action.script, variables);
-  action.script.set("prologue", steps_.setup || steps_.packages ? prologue(config_, server_) : "").add(file);
-  return action;
+// The prologue may need files of the project, so sending them does not run it.
+wire::ManagedPython Preparation::python() const {
+  return managed_python(config_, server_, steps_.setup || steps_.packages);
 }
 
-// `log` is the folder with all that was printed.
-void Preparation::fail(const char* name, const ProvisionAnswer& answer, const std::string& log) {
-  listener_.failed_output(last_lines(trim(answer.ended.err), shown_lines), log);
-  throw Error(name,
-              answer.failure.empty() ? "the script ended with " + answer.ended.describe() : answer.failure,
-              answer.hint.empty() ? pip_hint(answer.ended.err) : answer.hint);
+// `log` is the folder with the complete output.
+void Preparation::fail(const char* name, const wire::ProvisionFailure& failure, std::string_view errors,
+                       const std::string& log) {
+  const std::string_view printed = trim(errors);
+  const bool is_short = static_cast<std::size_t>(std::ranges::count(printed, '\n')) < shown_lines;
+  const std::string decisive = is_short ? "" : decisive_lines(printed, shown_lines);
+  listener_.failed_output(decisive.empty() ? last_lines(printed, shown_lines) : decisive, log);
+  const bool own = config_.python.manager == config::PythonManager::venv ||
+                   config_.python.manager == config::PythonManager::uv;
+  throw Error(name, failure.reason, failure.hint.empty() ? pip_hint(errors, own) : failure.hint);
 }
 
-// Asks what is done already, and makes the project's folder. It leaves no log. It comes first and ends its
-// input, so that a login shell that runs no scripts ends too.
-Preparation::Found Preparation::ask(bool again) {
-  Script variables;
-  variables.set("PACKAGES_DIGEST", packages_digest(config_))
-      .set("SHARE_TOKEN", steps_.shared != nullptr ? steps_.shared->token() : "")
-      .set("SERVER", server_.name)
-      .set("AGAIN", again ? "1" : "")
-      .call("set --", config_.system_packages);
-  Action<ProvisionAnswer> question = action("actions/provision_status.sh", variables);
-  question.what = "what is prepared";
-  question.max_output = most_answered;
-  question.timeout = question_time;
-  ProvisionAnswer answer = run_action(connection_, question, cancel_, ProvisionAnswer{listener_});
-  if (!answer.failure.empty() || (!answer.good() && !answer.have.empty())) {
-    fail("status", answer);
+// Creates the project's folder, and returns the steps that are done. It leaves no log.
+wire::PreparedReply Preparation::ask(bool again) {
+  const wire::PreparedRequest request{.python = python(),
+                                      .share_token = steps_.shared != nullptr ? steps_.shared->token() : "",
+                                      .server = server_.name,
+                                      .is_repeated = again};
+  auto reply = take_reply<wire::PreparedReply>(ask_agent(
+      connection_, {.what = "what is prepared", .request = request, .timeout = question_time}, cancel_));
+  if (reply.failure) {
+    fail("status", *reply.failure, reply.errors);
   }
-  if (!answer.have.contains("status")) {
-    throw login_shell_ended(answer.good() ? "" : answer.ended.describe());
-  }
-  return {std::move(answer.have), std::move(answer.first)};
+  return reply;
 }
 
-// `name` names the log folder and the step in errors. When we go away, no pip and no installer stays behind.
-void Preparation::run_step(const char* name, std::string_view file, const Script& variables) {
-  Action<ProvisionAnswer> step = action(file, variables);
+// `name` names the log folder and the step in errors. If the client exits, the agent ends pip and installers.
+void Preparation::run_step(const char* name, const wire::Provisioning& work) {
   CommandLog log(config_, name, server_.name);
-  step.what = name;
-  step.guarded = true;
-  step.max_output = most_printed;
-  step.log = [&log](ssh::Stream stream, std::string_view data) { log.write(stream, data); };
-  std::optional<ProvisionAnswer> answer;
+  ProvisionAnswer answer(listener_, log);
+  const wire::Bytes data = wire::encode(work);
   try {
-    answer.emplace(run_action(connection_, step, cancel_, ProvisionAnswer{listener_}));
+    ask_agent(
+        connection_,
+        {.what = name, .request = wire::ProvisionRequest{}, .data = std::string(data.begin(), data.end())},
+        [&answer](wire::Reply reply) { answer.take(take_reply<wire::ProvisionReply>(std::move(reply))); },
+        cancel_);
+    if (!answer.end) {
+      throw Error("the server's answer is cut short", "its end is missing").mended_by(Remedy::tell_more);
+    }
   } catch (const Error& error) {
     log.give_up(error.message());
     throw;
   }
-  log.finish(answer->ended.status);
-  if (!answer->good()) {
-    fail(name, *answer, log.folder().string());
+  log.finish(ExitStatus::exited(answer.end->failure ? 1 : 0));
+  if (answer.end->failure) {
+    fail(name, *answer.end->failure, answer.errors, log.folder().string());
   }
-  report_.notes.insert(report_.notes.end(), answer->notes.begin(), answer->notes.end());
+  report_.notes.insert(report_.notes.end(), answer.notes.begin(), answer.notes.end());
 }
 
 void Preparation::setup(bool done, bool force) {
@@ -175,8 +182,7 @@ void Preparation::setup(bool done, bool force) {
     return;
   }
   listener_.step(PrepareStep::setup);
-  run_step("setup", "actions/provision_setup.sh",
-           setup_variables(config_, steps_.default_python, force).call("set --", config_.system_packages));
+  run_step("setup", {.python = python(), .setup = setup_request(config_, steps_.default_python, force)});
   report_.setup = StepResult::done;
 }
 
@@ -215,6 +221,7 @@ void Preparation::sync() {
       listener_.detail({}, std::nullopt);
     }
     report_.files = sync_to(connection_, config_, server_, options, cancel_);
+    judge_newer(options);
     report_.sync = StepResult::done;
     if (part) {
       part->pass_on(report_.files.newer);
@@ -239,15 +246,81 @@ void Preparation::sync() {
   }
 }
 
+// The names of these files that still are on the server as they were sent.
+std::set<std::string> Preparation::unchanged_there(const std::vector<std::string>& names) {
+  const ProjectState sent = SentState(config_, server_, connection_.login()).files();
+  FactsRequest request{.wanted = {.project = config_.project_path_on(server_), .code = true}};
+  std::set<std::string> unchanged;
+  for (const std::string& name : names) {
+    if (const FileStamp* stamp = sent.find(name)) {
+      request.files += stamp->line();
+      unchanged.insert(name);
+    }
+  }
+  if (unchanged.empty()) {
+    return {};
+  }
+  std::optional<wire::CodeFacts> code;
+  try {
+    code = ask_facts(connection_, request, cancel_).code;
+  } catch (const ssh::Unreachable&) {
+    throw;
+  } catch (const Error&) {  // then they count as changed
+  }
+  if (!code || code->count > code->files.size()) {
+    return {};
+  }
+  for (const wire::ChangedFile& file : code->files) {
+    unchanged.erase(file.name);
+  }
+  return unchanged;
+}
+
+// rsync has left files alone that are newer there. Those that still are what this machine sent are replaced:
+// an older version was put back here. Of the others, the ones with the same content do not count.
+void Preparation::judge_newer(SyncOptions options) {
+  std::vector<std::string>& newer = report_.files.newer;
+  if (newer.empty()) {
+    return;
+  }
+  const std::set<std::string> ours = unchanged_there(newer);
+  options.update = false;
+  options.remove.clear();
+  if (!ours.empty()) {
+    options.names.assign(ours.begin(), ours.end());
+    const SyncReport more = sync_to(connection_, config_, server_, options, cancel_);
+    SyncReport& report = report_.files;
+    report.changed.insert(report.changed.end(), more.changed.begin(), more.changed.end());
+    report.warnings.insert(report.warnings.end(), more.warnings.begin(), more.warnings.end());
+    report.bytes += more.bytes;
+    std::erase_if(newer, [&](const std::string& name) { return ours.contains(name); });
+  }
+  // rsync prints control characters as \#012: such a name cannot be given back to it.
+  const auto has_escape = [](const std::string& name) { return name.find("\\#") != std::string::npos; };
+  options.names.clear();
+  std::ranges::copy_if(newer, std::back_inserter(options.names), std::not_fn(has_escape));
+  if (options.names.empty()) {
+    return;
+  }
+  const auto differ = differences(connection_, config_, server_, options, cancel_);
+  const std::set<std::string> other(differ.begin(), differ.end());
+  const auto is_other = [&](const std::string& name) { return has_escape(name) || other.contains(name); };
+  std::erase_if(options.names, is_other);
+  std::erase_if(newer, std::not_fn(is_other));
+  if (!options.names.empty()) {  // they get the times of here, so that the next time nothing is read
+    options.checksum = true;
+    sync_to(connection_, config_, server_, options, cancel_);
+  }
+}
+
 // What is left of files that an earlier transfer did not finish: this one has sent them, or they are gone
 // here.
 void Preparation::remove_partials() {
-  Action<ProvisionAnswer> removal = action("actions/provision_partials.sh", Script());
-  removal.what = "remove what an interrupted transfer left";
-  removal.max_output = most_answered;
-  removal.timeout = question_time;
+  const wire::RemovePartialsRequest request{.project = config_.project_path_on(server_)};
   try {
-    run_action(connection_, removal, cancel_, ProvisionAnswer{listener_});
+    take_reply<wire::RemovePartialsReply>(ask_agent(
+        connection_, {.what = "removal of partial files", .request = request, .timeout = question_time},
+        cancel_));
   } catch (const Error& error) {
     report_.notes.push_back(error.message());
   }
@@ -281,7 +354,8 @@ void Preparation::remember(const SentFiles& sent, const SyncReport& files,
     sent.update(files.changed, forgotten);
     const std::vector<std::string> others = SharedRecord(config_).others(server_.name);
     if (steps_.state.valid()) {
-      SentState(config_, server_, connection_.login()).remember(steps_.state.get(), others);
+      SentState(config_, server_, connection_.login())
+          .remember(steps_.state.get().without(files.newer), others);
     }
     for (const std::string& other : others) {
       SentFiles::forget(config_, other, forgotten);
@@ -302,19 +376,19 @@ void Preparation::packages(bool done, bool force) {
     return;
   }
   listener_.step(PrepareStep::packages);
-  run_step("update-packages", "actions/provision_packages.sh", packages_variables(config_));
+  run_step("update-packages", {.python = python(), .packages = packages_request(config_)});
   report_.packages = StepResult::done;
 }
 
-void Preparation::do_steps(const Found& found) {
+void Preparation::do_steps(const wire::PreparedReply& found) {
   if (steps_.setup) {
-    setup(found.have.contains("setup"), steps_.force);
+    setup(found.has_setup, steps_.force);
   }
   if (steps_.sync) {
     sync();
   }
   if (steps_.packages) {
-    packages(found.have.contains("packages"), steps_.force);
+    packages(found.has_packages, steps_.force);
   }
 }
 
@@ -347,12 +421,12 @@ void Preparation::take_over(const SharedWork& work, const std::string& first) {
     report_.sync = StepResult::done;
   }
   if (steps_.setup || steps_.packages) {
-    const Found found = ask(true);
+    const wire::PreparedReply found = ask(true);
     if (steps_.setup) {
-      setup(found.have.contains("setup"), false);
+      setup(found.has_setup, false);
     }
     if (steps_.packages) {
-      packages(found.have.contains("packages"), false);
+      packages(found.has_packages, false);
     }
   }
 }
@@ -365,7 +439,7 @@ PrepareReport Preparation::run() {
   }
   report_.shared_home = config_.project_path_on(server_).starts_with("~/");
   try {
-    const Found found = ask();
+    const wire::PreparedReply found = ask();
     const auto work = part ? shared_work(*part, found.first) : std::nullopt;
     if (work) {
       take_over(*work, part->first());

@@ -9,12 +9,14 @@
 
 #include <remote/error.hpp>
 
+#include "base/beneath.hpp"
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
-#include "servers/sync.hpp"
+#include "servers/patterns.hpp"
+#include "ssh/rsync_tunnel.hpp"
 
 namespace remote::servers {
 namespace fs = std::filesystem;
@@ -55,6 +57,8 @@ bool is_missed_by_nobody(const config::Config& config, const std::string& path, 
          name.ends_with(".pyc") || name.ends_with(".egg-info") || name == config.python.environment;
 }
 
+constexpr std::uintmax_t most_record = std::uintmax_t{1} << 30U;  // of what was sent to a server
+
 constexpr std::size_t most_counted = 20'000;  // files of what is skipped, whose sizes are looked at
 
 // What rsync itself would send from this folder to an empty one; `follow`: what links lead to, too.
@@ -65,18 +69,13 @@ std::vector<std::string> listed_by_rsync(const config::Config& config, const fs:
   SubprocessSpec spec;
   spec.argv = {ssh::local_rsync(cancel), "-rn", "-8", "--no-human-readable",
                "--out-format=" + std::string(mark) + "%n"};
-  for (const std::string& name : leave) {
-    spec.argv.push_back("--exclude=/" + ssh::rsync_pattern(name));
-  }
-  for (std::string& argument : selection_arguments(config)) {
-    spec.argv.push_back(std::move(argument));
-  }
-  if (!follow) {
-    std::erase(spec.argv, "-L");
+  std::ranges::move(ssh::rules_from("-"), std::back_inserter(spec.argv));
+  if (follow) {
+    spec.argv.emplace_back("-L");
   }
   spec.argv.insert(spec.argv.end(), {"--", (folder / "").string(), (empty.path() / "").string()});
   spec.set_env = {{"LC_ALL", "C"}};
-  const ExecResult result = run_subprocess(spec, {}, cancel);
+  const ExecResult result = run_subprocess(spec, selection_rules(config, leave), cancel);
   const auto code = result.status.code();
   if (!result.status.success() && code != 23 && code != 24) {  // links to nowhere, files that vanished
     throw Error("cannot list the project", last_lines(trim(result.err), 2),
@@ -218,7 +217,7 @@ SentFiles::SentFiles(const config::Config& config, const config::Server& server,
 std::vector<std::string> SentFiles::read() const {
   std::optional<std::string> content;
   try {
-    content = read_file_if_there(file_);
+    content = read_beneath(folder_, file_.filename(), most_record);
   } catch (const Error&) {
     return {};
   }
@@ -286,7 +285,7 @@ void SentFiles::forget(const config::Config& config, const std::string& server,
     return;
   }
   const FileLock lock(folder / ".lock");
-  const auto content = read_file_if_there(folder / server);
+  const auto content = read_beneath(folder, server, most_record);
   if (!content) {
     return;
   }

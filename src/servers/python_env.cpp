@@ -1,16 +1,19 @@
 #include "servers/python_env.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <set>
 #include <vector>
 
-#include "base/files.hpp"
+#include <fmt/format.h>
+
 #include "base/hashing.hpp"
-#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
+#include "config/project_files.hpp"
+#include "server/agent_text.hpp"
+#include "servers/package_files.hpp"
 #include "servers/shell_text.hpp"
 
 namespace remote::servers {
@@ -45,10 +48,6 @@ std::string other_environment(const config::Config& config) {
              : "~/.conda/envs/" + conda_environment_name(config);
 }
 
-bool is_local(const std::string& place) {
-  return place.find("://") == std::string::npos;
-}
-
 // Whether the project itself can be installed.
 bool describes_a_package(const std::string& pyproject) {
   for (const std::string& raw : split(pyproject, '\n')) {
@@ -61,110 +60,11 @@ bool describes_a_package(const std::string& pyproject) {
   return false;
 }
 
-// The files that decide what is installed, a line each: "sha256 HEX NAME", or "size BYTES NAME" for a wheel.
-// Names are relative to the project, where they are in it.
-class Sources {
- public:
-  explicit Sources(const fs::path& project) : project_(project) {}
-
-  // Returns the content.
-  std::string add_file(const std::string& name) {
-    const fs::path path = (project_ / name).lexically_normal();
-    const auto text = seen_.insert(path).second ? read_file_if_there(path) : std::nullopt;
-    if (text) {
-      lines_.insert("sha256 " + sha256_hex(*text) + " " + named(path));
-    }
-    return text.value_or("");
-  }
-  // A file with those that it names.
-  void add_requirements(const std::string& name) {
-    for (const std::string& line : split(add_file(name), '\n')) {
-      if (const auto other = included(line)) {
-        add_requirements((project_ / name).parent_path() / *other);
-      }
-    }
-  }
-  void add_wheels(const std::string& folder) {
-    std::error_code error;
-    for (fs::directory_iterator entry(project_ / folder, error), end; !error && entry != end;
-         entry.increment(error)) {
-      std::error_code ignored;
-      const std::string name = entry->path().filename().string();
-      if ((name.ends_with(".whl") || name.ends_with(".tar.gz")) && entry->is_regular_file(ignored)) {
-        lines_.insert("size " + std::to_string(entry->file_size(ignored)) + " " +
-                      named(entry->path().lexically_normal()));
-      }
-    }
-  }
-  const std::set<std::string>& lines() const { return lines_; }
-
- private:
-  std::string named(const fs::path& path) const {
-    const fs::path relative = path.lexically_relative(project_.lexically_normal());
-    return *relative.begin() == ".." ? path.string() : relative.string();
-  }
-  // The file that a line such as "-r more.txt" or "--constraint=limits.txt # why" names.
-  static std::optional<std::string> included(const std::string& line) {
-    for (const std::string_view option : {"-r", "--requirement", "-c", "--constraint"}) {
-      if (!line.starts_with(option)) {
-        continue;
-      }
-      std::string_view name = std::string_view(line).substr(option.size());
-      if (name.starts_with('=')) {
-        name.remove_prefix(1);
-      } else if (option.starts_with("--") && !name.starts_with(' ')) {
-        continue;
-      }
-      name = trim(name.substr(0, name.find(" #")));
-      if (!name.empty() && is_local(std::string(name))) {
-        return std::string(name);
-      }
-    }
-    return std::nullopt;
-  }
-
-  const fs::path& project_;
-  std::set<fs::path> seen_;
-  std::set<std::string> lines_;
-};
-
-std::set<std::string> sources_of(const config::Config& config, PackageSource source) {
-  const config::Python& python = config.python;
-  Sources sources(config.project);
-  switch (source) {
-    case PackageSource::pipenv:
-      sources.add_file("Pipfile");
-      sources.add_file("Pipfile.lock");
-      break;
-    case PackageSource::requirements:
-      sources.add_requirements("requirements.txt");
-      break;
-    case PackageSource::pyproject:
-      for (const char* file : {"pyproject.toml", "setup.cfg", "setup.py"}) {
-        sources.add_file(file);
-      }
-      break;
-    case PackageSource::none:
-      return {};
-  }
-  for (const std::string& place : python.find_links) {
-    if (is_local(place) && !place.starts_with('/') && !place.starts_with('~')) {
-      sources.add_wheels(place);
-    }
-  }
-  for (const std::string& file : python.constraints) {
-    if (is_local(file)) {
-      sources.add_requirements(file);
-    }
-  }
-  return sources.lines();
-}
-
 std::string digest_of(const config::Config& config, PackageSource source,
                       const std::set<std::string>& sources) {
   const config::Python& python = config.python;
   Sha256 digest;
-  digest.add_field("packages 2").add_field(to_string(source)).add_field(setup_digest(config));
+  digest.add_field("packages 2").add_field(wire::name_of_value(source)).add_field(setup_digest(config));
   if (source == PackageSource::none) {
     return digest.hex();  // pip's options decide nothing
   }
@@ -182,16 +82,6 @@ std::string digest_of(const config::Config& config, PackageSource source,
     digest.add_field("constraint").add_field(file);
   }
   return digest.hex();
-}
-
-// The second folder for an environment, which there may be none of.
-void set_other(Script& script, const char* name, const config::Config& config) {
-  const std::string other = other_environment(config);
-  if (other.empty()) {
-    script.set(name, "");
-  } else {
-    script.set_path(name, other);
-  }
 }
 
 }  // namespace
@@ -230,14 +120,21 @@ std::string prologue(const config::Config& config, const config::Server& server)
   if (text.empty()) {
     return {};
   }
-  Script script;
-  script.set("__prologue", text).set_path("__project", config.project_path_on(server));
-  return shell_text(script.add("lib/prologue.sh"));
+  return assign("__prologue", text) + assign_path("__project", config.project_path_on(server)) +
+         source_file("lib/prologue.sh");
+}
+
+std::string inline_files(std::string text) {
+  for (const char* name : {"activate.sh", "prologue.sh"}) {
+    text = replace_all(std::move(text), source_file(fmt::format("lib/{}", name)),
+                       std::string(server::agent_text(name)) + "\n");
+  }
+  return text;
 }
 
 namespace {
 
-// Where the code is: the project's folder, or a tree (src/server/python/tree.py).
+// Returns the folder of the code: the project's, or a tree's (agent/tree/).
 std::string code_folder(const config::Config& config, const config::Server& server, const std::string& tree) {
   const std::string project = config.project_path_on(server);
   return tree.empty() ? project : folder_in(project, config.remote_jobs_folder_name + "/.trees/" + tree);
@@ -246,35 +143,66 @@ std::string code_folder(const config::Config& config, const config::Server& serv
 }  // namespace
 
 std::string activation(const config::Config& config, const config::Server& server, const std::string& tree) {
-  Script script;
-  script.append(prologue(config, server));
-  script.set_path("__project", code_folder(config, server, tree))
-      .set_path("__scripts", scripts_folder(config, server))
-      .set_path("__env", environment_folder(config, server));
+  std::string text = prologue(config, server);
+  text += assign_path("__project", code_folder(config, server, tree));
+  text += assign_path("__scripts", scripts_folder(config, server));
+  text += assign_path("__env", environment_folder(config, server));
   switch (config.python.manager) {
     case config::PythonManager::conda:
-      script.set("__manager", "conda").set_path("__conda", conda_root(config));
-      set_other(script, "__other", config);
+      text += assign("__manager", "conda") + assign_path("__conda", conda_root(config));
+      if (const std::string other = other_environment(config); other.empty()) {
+        text += assign("__other", "");
+      } else {
+        text += assign_path("__other", other);
+      }
       break;
     case config::PythonManager::venv:
     case config::PythonManager::uv:
-      script.set("__manager", "venv");
+      text += assign("__manager", "venv");
       break;
     case config::PythonManager::system:
       // What the prologue put into PATH is the Python that is meant.
-      script.set("__manager", config.prologue_on(server).empty() ? "system" : "prologue");
+      text += assign("__manager", config.prologue_on(server).empty() ? "system" : "prologue");
       break;
   }
-  return shell_text(script.add("lib/activate.sh"));
+  return text + source_file("lib/activate.sh");
 }
 
 std::string container_activation(const config::Config& config, const config::Server& server,
                                  const std::string& tree) {
-  Script script;
-  script.set_path("__project", code_folder(config, server, tree))
-      .set_path("__scripts", scripts_folder(config, server))
-      .set("__manager", "none");
-  return shell_text(script.add("lib/activate.sh"));
+  return assign_path("__project", code_folder(config, server, tree)) +
+         assign_path("__scripts", scripts_folder(config, server)) + assign("__manager", "none") +
+         source_file("lib/activate.sh");
+}
+
+std::optional<wire::PythonEnvironment> python_environment(const config::Config& config,
+                                                          const config::Server& server,
+                                                          const std::string& tree) {
+  if (!trim(prologue(config, server)).empty()) {
+    return std::nullopt;
+  }
+  wire::PythonEnvironment environment = container_environment(config, server, tree);
+  environment.folder = environment_folder(config, server);
+  switch (config.python.manager) {
+    case config::PythonManager::conda:
+      environment.manager = wire::EnvironmentManager::conda;
+      environment.conda = conda_root(config);
+      environment.other_folder = other_environment(config);
+      break;
+    case config::PythonManager::venv:
+    case config::PythonManager::uv:
+      environment.manager = wire::EnvironmentManager::venv;
+      break;
+    case config::PythonManager::system:
+      environment.manager = wire::EnvironmentManager::system;
+      break;
+  }
+  return environment;
+}
+
+wire::PythonEnvironment container_environment(const config::Config& config, const config::Server& server,
+                                              const std::string& tree) {
+  return {.code = code_folder(config, server, tree), .scripts = scripts_folder(config, server)};
 }
 
 std::string setup_digest(const config::Config& config) {
@@ -289,37 +217,37 @@ std::string setup_digest(const config::Config& config) {
   return digest.hex();
 }
 
-Script provision_variables(const config::Config& config, const config::Server& server) {
+wire::ManagedPython managed_python(const config::Config& config, const config::Server& server,
+                                   bool with_prologue) {
   const std::string project = config.project_path_on(server);
-  Script script;
-  script.set_path("PROJECT", project)
-      .set_path("SCRIPTS", scripts_folder(config, server))
-      .set("MANAGER", config::to_string(config.python.manager))
-      .set_path("ENV_PREFIX", environment_folder(config, server))
-      .set_path("CONDA_ROOT", conda_root(config))
-      .set("PROJECT_KEY", sha256_hex(project).substr(0, 12))
-      .set("SETUP_DIGEST", setup_digest(config))
-      .set("CONDA_GIVEN", config.python.conda.empty() ? "" : "1")
-      .set("PROLOGUE_GIVEN", config.prologue_on(server).empty() ? "" : "1");
-  set_other(script, "OTHER_PREFIX", config);
-  return script;
+  return {.manager = static_cast<wire::PythonManager>(config.python.manager),
+          .project = project,
+          .scripts = scripts_folder(config, server),
+          .project_key = sha256_hex(project).substr(0, 12),
+          .folder = environment_folder(config, server),
+          .other_folder = other_environment(config),
+          .conda = conda_root(config),
+          .is_own_conda = !config.python.conda.empty(),
+          .version = config.python.version.value_or(""),
+          .setup_digest = setup_digest(config),
+          .packages_digest = packages_digest(config),
+          .system_packages = config.system_packages,
+          .prologue = with_prologue ? inline_files(prologue(config, server)) : "",
+          .has_prologue = !config.prologue_on(server).empty()};
 }
 
-Script setup_variables(const config::Config& config, const std::string& default_version, bool force) {
+wire::Setup setup_request(const config::Config& config, const std::string& default_version, bool force) {
   const config::Python& python = config.python;
   const auto sum = [&python](const char* arch) {
     const auto found = python.miniconda_sha256.find(arch);
     return found == python.miniconda_sha256.end() ? std::string() : found->second;
   };
-  Script script;
-  script.set("VERSION", python.version.value_or(default_version))
-      .set("ASKED_VERSION", python.version.value_or(""))
-      .set("SITE_PACKAGES", python.system_site_packages ? "1" : "")
-      .set("FORCE", force ? "1" : "")
-      .set("CONDA_URL", python.miniconda_url.empty() ? default_conda_url : python.miniconda_url)
-      .set("CONDA_SHA256_X86_64", sum("x86_64"))
-      .set("CONDA_SHA256_AARCH64", sum("aarch64"));
-  return script;
+  return {.new_version = python.version.value_or(default_version),
+          .has_site_packages = python.system_site_packages,
+          .is_forced = force,
+          .conda_url = python.miniconda_url.empty() ? default_conda_url : python.miniconda_url,
+          .conda_sha256_x86_64 = sum("x86_64"),
+          .conda_sha256_aarch64 = sum("aarch64")};
 }
 
 std::string local_python_version() {
@@ -333,55 +261,47 @@ std::string local_python_version() {
 }
 
 PackageSource package_source(const config::Config& config) {
-  if (is_there(config.project / "Pipfile")) {
+  if (config::has_project_file(config, "Pipfile")) {
     return PackageSource::pipenv;
   }
-  if (is_there(config.project / "requirements.txt")) {
+  if (config::has_project_file(config, "requirements.txt")) {
     return PackageSource::requirements;
   }
-  const auto pyproject = read_file_if_there(config.project / "pyproject.toml");
+  const auto pyproject = config::read_project_text(config, "pyproject.toml");
   return pyproject && describes_a_package(*pyproject) ? PackageSource::pyproject : PackageSource::none;
-}
-
-std::string to_string(PackageSource source) {
-  constexpr std::array names{"none", "pipenv", "requirements", "pyproject"};  // in the order of the sources
-  return names.at(static_cast<std::size_t>(source));
 }
 
 std::string packages_digest(const config::Config& config) {
   const PackageSource source = package_source(config);
-  return digest_of(config, source, sources_of(config, source));
+  return digest_of(config, source, package_files(config, source));
 }
 
-Script packages_variables(const config::Config& config) {
+wire::Packages packages_request(const config::Config& config) {
   const config::Python& python = config.python;
-  std::vector<std::string> options;
-  for (const std::string& place : python.find_links) {
-    options.insert(options.end(), {"--find-links", place});
-  }
-  for (const std::string& place : python.constraints) {
-    options.insert(options.end(), {"--constraint", place});
-  }
   const PackageSource source = package_source(config);
-  const std::set<std::string> lines = sources_of(config, source);
-  // Of the files that are the server's own, nobody here can say what they hold.
-  std::string sources;
-  for (const std::string& line : lines) {
-    const std::size_t name = line.find(' ', line.find(' ') + 1) + 1;
-    if (line[name] != '/' && line.find('\n') == std::string::npos) {
-      sources += line + "\n";
+  wire::Packages packages{.source = source,
+                          .has_lock = config::has_project_file(config, "Pipfile.lock"),
+                          .index_url = python.index_url.value_or(""),
+                          .extra_index_urls = python.extra_index_urls,
+                          .has_no_index = python.no_index,
+                          .find_links = python.find_links,
+                          .constraints = python.constraints};
+  for (const std::string& line : package_files(config, source)) {
+    const std::size_t value = line.find(' ') + 1;
+    const std::size_t name = line.find(' ', value) + 1;
+    // Files outside the project are the server's own.
+    if (line[name] != '/') {
+      wire::PackageFile& file = packages.files.emplace_back();
+      file.name = line.substr(name);
+      const std::string text = line.substr(value, name - 1 - value);
+      if (line.starts_with("size ")) {
+        file.size = parse_number<std::uint64_t>(text).value_or(0);
+      } else {
+        file.sha256 = text;
+      }
     }
   }
-  Script script;
-  script.set("SOURCES", sources)
-      .set("PACKAGES_DIGEST", digest_of(config, source, lines))
-      .set("KIND", to_string(source))
-      .set("LOCKED", is_there(config.project / "Pipfile.lock") ? "1" : "")
-      .set("INDEX_URL", python.index_url.value_or(""))
-      .set("EXTRA_INDEX_URLS", join(python.extra_index_urls, " "))
-      .set("NO_INDEX", python.no_index ? "1" : "")
-      .call("set --", options);
-  return script;
+  return packages;
 }
 
 }  // namespace remote::servers

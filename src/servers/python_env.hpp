@@ -1,12 +1,14 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "config/config.hpp"
-#include "servers/action.hpp"
+#include "wire/provision.hpp"
+#include "wire/start.hpp"
 
 // The Python environment of a project on a server, and the packages in it: where it is, how commands enter
-// it, and what the scripts that make it (src/server/provision_*.sh) are told.
+// it, and the requests to create it.
 
 namespace remote::servers {
 
@@ -21,9 +23,20 @@ std::string activation(const config::Config& config, const config::Server& serve
 std::string container_activation(const config::Config& config, const config::Server& server,
                                  const std::string& tree = {});
 
+// Returns the same environment for the agent, which needs no shell to enter it; nullopt if there is a
+// prologue.
+std::optional<wire::PythonEnvironment> python_environment(const config::Config& config,
+                                                          const config::Server& server,
+                                                          const std::string& tree = {});
+wire::PythonEnvironment container_environment(const config::Config& config, const config::Server& server,
+                                              const std::string& tree = {});
+
 // The sh text that runs the user's prologue, which activation() begins with; empty where there is none. Where
 // it failed, __failed is its exit code afterwards.
 std::string prologue(const config::Config& config, const config::Server& server);
+
+// The text of activation() or prologue() with the files that it sources: the agent does not have them.
+std::string inline_files(std::string text);
 
 // The environment's folder on the server, as remote_path_word() takes it. For `system` a folder that only
 // holds records.
@@ -35,24 +48,22 @@ std::string scripts_folder(const config::Config& config, const config::Server& s
 // What setup makes, as a digest: another manager, version or option makes another environment.
 std::string setup_digest(const config::Config& config);
 
-// Assignments at the head of every provision script.
-Script provision_variables(const config::Config& config, const config::Server& server);
+// The environment, as the agent prepares it.
+wire::ManagedPython managed_python(const config::Config& config, const config::Server& server,
+                                   bool with_prologue);
 
-// Further ones, for provision_setup.sh. `default_version` is used where configs.yaml names none.
-Script setup_variables(const config::Config& config, const std::string& default_version, bool force);
+// `default_version` is used if configs.yaml has no version.
+wire::Setup setup_request(const config::Config& config, const std::string& default_version, bool force);
 
 // "3.11": this machine's python3, for conda when configs.yaml names no version; empty when there is none.
 std::string local_python_version();
 
 PackageSource package_source(const config::Config& config);
-// The name that provision_packages.sh knows.
-std::string to_string(PackageSource source);
 
 // Of all that decides what gets installed: the files (with those that requirements name by -r and -c), pip's
 // options, the environment, and the wheels in find_links folders of the project.
 std::string packages_digest(const config::Config& config);
 
-// What provision_packages.sh is told. Stands behind provision_variables().
-Script packages_variables(const config::Config& config);
+wire::Packages packages_request(const config::Config& config);
 
 }  // namespace remote::servers

@@ -1,14 +1,19 @@
 #include "servers/results.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
+#include <remote/error.hpp>
 
+#include "base/paths.hpp"
 #include "base/strings.hpp"
-#include "servers/action.hpp"
+#include "servers/agent.hpp"
 #include "servers/sync.hpp"
 
 namespace remote::servers {
@@ -55,60 +60,47 @@ std::optional<std::string> marker_of(const std::string& name, const config::Chec
 
 }  // namespace
 
-void WrittenAnswer::take(AnswerLine& line) {
-  if (line.kind() != "results") {
-    line.refuse_kind();
+void WrittenFiles::take(std::vector<WrittenFile> more) {
+  for (WrittenFile& file : more) {
+    if (!is_within(outputs_, file.name)) {
+      throw Error("cannot list what the launch wrote",
+                  "the server names a file that is in none of the outputs")
+          .mended_by(Remedy::tell_more);
+    }
+    if (is_odd(file.name)) {
+      ++odd;
+      continue;
+    }
+    if (files.size() == most_files) {
+      throw Error("cannot list what the launch wrote",
+                  fmt::format("there are more than {} files", most_files), "name fewer of them in `outputs`");
+    }
+    files.push_back(std::move(file));
   }
-  if (line.choice<bool>(line.word(), {{"file", false}, {"gone", true}}, "an unknown word")) {
-    gone = true;
-    return;
-  }
-  WrittenFile file;
-  file.mtime = line.number<std::int64_t>(0);
-  file.size = line.number<std::uint64_t>(0);
-  std::string_view name = line.rest();
-  if (!name.starts_with("|./")) {
-    line.refuse("a name is wrong");
-  }
-  file.name = name.substr(3);
-  if (!is_within(outputs, file.name)) {
-    throw Error("cannot list what the launch wrote", "the server names a file that is in none of the outputs")
-        .mended_by(Remedy::tell_more);
-  }
-  if (is_odd(file.name)) {
-    ++odd;
-    return;
-  }
-  if (files.size() == most_files) {
-    throw Error("cannot list what the launch wrote", fmt::format("there are more than {} files", most_files),
-                "name fewer of them in `outputs`");
-  }
-  files.push_back(std::move(file));
 }
 
-WrittenAnswer written_by(ssh::Connection& connection, const Job& job, const std::vector<Job>& launch,
-                         const std::vector<std::string>& outputs, const Cancel& cancel) {
-  const std::string& project = job.remote_folder.project;
-  std::string ids;
-  for (const Job& one : launch) {
-    ids += one.id.text() + " ";
+WrittenFiles find_written(ssh::Connection& connection, const Job& job, const std::vector<Job>& launch,
+                          const std::vector<std::string>& outputs, const RunTime& time,
+                          const Cancel& cancel) {
+  wire::WrittenRequest request;
+  request.place = {job.remote_folder.project, job.remote_folder.jobs_folder};
+  request.first = job.id.text();
+  std::ranges::transform(launch, std::back_inserter(request.ids),
+                         [](const Job& one) { return one.id.text(); });
+  request.outputs = outputs;
+  request.began = time.from.time_since_epoch().count();
+  if (time.to) {
+    request.ended = time.to->time_since_epoch().count();
   }
-  Action<WrittenAnswer> action;
-  action.what = "results of " + job.id.text();
-  action.script.set_path("folder", project)
-      .set_path("jobs", project + "/" + job.remote_folder.jobs_folder)
-      .set("first", job.id.text())
-      .set("ids", ids)
-      .add("actions/results.sh")
-      .call("results", outputs);
-  action.silence = std::chrono::minutes(2);
-  WrittenAnswer answer =
-      run_action(connection, action, cancel, WrittenAnswer{{outputs.begin(), outputs.end()}});
-  if (answer.gone) {
-    throw Error("cannot list what the launch wrote",
-                fmt::format("job {} is gone there, so it is not known when it began", job.key),
-                "copy the files by another way: rsync, or scp");
-  }
+  AgentQuestion question;
+  question.what = "results of " + job.id.text();
+  question.request = std::move(request);
+  question.silence = std::chrono::minutes(2);
+  WrittenFiles answer(outputs);
+  ask_agent(
+      connection, question,
+      [&](wire::Reply reply) { answer.take(take_reply<wire::WrittenReply>(std::move(reply)).files); },
+      cancel);
   std::ranges::sort(answer.files, {}, &WrittenFile::name);
   const auto same = [](const WrittenFile& one, const WrittenFile& other) { return one.name == other.name; };
   answer.files.erase(std::unique(answer.files.begin(), answer.files.end(), same), answer.files.end());

@@ -1,12 +1,17 @@
 #pragma once
 
+#include <chrono>
 #include <string>
+#include <vector>
 
 #include <remote/cancel.hpp>
 #include <remote/launch.hpp>
+#include <remote/terminal.hpp>
 
 #include "servers/container.hpp"
 #include "ssh/connection.hpp"
+#include "wire/run.hpp"
+#include "wire/start.hpp"
 
 namespace remote::servers {
 
@@ -17,16 +22,24 @@ struct ProcessSpec {
   Env env;                                  // exported, in this order; may hold secrets
   std::optional<ContainerRun> container{};  // of a job: what it runs in; `activate` is for the inside then
   std::string tree{};                       // of a job: the digest of the tree that it runs in; "": none
+  // Has the effect of `activate`, without a shell; nullopt if only that does.
+  std::optional<wire::PythonEnvironment> environment{};
+  wire::StartupFiles startup_files = wire::StartupFiles::none;  // of a job
+  std::vector<std::string> programs{};                          // of a job: see wire::JobSpec
 };
 
-// The text for `sh -s`, guarded: runs it in `project`, the project's folder there (remote_path_word). Nothing
-// that `remote run` started is left behind. What the command itself put into the background and left there on
-// its ordinary end stays.
-std::string run_script(const std::string& project, const ProcessSpec& process);
+// Returns the request that runs it in `project`, the project's folder on the server. Throws Error (usage) for
+// names and values that cannot be variables.
+wire::RunRequest make_run(const std::string& project, const ProcessSpec& process);
 
-// Runs it to its end. Output goes to `sink` as it comes. Throws Error on a lost link, Interrupted on
-// cancel (after closing the channel, so that the server ends the command).
-ExitStatus run_command(ssh::Connection& connection, const std::string& project, const ProcessSpec& process,
-                       const ssh::Sink& sink, const Cancel& cancel);
+// Runs a process in the foreground until it has ended. Output goes to `sink` as it arrives; that of a
+// terminal is Stream::out. The server ends the process if this throws: Error, for example on a lost link or
+// after `limit` (0: none), and Interrupted on cancel.
+ExitStatus run_in_foreground(ssh::Connection& connection, const wire::RunRequest& request,
+                             const ssh::Sink& sink, const Cancel& cancel,
+                             std::chrono::milliseconds limit = {});
+// Like run_in_foreground(), but with input. If the request has a terminal, `side` sets its type and size.
+ExitStatus run_with_input(ssh::Connection& connection, wire::RunRequest request, const TerminalSide& side,
+                          const ssh::Sink& sink, const Cancel& cancel);
 
 }  // namespace remote::servers

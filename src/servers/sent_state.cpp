@@ -7,11 +7,13 @@
 
 #include <sys/stat.h>
 
+#include "base/beneath.hpp"
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "servers/project_tree.hpp"
+#include "wire/text.hpp"
 
 namespace remote::servers {
 namespace fs = std::filesystem;
@@ -38,9 +40,15 @@ std::int64_t time_of(const struct stat& info) {
   return std::int64_t{time.tv_sec} * ns_per_second + time.tv_nsec;
 }
 
+// A file of .remote/sent, which remote wrote and is no link.
+std::optional<std::string> read_own(const fs::path& file) {
+  constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 30U;  // some million files
+  return read_beneath(file.parent_path(), file.filename(), most_bytes);
+}
+
 // The texts of a file of which each ends with a NUL; none where there is no such file or it is damaged.
 std::vector<std::string> read_texts(const fs::path& file) {
-  auto content = read_file_if_there(file);
+  auto content = read_own(file);
   if (!content || !content->ends_with('\0')) {
     return {};
   }
@@ -49,7 +57,7 @@ std::vector<std::string> read_texts(const fs::path& file) {
 }
 
 void write_if_other(const fs::path& file, const std::string& content) {
-  if (read_file_if_there(file) != content) {
+  if (read_own(file) != content) {
     write_file_atomic(file, content);
   }
 }
@@ -60,7 +68,7 @@ fs::path tree_file(const config::Config& config, const std::string& digest) {
 
 // Empty where it is missing or damaged: then everything counts as changed.
 ProjectState read_tree(const config::Config& config, const std::string& digest) {
-  const auto text = read_file_if_there(tree_file(config, digest));
+  const auto text = read_own(tree_file(config, digest));
   return (text ? ProjectState::parse(*text) : std::nullopt).value_or(ProjectState());
 }
 
@@ -93,11 +101,20 @@ bool is_private_key(const fs::path& file, std::uint64_t size) {
 
 // What job-pull brought, as it was then.
 ProjectState read_pulled(const config::Config& config) {
-  const auto text = read_file_if_there(config.local(sent_folder) / pulled_file);
+  const auto text = read_own(config.local(sent_folder) / pulled_file);
   return (text ? ProjectState::parse(*text) : std::nullopt).value_or(ProjectState());
 }
 
 }  // namespace
+
+std::int64_t FileStamp::seconds() const {
+  const std::int64_t whole = time_ns / ns_per_second;
+  return time_ns % ns_per_second < 0 ? whole - 1 : whole;  // before 1970
+}
+
+std::string FileStamp::line() const {
+  return std::to_string(size) + ' ' + std::to_string(seconds()) + ' ' + name + '\n';
+}
 
 ProjectState ProjectState::look(const config::Config& config, const std::vector<std::string>& leave,
                                 const Cancel& cancel) {
@@ -165,6 +182,26 @@ std::string ProjectState::text() const {
   return text;
 }
 
+std::string ProjectState::listed() const {
+  std::string text;
+  for (const FileStamp& file : files_) {
+    text += file.line();
+  }
+  return text;
+}
+
+const FileStamp* ProjectState::find(const std::string& name) const {
+  const auto found = std::ranges::lower_bound(files_, name, {}, &FileStamp::name);
+  return found != files_.end() && found->name == name ? &*found : nullptr;
+}
+
+ProjectState ProjectState::without(const std::vector<std::string>& names) const {
+  const std::set<std::string> left_out(names.begin(), names.end());
+  ProjectState rest = *this;
+  std::erase_if(rest.files_, [&](const FileStamp& file) { return left_out.contains(file.name); });
+  return rest;
+}
+
 std::optional<ProjectState> ProjectState::parse(std::string_view text) {
   ProjectState state;
   while (!text.empty()) {
@@ -211,12 +248,16 @@ std::vector<std::string> ProjectState::differing_from(const ProjectState& then) 
   return names;
 }
 
-bool ProjectState::hides_a_change_since(const ProjectState& then) const {
-  return std::ranges::any_of(files_, [&](const FileStamp& file) {
-    const auto old = std::ranges::lower_bound(then.files_, file.name, {}, &FileStamp::name);
-    return old != then.files_.end() && old->name == file.name && old->size == file.size &&
-           old->time_ns != file.time_ns && old->time_ns / ns_per_second == file.time_ns / ns_per_second;
-  });
+std::vector<std::string> ProjectState::hidden_changes_since(const ProjectState& then) const {
+  std::vector<std::string> names;
+  for (const FileStamp& file : files_) {
+    const FileStamp* old = then.find(file.name);
+    if (old != nullptr && old->size == file.size && old->time_ns != file.time_ns &&
+        old->seconds() == file.seconds()) {
+      names.push_back(file.name);
+    }
+  }
+  return names;
 }
 
 std::vector<std::string> ProjectState::newer_than(std::int64_t time_ns) const {
@@ -230,7 +271,10 @@ std::vector<std::string> ProjectState::newer_than(std::int64_t time_ns) const {
 }
 
 SentState::SentState(const config::Config& config, const config::Server& server, const ssh::LoginFacts& login)
-    : folder_(config.local(sent_folder)), server_(server.name), place_(sent_place(config, server, login)) {}
+    : config_(config),
+      folder_(config.local(sent_folder)),
+      server_(server.name),
+      place_(sent_place(config, server, login)) {}
 
 void SentState::remember(const ProjectState& state, const std::vector<std::string>& others) const {
   const std::string content = state.text();
@@ -251,7 +295,7 @@ void SentState::remember(const ProjectState& state, const std::vector<std::strin
 
 SentState::Mark SentState::mark() const {
   const std::vector<std::string> texts = read_texts(folder_ / (std::string(state_prefix) + server_));
-  if (texts.size() == 2 && texts[0] == place_ && is_digest(texts[1]) &&
+  if (texts.size() == 2 && texts[0] == place_ && wire::is_digest(texts[1]) &&
       is_there(folder_ / (std::string(tree_prefix) + texts[1]))) {
     return {.digest = texts[1]};
   }
@@ -265,28 +309,29 @@ SentState::Mark SentState::mark() const {
   return {};
 }
 
+ProjectState SentState::files() const {
+  const Mark known = mark();
+  return known.digest.empty() ? ProjectState() : read_tree(config_, known.digest);
+}
+
 ProjectState last_sent(const config::Config& config, const std::string& server) {
   const std::vector<std::string> texts =
       read_texts(config.local(sent_folder) / (std::string(state_prefix) + server));
-  return texts.size() == 2 && is_digest(texts[1]) ? read_tree(config, texts[1]) : ProjectState();
-}
-
-bool is_digest(const std::string& text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return texts.size() == 2 && wire::is_digest(texts[1]) ? read_tree(config, texts[1]) : ProjectState();
 }
 
 std::string sent_text(const config::Config& config, const std::string& digest) {
-  if (!is_digest(digest)) {
+  if (!wire::is_digest(digest)) {
     return "";
   }
-  const auto text = read_file_if_there(tree_file(config, digest));
+  const auto text = read_own(tree_file(config, digest));
   return text && sha256_hex(*text) == digest ? *text : "";
 }
 
 void keep_sent(const config::Config& config, const std::string& digest, const fs::path& folder) {
   constexpr std::uintmax_t most = 1U << 20U;  // some 20,000 files
   std::error_code ignored;
-  if (is_digest(digest) && fs::file_size(tree_file(config, digest), ignored) <= most) {
+  if (wire::is_digest(digest) && fs::file_size(tree_file(config, digest), ignored) <= most) {
     fs::create_hard_link(tree_file(config, digest), folder / ("sent." + digest), ignored);
   }
 }
@@ -298,7 +343,7 @@ std::vector<std::string> changed_since(const config::Config& config, const SentS
 }
 
 bool rsync_would_miss(const config::Config& config, const SentState::Mark& mark, const ProjectState& now) {
-  return !mark.digest.empty() && now.hides_a_change_since(read_tree(config, mark.digest));
+  return !mark.digest.empty() && !now.hidden_changes_since(read_tree(config, mark.digest)).empty();
 }
 
 void remove_old_trees(const config::Config& config) {

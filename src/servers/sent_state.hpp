@@ -23,6 +23,8 @@ struct FileStamp {
   std::string name;  // relative to the project
   std::uint64_t size = 0;
   std::int64_t time_ns = 0;  // of its last modification, since the epoch
+  std::int64_t seconds() const;
+  std::string line() const;  // "SIZE SECONDS NAME\n"
   friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
 
@@ -37,6 +39,12 @@ class ProjectState {
   static std::optional<ProjectState> parse(std::string_view text);
 
   std::string text() const;
+  // The line() of each file.
+  std::string listed() const;
+  // nullptr: there is none of this name.
+  const FileStamp* find(const std::string& name) const;
+  // The same without these files.
+  ProjectState without(const std::vector<std::string>& names) const;
   const std::vector<FileStamp>& files() const { return files_; }  // by name
   // Files that the patterns select and that are never sent: private keys by their content, and those that
   // configs.yaml names.
@@ -51,8 +59,8 @@ class ProjectState {
   std::vector<std::string> changed_since(const ProjectState& then) const;
   // The same, and those that are gone here.
   std::vector<std::string> differing_from(const ProjectState& then) const;
-  // Whether one of them would look unchanged to rsync, which compares sizes and whole seconds.
-  bool hides_a_change_since(const ProjectState& then) const;
+  // Those that changed and would look unchanged to rsync, which compares sizes and whole seconds.
+  std::vector<std::string> hidden_changes_since(const ProjectState& then) const;
   // Files that were modified after this time.
   std::vector<std::string> newer_than(std::int64_t time_ns) const;
 
@@ -84,8 +92,11 @@ class SentState {
     bool never() const { return digest.empty() && time_ns == 0; }
   };
   Mark mark() const;
+  // The files that were sent; none if they are unknown.
+  ProjectState files() const;
 
  private:
+  const config::Config& config_;
   std::filesystem::path folder_;
   std::string server_;
   std::string place_;
@@ -97,13 +108,11 @@ ProjectState last_sent(const config::Config& config, const std::string& server);
 // The text() of what was sent, by its Mark::digest, which is the text's SHA-256; "": it is not known any
 // more.
 std::string sent_text(const config::Config& config, const std::string& digest);
-// Whether a text could be the digest of what was sent.
-bool is_digest(const std::string& text);
 // Keeps what sent_text() gives as long as this folder is there (a launch's record), if it is under 1 MiB: a
 // second link, which takes no room. Where there can be none, it is not kept.
 void keep_sent(const config::Config& config, const std::string& digest, const std::filesystem::path& folder);
 
-// The files of `now` that are not what was sent: all of them where nothing was.
+// The files of `now` that are not what was sent: all of them if nothing was.
 std::vector<std::string> changed_since(const config::Config& config, const SentState::Mark& mark,
                                        const ProjectState& now);
 

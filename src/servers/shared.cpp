@@ -6,6 +6,7 @@
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/strings.hpp"
+#include "config/project_files.hpp"
 
 namespace remote::servers {
 namespace {
@@ -76,7 +77,8 @@ void SharedFolders::Part::failed(bool lost) {
 std::vector<std::vector<std::string>> SharedRecord::read() const {
   std::vector<std::vector<std::string>> groups;
   try {
-    for (const std::string& line : split(read_file_if_there(config_.local(record_file)).value_or(""), '\n')) {
+    for (const std::string& line :
+         split(config::read_project_text(config_, record_file).value_or(""), '\n')) {
       std::vector<std::string> names = split(line, ' ');
       if (names.size() > 1 && std::ranges::all_of(names, config::valid_server_name)) {
         groups.push_back(std::move(names));

@@ -15,7 +15,7 @@
 // Several servers may have one project folder between them: a home on NFS, a remote_path on a common disk,
 // one machine under two names. What is done there is done once. The servers say so themselves: each tries to
 // put a link with the call's token and its own name into the folder, and answers whose link stands there
-// (provision_status.sh).
+// (agent/provision/prepared.cpp).
 
 namespace remote::servers {
 

@@ -1,15 +1,20 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
-#include "servers/action.hpp"
+// Lines of sh text for servers. Each ends with a line break. They throw Error (usage) for values that a shell
+// cannot have.
 
 namespace remote::servers {
 
-// The steps of a script as sh text, for a file on a server or for a variable. It needs $remote_program, the
-// folder of the server's program.
-std::string shell_text(const Script& script);
-// Adds the steps of another script.
-void append_steps(Script& script, const Script& more);
+// NAME='VALUE'
+std::string assign(std::string_view name, std::string_view value);
+// Assigns a path on the server. "~/x" is in the home folder.
+std::string assign_path(std::string_view name, std::string_view path);
+// export 'NAME=VALUE'
+std::string export_variable(const std::string& name, std::string_view value);
+// Sources a file of src/server. Needs $remote_program, the folder of these files.
+std::string source_file(std::string_view file);
 
 }  // namespace remote::servers

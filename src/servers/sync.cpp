@@ -2,22 +2,26 @@
 
 #include <algorithm>
 
+#include <fcntl.h>
 #include <remote/error.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/beneath.hpp"
 #include "base/files.hpp"
+#include "base/hashing.hpp"
 #include "base/login_shell.hpp"
 #include "base/ownership.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "config/trust.hpp"
-#include "servers/action.hpp"
+#include "servers/agent.hpp"
+#include "servers/patterns.hpp"
 
 namespace remote::servers {
 namespace fs = std::filesystem;
 namespace {
 
-// Names begin here on a line of our --out-format; it sets them apart from rsync's own messages.
-constexpr std::string_view item_mark = "@item ";
 // rsync removes nothing where a name of the project cannot be read: it may be there after all.
 constexpr std::string_view deletion_skipped = "IO error encountered -- skipping file deletion";
 
@@ -25,44 +29,14 @@ bool is_loopback(const std::string& address) {
   return address.starts_with("127.") || address == "::1";
 }
 
-// rsync's rules that put these names at risk, and nothing else.
-std::string deletion_rules(const std::vector<std::string>& names) {
-  std::string rules;
-  for (const std::string& name : names) {
-    if (name.find_first_of("\r\n") == std::string::npos) {  // else it would be two rules
-      rules += "R /" + ssh::rsync_pattern(name) + "\n";
-    }
-  }
-  return rules + "P *\n";
-}
-
-// Patterns that never go to a server whatever exclude.txt says, as rsync reads them.
-std::vector<std::string> always_excluded(const config::Config& config) {
-  std::vector<std::string> patterns = {
-      "/" + ssh::rsync_pattern(config.remote_jobs_folder_name),
-      "/" + ssh::rsync_pattern(config.remote_scripts_folder_name),
-      // Keys, passwords in configs.yaml, logs and jobs: nothing of it is of use there.
-      "/.remote", ".rsync-partial"};
-  if (!config.outputs.empty()) {
-    patterns.emplace_back("/results");  // what `remote pull` copied here
-  }
-  const bool in_project = config.python.manager == config::PythonManager::venv ||
-                          config.python.manager == config::PythonManager::uv;
-  const std::string folder = config.python.environment.empty() ? ".venv" : config.python.environment;
-  if (in_project && !folder.starts_with('/') && !folder.starts_with('~')) {
-    patterns.push_back("/" + ssh::rsync_pattern(folder));  // each server makes its own
-  }
-  return patterns;
-}
-
-std::vector<std::string> arguments_of(const TransferOptions& options) {
+std::vector<std::string> arguments_of(const TransferOptions& options, const std::string& mark) {
   std::vector<std::string> arguments = {
       "-ltp",  // archive, without owners: those of this machine mean nothing there
-      "-s",    // paths go over the protocol, past the login shell of the server
-      "-8",    // names as they are
-      "--info=progress2,skip1,del1,name0,stats0",
-      "--no-human-readable",
-      "--out-format=" + std::string(item_mark) + "%i %l %n"};
+      // Other users must not be able to replace code, and no file may lend them this user's rights.
+      "--chmod=ug-s,go-w",
+      "-s",  // paths go over the protocol, past the login shell of the server
+      "-8",  // names as they are
+      "--info=progress2,skip1,del1,name0,stats0", "--no-human-readable", "--out-format=" + mark + "%i %l %n"};
   if (options.update) {
     arguments.emplace_back("-u");
   }
@@ -132,7 +106,9 @@ bool denied_here(std::string_view err, Side here) {
                 "and set the server up again");
   }
   if (!result.server_began && result.remote_status) {
-    throw login_shell_ended(last_said(err, 3));
+    const std::string said = last_said(err, 3);
+    throw login_shell_ended(
+        said.empty() && !result.remote_status->success() ? result.remote_status->describe() : said);
   }
   if (says({"unknown option", "invalid option", "unrecognized option"})) {
     throw Error(what, "rsync is too old: " + last_said(err, 1),
@@ -151,16 +127,18 @@ bool denied_here(std::string_view err, Side here) {
 }
 
 struct Transfer {
-  std::string what;                    // what fails, where it does
-  Side here;                           // this machine's
-  std::vector<std::string> arguments;  // of rsync
-  std::vector<std::string> paths;      // the sources and the destination
+  std::string what;                         // what fails, where it does
+  Side here;                                // this machine's
+  std::string mark;                         // see add_rsync_line()
+  std::vector<std::string> arguments = {};  // of rsync
+  std::vector<std::string> paths = {};      // the sources and the destination
+  std::string rules = {};                   // see selection_rules()
 };
 
 // What was done stands in `report`, also when it throws.
 void run(ssh::Connection& connection, Transfer transfer, const TransferOptions& options, const Cancel& cancel,
          SyncReport& report) {
-  auto& [what, here, arguments, paths] = transfer;
+  auto& [what, here, mark, arguments, paths, rules] = transfer;
   arguments.emplace_back("-r");
   if (!is_loopback(connection.peer_address())) {
     arguments.emplace_back("-z");
@@ -169,7 +147,8 @@ void run(ssh::Connection& connection, Transfer transfer, const TransferOptions& 
   arguments.insert(arguments.end(), paths.begin(), paths.end());
   ssh::RsyncRequest request;
   request.args = std::move(arguments);
-  request.on_line = [&report](std::string_view line) { add_rsync_line(report, line); };
+  request.rules = std::move(rules);
+  request.on_line = [&](std::string_view line) { add_rsync_line(report, transfer.mark, line); };
   request.on_progress = options.on_progress;
   request.log = options.log;
   request.pipe_program = options.pipe_program;
@@ -181,12 +160,16 @@ void run(ssh::Connection& connection, Transfer transfer, const TransferOptions& 
   }
 }
 
-// Links that rsync took for safe, and that lead out all the same: into .remote, or by way of other links.
+// Removes links that rsync took for safe, and that lead out all the same: into .remote, or by way of other
+// links. Follows no link on the way to them.
 void remove_links_out(const fs::path& folder, SyncReport& report) {
   const fs::path top = resolved(folder);
   std::erase_if(report.changed, [&](const std::string& name) {
     const fs::path link = folder / name;
-    if (!is_link(link)) {
+    const UniqueFd parent = open_parent_beneath(folder, name);
+    struct stat info {};
+    if (!parent || ::fstatat(parent.get(), link.filename().c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISLNK(info.st_mode)) {
       return false;
     }
     const fs::path target = resolved(link);
@@ -197,66 +180,51 @@ void remove_links_out(const fs::path& folder, SyncReport& report) {
         std::ranges::none_of(relative, decides_what_runs)) {
       return false;
     }
-    std::error_code ignored;
-    fs::remove(link, ignored);
+    ::unlinkat(parent.get(), link.filename().c_str(), 0);
     report.warnings.push_back(name + ": not brought, it is a link that leads " +
                               (circle ? "to a folder that it is in" : "out of the folder"));
     return true;
   });
 }
 
-struct LookAnswer {
-  std::size_t wanted;
-  std::vector<PathKind> kinds = {};
-
-  void take(AnswerLine& line) {
-    if (line.kind() != "pull" || kinds.size() == wanted) {
-      line.refuse_kind();
-    }
-    kinds.push_back(line.choice<PathKind>(line.word(),
-                                          {{"missing", PathKind::missing},
-                                           {"there", PathKind::there},
-                                           {"link", PathKind::link},
-                                           {"folder_link", PathKind::folder_link}},
-                                          "a kind is wrong"));
-    line.end();
-  }
-  void check() const {
-    if (kinds.size() != wanted) {
-      throw Error("cannot look at the files", "the server's answer does not name all of them")
-          .mended_by(Remedy::tell_more);
-    }
-  }
-};
+// Whether a name that rsync prints is of something in the folder that is copied.
+bool is_inside(std::string_view name) {
+  const std::vector<std::string> parts = split(name, '/');
+  return !name.empty() && !name.starts_with('/') && std::ranges::find(parts, "..") == parts.end();
+}
 
 }  // namespace
 
-bool decides_what_runs(const fs::path& name) {
-  const std::string lower = lower_case(name.string());  // some file systems do not tell them apart
-  return lower == ".remote" || lower == ".git";
+std::string make_item_mark() {
+  return "@" + random_hex(16) + " ";
 }
 
-void add_rsync_line(SyncReport& report, std::string_view line) {
+void add_rsync_line(SyncReport& report, std::string_view mark, std::string_view line) {
   constexpr std::string_view newer_mark = " is newer";
-  if (!line.starts_with(item_mark)) {
+  const auto add = [](std::vector<std::string>& names, std::string_view name) {
+    if (is_inside(name)) {
+      names.emplace_back(name);
+    }
+  };
+  if (!line.starts_with(mark)) {
     if (line.starts_with("ignoring unsafe symlink ")) {
       report.warnings.push_back("not brought, as it leads out of the folder: the link " +
-                                std::string(line.substr(line.find('"'))));
+                                std::string(line.substr(std::min(line.find('"'), line.size()))));
     } else if (line.ends_with(newer_mark)) {
-      report.newer.emplace_back(line.substr(0, line.size() - newer_mark.size()));
+      add(report.newer, line.substr(0, line.size() - newer_mark.size()));
     } else if (line.find(deletion_skipped) != std::string_view::npos) {
       report.warnings.emplace_back("nothing was removed, because not all of the project could be read here");
     }
     return;
   }
-  line.remove_prefix(item_mark.size());
+  line.remove_prefix(mark.size());
   if (line.starts_with("*deleting")) {
     // "*deleting   0 name": %i is padded; a name may begin and end with spaces
     const std::size_t size_at = line.find_first_not_of(' ', std::string_view("*deleting").size());
     const std::size_t name_at = size_at == std::string_view::npos ? size_at : line.find(' ', size_at);
     // Folders are not told: a dry run also names ones that will stay, as other files are in them.
     if (name_at != std::string_view::npos && !line.ends_with('/')) {
-      report.removed.emplace_back(line.substr(name_at + 1));
+      add(report.removed, line.substr(name_at + 1));
     }
     return;
   }
@@ -269,13 +237,13 @@ void add_rsync_line(SyncReport& report, std::string_view line) {
   const bool content = line[0] == '<' || line[0] == '>' || line[0] == 'c';
   const bool folder = line.size() > 1 && line[1] == 'd';
   if (content && !folder) {
-    report.changed.emplace_back(line.substr(name_at + 1));
+    add(report.changed, line.substr(name_at + 1));
     report.bytes += parse_number<std::uint64_t>(line.substr(size_at + 1, name_at - size_at - 1)).value_or(0);
   }
 }
 
-std::vector<std::string> peer_arguments(const SyncOptions& options) {
-  std::vector<std::string> arguments = arguments_of(options);
+std::vector<std::string> peer_arguments(const SyncOptions& options, const std::string& mark) {
+  std::vector<std::string> arguments = arguments_of(options, mark);
   arguments.emplace_back("--partial-dir=.rsync-partial");
   if (options.bytes_per_second > 0) {  // rsync takes 0 for no limit
     arguments.push_back("--bwlimit=" +
@@ -289,64 +257,29 @@ std::string project_spec(const config::Config& config, const config::Server& ser
   return ssh::remote_spec(path.ends_with('/') ? path : path + '/');
 }
 
-std::vector<std::string> selection_arguments(const config::Config& config) {
-  std::vector<std::string> arguments = {"-L"};
-  // The first rule that matches wins: ours stand before the user's.
-  for (const std::string& pattern : always_excluded(config)) {
-    arguments.push_back("--exclude=" + pattern);
-  }
-  const auto patterns = read_file_if_there(config.local(config.exclude_file));
-  if (!patterns) {
-    return arguments;
-  }
-  std::vector<std::string> lines = split(*patterns, '\n');
-  const auto clears = [](const std::string& line) { return trim(line) == "!"; };
-  const auto last = std::ranges::find_if(lines.rbegin(), lines.rend(), clears);
-  if (last == lines.rend()) {
-    arguments.push_back("--exclude-from=" + config.local(config.exclude_file).string());
-    return arguments;
-  }
-  // "!" takes back the patterns before it, and to rsync that would be ours, too.
-  for (auto line = last.base(); line != lines.end(); ++line) {
-    if (!trim(*line).empty() && !line->starts_with('#') && !line->starts_with(';')) {
-      arguments.push_back("--exclude=" + *line);
-    }
-  }
-  return arguments;
-}
-
 SyncReport sync_to(ssh::Connection& connection, const config::Config& config, const config::Server& server,
                    const SyncOptions& options, const Cancel& cancel) {
-  std::vector<std::string> arguments = peer_arguments(options);
-  std::optional<TempFolder> rules;
-  std::string merge;
+  Transfer transfer{"cannot send the project", Side::sends, make_item_mark()};
+  transfer.arguments = peer_arguments(options, transfer.mark);
+  transfer.arguments.emplace_back("-L");
   if (!options.remove.empty()) {
-    // These stand before the user's patterns, of which an include ("+ *.py") would put files of jobs at risk,
-    // and once more after them: a "!" among them clears what stood before. They mean nothing to the sender.
-    const fs::path file = rules.emplace().path() / "rules";
-    write_file_atomic(file, deletion_rules(options.remove));
-    merge = "--filter=merge " + file.string();
-    arguments.insert(arguments.end(), {"--delete", merge});
+    transfer.arguments.emplace_back("--delete");
+    transfer.rules = deletion_rules(options.remove);
   }
-  for (const std::string& name : options.leave) {
-    arguments.push_back("--exclude=/" + ssh::rsync_pattern(name));
-  }
-  for (std::string& argument : selection_arguments(config)) {
-    arguments.push_back(std::move(argument));
-  }
-  if (rules) {
-    arguments.push_back(merge);
-  }
+  transfer.rules += selection_rules(config, options.leave);
   if (options.dry_run) {
-    arguments.emplace_back("-n");
+    transfer.arguments.emplace_back("-n");
   }
+  std::optional<TempFolder> list;
+  if (!options.names.empty()) {
+    const fs::path file = list.emplace().path() / "names";
+    write_file_atomic(file, join(options.names, std::string(1, '\0')) + '\0');
+    transfer.arguments.insert(transfer.arguments.end(),
+                              {"--files-from=" + file.string(), "--from0", "--ignore-missing-args"});
+  }
+  transfer.paths = {(config.project / "").string(), project_spec(config, server)};
   SyncReport report;
-  run(connection,
-      {"cannot send the project",
-       Side::sends,
-       std::move(arguments),
-       {(config.project / "").string(), project_spec(config, server)}},
-      options, cancel, report);
+  run(connection, std::move(transfer), options, cancel, report);
   return report;
 }
 
@@ -362,17 +295,23 @@ std::vector<std::string> differences(ssh::Connection& connection, const config::
 
 std::vector<PathKind> look_at(ssh::Connection& connection, const std::vector<std::string>& paths,
                               const Cancel& cancel) {
-  Action<LookAnswer> action;
-  action.what = "look at " + counted(paths.size(), "path");
-  action.script.add("actions/pull_look.sh").call_paths("pull_look", paths);
-  action.timeout = std::chrono::seconds(30);
-  return run_action(connection, action, cancel, LookAnswer{paths.size()}).kinds;
+  AgentQuestion question;
+  question.what = "look at " + counted(paths.size(), "path");
+  question.request = wire::PathsRequest{paths};
+  question.timeout = std::chrono::seconds(30);
+  auto reply = take_reply<wire::PathsReply>(ask_agent(connection, question, cancel));
+  if (reply.kinds.size() != paths.size()) {
+    throw Error("cannot look at the files", "the server's answer does not name all of them")
+        .mended_by(Remedy::tell_more);
+  }
+  return std::move(reply.kinds);
 }
 
 SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>& remote_paths,
                      const fs::path& local_folder, const PullOptions& options, const Cancel& cancel) {
   make_folders(local_folder);
-  std::vector<std::string> arguments = arguments_of(options);
+  const std::string mark = make_item_mark();
+  std::vector<std::string> arguments = arguments_of(options, mark);
   // A log is compared at both ends where it is there already, so that a file that was replaced comes anew.
   if (options.append) {
     arguments.emplace_back("--append-verify");
@@ -381,8 +320,8 @@ SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>
   }
   // name1 makes it tell the links that it left out. The filters first: rsync refuses a file that the server
   // sends against them.
-  arguments.insert(arguments.end(), {"--safe-links", "--info=name1", "--chmod=ug-s,o-w",
-                                     "--filter=- .[Rr][Ee][Mm][Oo][Tt][Ee]", "--filter=- .[Gg][Ii][Tt]"});
+  arguments.insert(arguments.end(), {"--safe-links", "--info=name1", "--filter=- .[Rr][Ee][Mm][Oo][Tt][Ee]",
+                                     "--filter=- .[Gg][Ii][Tt]"});
   std::optional<TempFolder> list;
   if (!options.names.empty()) {
     const fs::path file = list.emplace().path() / "names";
@@ -406,8 +345,8 @@ SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>
   paths.push_back((absolute_path(local_folder) / "").string());
   SyncReport report;
   try {
-    run(connection, {"cannot bring the files here", Side::receives, std::move(arguments), paths}, options,
-        cancel, report);
+    run(connection, {"cannot bring the files here", Side::receives, mark, std::move(arguments), paths},
+        options, cancel, report);
   } catch (...) {
     remove_links_out(local_folder, report);
     throw;

@@ -13,6 +13,7 @@
 #include "config/config.hpp"
 #include "ssh/connection.hpp"
 #include "ssh/rsync_tunnel.hpp"
+#include "wire/files.hpp"
 
 // Sends the project to a server, and brings files back. Semantics of labml_remote's rsync: archive, compress,
 // never overwrite what is newer on the other side, follow symlinks, exclude.txt.
@@ -34,6 +35,7 @@ struct SyncOptions : TransferOptions {
   // Names that may be removed on the server where they are gone here, folders with a slash at the end (see
   // SentFiles); nothing else is. A folder that then holds other files stays.
   std::vector<std::string> remove;
+  std::vector<std::string> names;  // only these files; none: all
   std::vector<std::string> leave;  // names that are not sent whatever the patterns say: links (see links.hpp)
   std::uint64_t bytes_per_second = 0;  // 0: as fast as it goes
 };
@@ -49,17 +51,17 @@ std::vector<std::string> differences(ssh::Connection& connection, const config::
 // The project's folder on the server, as rsync takes it: with a slash at its end.
 std::string project_spec(const config::Config& config, const config::Server& server);
 
-// rsync's options that select what of the project goes to a server: what symlinks lead to, nothing excluded.
-std::vector<std::string> selection_arguments(const config::Config& config);
+// Those with which one server takes the project from another (see peers.hpp). `mark`: see add_rsync_line().
+std::vector<std::string> peer_arguments(const SyncOptions& options, const std::string& mark);
 
-// Those with which one server takes the project from another (see peers.hpp).
-std::vector<std::string> peer_arguments(const SyncOptions& options);
+// What lines begin with that the rsync of this run prints itself. The other side's rsync can make it print
+// any other line, and does not know the mark.
+std::string make_item_mark();
+// Adds what one line of rsync's output says, when it ran with these options and this mark. Names that are
+// absolute or contain ".." are dropped.
+void add_rsync_line(SyncReport& report, std::string_view mark, std::string_view line);
 
-// Adds what one line of rsync's output says, when it ran with these options.
-void add_rsync_line(SyncReport& report, std::string_view line);
-
-// link: to a file; folder_link: to a folder.
-enum class PathKind { missing, there, link, folder_link };
+using wire::PathKind;
 
 // What paths on the server are, in their order; "~/x" is in the home folder. Throws Error.
 std::vector<PathKind> look_at(ssh::Connection& connection, const std::vector<std::string>& paths,
@@ -76,9 +78,6 @@ struct PullOptions : TransferOptions {
   // Where an interrupted transfer keeps what it has of a file; made if missing. Not used with `append`.
   std::filesystem::path partial_folder = {};
 };
-
-// Whether a file or folder of this name holds what a program here believes and runs: `.remote` and `.git`.
-bool decides_what_runs(const std::filesystem::path& name);
 
 // Brings files or folders from the server into `local_folder` (made if missing). A path with a slash at its
 // end means the folder's content, as rsync has it. An interrupted transfer goes on when it is repeated. What

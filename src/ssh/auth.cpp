@@ -15,12 +15,17 @@
 #include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "ssh/agent.hpp"
+#include "ssh/certificate.hpp"
+#include "ssh/local_socket.hpp"
 
 namespace remote::ssh {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr unsigned any_password = SSH_AUTH_METHOD_PASSWORD | SSH_AUTH_METHOD_INTERACTIVE;
+
+constexpr const char* agent_hint =
+    "start one with `eval $(ssh-agent)` and add the key with `ssh-add`, or unset SSH_AUTH_SOCK";
 
 // One login. Each try_… returns true when the server let us in.
 class Login {
@@ -59,6 +64,8 @@ class Login {
            (!has_configured_password() && try_typed_password());
   }
 
+  const char* user() const { return target_.user.value.c_str(); }
+
   // Calls a non-blocking function of libssh until it has an answer.
   template <typename Call>
   int finish(const Call& call) {
@@ -82,9 +89,10 @@ class Login {
   bool accepted(int rc, const std::string& what) {
     const std::string outcome = rc == SSH_AUTH_SUCCESS   ? "accepted"
                                 : rc == SSH_AUTH_PARTIAL ? "accepted, but the server wants more"
-                                : rc == SSH_AUTH_ERROR   ? last_error(session_)
+                                : rc == SSH_AUTH_ERROR   ? last_error(session_, "it failed")
                                                          : "refused";
     log_info(target_.name, "login with {}: {}", what, outcome);
+    trying_.clear();
     if (rc == SSH_AUTH_SUCCESS) {
       return true;
     }
@@ -104,10 +112,17 @@ class Login {
     const std::string reason = last_error(session_, "it closed the connection");
     // Sometimes sshd's reason is lost with the link. By default it takes six attempts (MaxAuthTries), and
     // libssh offers all of the agent's keys in one go.
-    if (tried_.size() + (filter_ ? filter_->shown() : 0) >= 6 ||
-        reason.find("Too many authentication") != std::string::npos) {
+    const std::size_t shown = filter_ ? filter_->shown() : 0;
+    if (tried_.size() + shown >= 6 || reason.find("Too many authentication") != std::string::npos) {
+      std::vector<std::string> attempts = tried_;
+      if (!trying_.empty()) {
+        attempts.push_back(trying_);
+      }
+      if (attempts.empty()) {
+        attempts.emplace_back("the first question, which methods it allows");
+      }
       throw Error(
-          what_failed_, fmt::format("the server gave up after these attempts: {}", join(tried_, ", ")),
+          what_failed_, fmt::format("the server gave up after these attempts: {}", join(attempts, ", ")),
           "name the right key with `private_key` in configs.yaml, or set IdentitiesOnly in ~/.ssh/config");
     }
     throw Unreachable(what_failed_, fmt::format("the connection to {} broke: {}", target_.describe(), reason),
@@ -121,7 +136,8 @@ class Login {
 
   // `file` is where the key came from.
   bool try_key(ssh_key key, const fs::path& file, const std::string& what) {
-    const int rc = finish([&] { return ssh_userauth_publickey(session_, nullptr, key); });
+    trying_ = what;
+    const int rc = finish([&] { return ssh_userauth_publickey(session_, user(), key); });
     if (rc == SSH_AUTH_DENIED) {
       refused_.push_back(what);
     }
@@ -143,6 +159,12 @@ class Login {
     for (const fs::path& candidate : candidates) {
       const KeyPtr certificate =
           is_there(candidate) ? make_key(ssh_pki_import_cert_file, candidate.c_str()) : nullptr;
+      if (certificate) {
+        if (const std::string why = certificate_problem(candidate); !why.empty()) {
+          add_problem({"certificate " + candidate.string(), why, "get a new certificate"});
+          continue;
+        }
+      }
       const KeyPtr with(ssh_key_dup(key));
       if (certificate && with && ssh_pki_copy_cert_to_privkey(certificate.get(), with.get()) == SSH_OK &&
           try_key(with.get(), file, "certificate " + candidate.string())) {
@@ -154,11 +176,11 @@ class Login {
 
   bool try_file(const fs::path& file) {
     Secrets::KeyResult result = secrets_.key(file, false);
+    // The agent may hold it: the file may be its public half alone. A person is asked only if it does not.
+    if ((result.locked || result.missing || result.is_public) && try_agent_for(file)) {
+      return true;
+    }
     if (result.locked || (result.missing && target_.only_first_identity)) {
-      // The agent may hold it; a person is asked only when it does not.
-      if (try_agent_for(file)) {
-        return true;
-      }
       learn_methods();
       if (!allows(SSH_AUTH_METHOD_PUBLICKEY)) {
         return false;
@@ -170,13 +192,25 @@ class Login {
       if (!result.missing || target_.identities_given) {
         const std::string hint =
             result.missing ? fmt::format("correct the key's path ({})", origin_of(file)) : result.hint;
-        problems_.emplace_back("key " + file.string(), result.problem, hint);
-        key_hint_ = key_hint_.empty() ? hint : key_hint_;
+        add_problem({"key " + file.string(), result.problem, hint});
+        wrong_path_ = wrong_path_ || (result.missing && origin_of(file).starts_with("configs.yaml") &&
+                                      !is_there(file.string() + ".pub"));
       }
       return false;
     }
     return (!target_.only_first_identity && try_certificates(result.key.get(), file)) ||
            try_key(result.key.get(), file, "key " + file.string());
+  }
+
+  // What may be why the login fails, unless it was noted before: all methods are tried again after a partial
+  // success.
+  void add_problem(const Error& problem) {
+    const auto same = [&](const Error& other) { return other.message() == problem.message(); };
+    if (std::ranges::any_of(problems_, same)) {
+      return;
+    }
+    problems_.push_back(problem);
+    key_hint_ = key_hint_.empty() ? problem.hint() : key_hint_;
   }
 
   bool try_files() {
@@ -224,7 +258,13 @@ class Login {
 
   bool use_agent(std::set<std::string> only, const std::string& what) {
     const std::string socket = target_.agent_socket();
-    if (socket.empty() || !allows(SSH_AUTH_METHOD_PUBLICKEY) || !is_there(socket)) {
+    if (socket.empty() || !allows(SSH_AUTH_METHOD_PUBLICKEY)) {
+      return false;
+    }
+    if (!connect_local(socket)) {
+      agent_problem_ =
+          fmt::format("no agent answers at {} ({})", socket,
+                      target_.identity_agent.value.empty() ? "SSH_AUTH_SOCK" : target_.identity_agent.origin);
       return false;
     }
     if (!filter_) {
@@ -239,11 +279,12 @@ class Login {
     if (filter_) {
       filter_->show(std::move(only));
     }
+    trying_ = what;
     // libssh keeps the first socket that it opened, so a filter that was used once is used from then on.
     ssh_options_set(session_, SSH_OPTIONS_IDENTITY_AGENT, filter_ ? filter_->path().c_str() : socket.c_str());
-    const int rc = finish([&] { return ssh_userauth_agent(session_, nullptr); });
+    const int rc = finish([&] { return ssh_userauth_agent(session_, user()); });
     if (rc == SSH_AUTH_ERROR && alive()) {
-      problems_.emplace_back("the agent", "it cannot be used");
+      agent_problem_ = fmt::format("the agent at {} cannot be used", socket);
       return false;
     }
     if (taken(rc) && filter_) {
@@ -252,6 +293,7 @@ class Login {
     // libssh does not say whether the agent had any key, so nothing may have been refused.
     any_answer_ = any_answer_ || ssh_userauth_list(session_, nullptr) > 0;
     if (rc == SSH_AUTH_DENIED && !any_answer_) {
+      trying_.clear();
       return false;
     }
     return accepted(rc, what);
@@ -297,7 +339,8 @@ class Login {
   }
 
   bool try_typed_password() {
-    if (!secrets_.can_ask()) {
+    // A key that configs.yaml names and that is not there is a mistake to correct: a password would hide it.
+    if (!secrets_.can_ask() || wrong_path_) {
       return false;
     }
     learn_methods();
@@ -321,9 +364,13 @@ class Login {
     for (const Error& problem : problems_) {
       secrets_.tell_once(problem);
     }
+    if (!agent_problem_.empty()) {
+      secrets_.tell_once(Error("cannot use the agent's keys", agent_problem_, agent_hint));
+    }
     if (keys_.keys.empty() && !refused_.empty()) {
       secrets_.tell_once(
-          Error("no key logs in", fmt::format("the server does not take {}", join(refused_, ", ")))
+          Error(fmt::format("no key logs in as {}", target_.user.value),
+                fmt::format("the server does not take {} from this user", join(refused_, ", ")))
               .mended_by(Remedy::authorize_key)
               .on(target_.name));
     }
@@ -356,7 +403,7 @@ class Login {
 
   bool try_password(const std::string& password, const std::string& what) {
     if (allows(SSH_AUTH_METHOD_PASSWORD)) {
-      const int rc = finish([&] { return ssh_userauth_password(session_, nullptr, password.c_str()); });
+      const int rc = finish([&] { return ssh_userauth_password(session_, user(), password.c_str()); });
       if (accepted(rc, what)) {
         return true;
       }
@@ -392,7 +439,7 @@ class Login {
     constexpr std::size_t longest_prompt = 1000;
     bool first_used = false;
     for (int round = 0; round < most_rounds; ++round) {
-      const int rc = finish([&] { return ssh_userauth_kbdint(session_, nullptr, nullptr); });
+      const int rc = finish([&] { return ssh_userauth_kbdint(session_, user(), nullptr); });
       if (rc != SSH_AUTH_INFO) {
         return accepted(rc, what);
       }
@@ -410,8 +457,10 @@ class Login {
         }
         patience_.restart();
         if (!answer) {  // an empty answer would count as a wrong one
-          problems_.emplace_back(
-              "", fmt::format("the server asks '{}' and there is no terminal to answer on", trim(prompt)));
+          add_problem(
+              {"",
+               fmt::format("the server asks '{}' and there is no terminal to answer on", trim(prompt)),
+               {}});
           nobody_answers_ = true;
           return false;
         }
@@ -425,7 +474,7 @@ class Login {
   // A server says what it allows when it refuses something.
   void learn_methods() {
     if (!any_answer_) {
-      finish([&] { return ssh_userauth_none(session_, nullptr); });
+      finish([&] { return ssh_userauth_none(session_, user()); });
       any_answer_ = true;
     }
   }
@@ -451,6 +500,9 @@ class Login {
     for (const Error& problem : problems_) {
       reason += "; " + problem.message();
     }
+    if (!agent_problem_.empty()) {
+      reason += "; " + agent_problem_;
+    }
     const Error error(what_failed_, reason, hint());
     if (!has_configured_password() && !target_.only_first_identity && openssh_may()) {
       throw error.mended_by(Remedy::log_in);
@@ -473,6 +525,9 @@ class Login {
   std::string hint() const {
     if (!key_hint_.empty()) {
       return key_hint_;
+    }
+    if (!agent_problem_.empty() && refused_.empty()) {
+      return agent_hint;
     }
     const auto methods = static_cast<unsigned>(ssh_userauth_list(session_, nullptr));
     const bool passwords = (methods & any_password) != 0;
@@ -499,12 +554,15 @@ class Login {
   Patience& patience_;
   const std::string what_failed_;
   std::vector<std::string> tried_;
+  std::string trying_;  // what the server has not answered yet
   std::vector<Error> problems_;
+  std::string agent_problem_;
   std::optional<AgentFilter> filter_;  // it also tells which key it was
   AcceptedKeys keys_;
   bool any_answer_ = false;
   bool partial_ = false;              // something was accepted in this round
   bool nobody_answers_ = false;       // a question of the server
+  bool wrong_path_ = false;           // configs.yaml names a key file that is not there
   bool shared_used_ = false;          // the password that a person typed for all servers
   std::vector<std::string> refused_;  // keys
   std::string key_hint_;              // what to do about the first key file that is of no use

@@ -7,20 +7,15 @@
 #include <remote/error.hpp>
 
 #include "base/log.hpp"
-#include "ssh/program_channel.hpp"
 #include "ssh/pump.hpp"
 
 namespace remote::ssh {
 namespace {
 
-// The program may come by a slow link before a request begins.
-constexpr std::chrono::minutes most_install_time{10};
-
 // Runs the command; `received` counts the bytes of its output.
 ExecResult run_to_end(Connection& connection, const ExecRequest& request, const Cancel& cancel,
                       std::size_t& received) {
-  const auto opened = Flow::Clock::now();
-  auto begin = opened;
+  const auto begin = Flow::Clock::now();
   ExecResult result;
   const Sink sink = [&](Stream stream, std::string_view data) {
     received += data.size();
@@ -37,37 +32,20 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
     }
   };
   Pump pump(connection, cancel);
-  const bool program = !request.command;
-  const auto offer = std::make_shared<ProgramOffer>();
-  const auto flow = program ? open_program(pump, request.input, sink, offer)
-                            : std::make_unique<Flow>(pump, *request.command, sink);
-  flow->complete_when(request.complete);
-  if (!program) {
-    flow->send(request.input);
-    if (!request.keep_input) {
-      flow->end_input();
-    }
+  Flow flow(pump, request.command, sink);
+  flow.complete_when(request.complete);
+  flow.send(request.input);
+  flow.end_input();
+  while (!flow.over()) {
+    pump.wait(std::min({std::chrono::milliseconds(60000),
+                        time_left(begin, request.timeout, "the server did not finish within",
+                                  "it may be busy; try again")}));
   }
-  while (!flow->over()) {
-    if (offer->installing() && Flow::Clock::now() < opened + most_install_time) {
-      begin = Flow::Clock::now();  // how long that takes is up to the link
-    }
-    pump.wait(std::min(
-        {std::chrono::milliseconds(60000),
-         time_left(begin, request.timeout, "the server did not finish within", "it may be busy; try again"),
-         time_left(flow->heard(), request.silence, "nothing came from the server for",
-                   "it may be busy, or the network may have gone; try again")}));
-  }
-  result.status = flow->ended();
+  result.status = flow.ended();
   return result;
 }
 
 }  // namespace
-
-// NOLINTNEXTLINE(performance-unnecessary-value-param): as those take it that have terminals
-std::unique_ptr<Channel> Connection::open_on_terminal(const std::string&, const TerminalRequest&, Sink) {
-  throw Error("cannot open a terminal", "this connection has none");
-}
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): as those take it that can forward
 std::unique_ptr<Channel> Connection::open_tcp(const std::string&, int, Sink) {
@@ -98,7 +76,6 @@ std::optional<std::chrono::milliseconds> OutputEnd::left(const Channel& channel,
 }
 
 ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
-  const Watchful watch_link(*this, request.watchful);
   const Stopwatch watch;
   log_info(server(), "{}: begins, {} bytes of input", request.what, request.input.size());
   std::size_t received = 0;

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <poll.h>
@@ -17,7 +18,6 @@
 #include <remote/error.hpp>
 #include <remote/events.hpp>
 #include <remote/exit_status.hpp>
-#include <remote/terminal.hpp>
 
 #include "base/subprocess.hpp"
 
@@ -63,14 +63,18 @@ class Channel {
   virtual void write(std::string_view data) = 0;
   // End of file on the command's stdin.
   virtual void close_input() = 0;
-  // The terminal of a channel that has one has another size now.
-  virtual void resize(const TerminalSize& size) { static_cast<void>(size); }
   // While paused, no output is taken from the link, so that the peer's window fills and the command waits.
   virtual void pause(bool paused) = 0;
   // True when both outputs came to their end and the command's end is known.
   virtual bool finished() const = 0;
   // How it ended; nullopt when the link went away before the server said. A TCP connection has none.
   virtual std::optional<ExitStatus> status() const = 0;
+
+  // Leaves the command running for the next one that opens the same (Connection::parks), if nothing is under
+  // way in either direction; destroy this object then. False: the command ends with this object, as usual.
+  virtual bool park() { return false; }
+  // Whether it was parked before: its command has been running for some time.
+  virtual bool is_resumed() const { return false; }
 
   // Of a TCP connection (Connection::open_tcp): the server has not answered yet whether it opens it.
   virtual bool opening() const { return false; }
@@ -103,27 +107,17 @@ class OutputEnd {
 };
 
 struct ExecRequest {
-  std::string what = "command";  // for the log: "state of 3 jobs"
-  // As the login shell gets it: keep it free of anything to quote. nullopt: the server's program.
-  std::optional<std::string> command{};
-  std::string input{};                   // stdin, followed by end of file; the program's request
-  bool keep_input = false;               // no end of file: stdin ends when this side is gone (guard.sh)
-  Sink sink{};                           // where output goes; without one it is collected in the result
-  std::chrono::milliseconds timeout{0};  // 0: none. Past it: Error "no answer within …"
-  std::chrono::milliseconds silence{0};  // 0: none. The same when nothing has come for so long
+  std::string what = "command";          // for the log: "state of 3 jobs"
+  std::string command{};                 // for the login shell: it should need no quotes
+  std::string input{};                   // stdin, followed by end of file
+  Sink sink{};                           // gets the output; without one, the result has it
+  std::chrono::milliseconds timeout{0};  // 0: none. After it, exec() throws Error
   // True once nothing more is missing from the output. Then the command's end is the end, also where a
   // process that a start file left in the background holds the output open; without it, a second of silence
   // after the command's end is waited for.
   std::function<bool()> complete{};
-  bool watchful = false;  // see Connection::be_watchful
   std::size_t max_output = std::size_t{16}
                            << 20U;  // output past this, also to a sink: Error (a server gone mad)
-};
-
-// The terminal that a command is to get on the server.
-struct TerminalRequest {
-  std::string type;  // TERM
-  TerminalSize size;
 };
 
 // How a connection logged in, for another server that is to log in there too.
@@ -138,6 +132,12 @@ struct LoginFacts {
   std::string server;                            // its name in configs.yaml
 };
 
+// Folders of a server, absolute or below the home folder ("~/x"); "": none.
+struct AgentFolders {
+  std::string chosen;  // by the user: no other one is tried
+  std::string jobs;    // of the project's jobs: tried late
+};
+
 // An authenticated connection to one server. Owned and used by one thread (libssh forbids sharing a session).
 // Every function that talks to the server throws Error, without a server name: the fan-out adds it.
 class Connection {
@@ -148,15 +148,13 @@ class Connection {
   // a further one (sshd's MaxSessions): open it on another connection.
   virtual std::unique_ptr<Channel> open(const std::string& command, Sink sink) = 0;
 
-  // The same for a command that gets a terminal: its stdin, stdout and stderr are that. The terminal begins
-  // with the server's own settings.
-  virtual std::unique_ptr<Channel> open_on_terminal(const std::string& command,
-                                                    const TerminalRequest& terminal, Sink sink);
-
   // A hint, to be given for each command: it will be opened after the next one. Its round trips then happen
   // while the next command runs. It is started ahead, perhaps in vain, so it must wait for its input. Empty:
   // the command is not known yet.
   virtual void expect(const std::string& command) { static_cast<void>(command); }
+
+  // Whether its channels can be parked (Channel::park).
+  virtual bool parks() const { return false; }
 
   // Serves all channels once: sends what is queued, hands what has arrived to the sinks. Waits up to
   // `timeout` for the link or one of `also` to become ready (their revents are filled in); returns at once
@@ -177,6 +175,10 @@ class Connection {
   // hangs, or the storage of the home folder.
   virtual std::chrono::milliseconds answer_time() const { return answer_time_; }
   void set_answer_time(std::chrono::milliseconds time) { answer_time_ = time; }
+
+  // Which folders of the server may take the agent.
+  virtual const AgentFolders& agent_folders() const { return agent_folders_; }
+  void set_agent_folders(AgentFolders folders) { agent_folders_ = std::move(folders); }
 
   // From now on open() throws Interrupted when this is cancelled while it waits for the server.
   virtual void heed(const Cancel& cancel) { static_cast<void>(cancel); }
@@ -215,6 +217,7 @@ class Connection {
 
  private:
   std::chrono::milliseconds answer_time_ = std::chrono::seconds(10);
+  AgentFolders agent_folders_;
 };
 
 // A connection is watchful as long as this lives, if it is `wanted`.

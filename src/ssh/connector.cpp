@@ -44,14 +44,22 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
   }
   const auto set = [&](ssh_options_e option, const void* value) {
     if (ssh_options_set(session.get(), option, value) != SSH_OK) {
-      throw Error("cannot connect", last_error(session.get())).mended_by(Remedy::tell_more);
+      throw Error("cannot connect", fmt::format("libssh refuses its option {}", static_cast<int>(option)))
+          .mended_by(Remedy::tell_more);
     }
   };
   const bool no = false;
   const int yes = 1;
   set(SSH_OPTIONS_PROCESS_CONFIG, &no);  // ~/.ssh/config is read by ssh_config.cpp
-  set(SSH_OPTIONS_HOST, target.host.value.c_str());
-  set(SSH_OPTIONS_USER, target.user.value.c_str());
+  // libssh refuses names with an underscore, among others, and reads "a@b" as user and host. The connection
+  // is open already, so any name will do, except for Kerberos.
+  if (target.host.value.find('@') != std::string::npos ||
+      ssh_options_set(session.get(), SSH_OPTIONS_HOST, target.host.value.c_str()) != SSH_OK) {
+    set(SSH_OPTIONS_HOST, "server");
+  }
+  // Likewise it refuses user names with a backslash, as of a Windows domain: auth.cpp gives the name with
+  // each request.
+  ssh_options_set(session.get(), SSH_OPTIONS_USER, target.user.value.c_str());
   set(SSH_OPTIONS_KNOWNHOSTS, "/dev/null");  // checked by host_keys.cpp
   set(SSH_OPTIONS_GLOBAL_KNOWNHOSTS, "/dev/null");
   set(SSH_OPTIONS_NODELAY, &yes);
@@ -104,8 +112,13 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
                     "the server may be busy (MaxStartups in its sshd_config), or refuse this address for a "
                     "while after failed logins (PerSourcePenalties)");
     }
+    if (reason.find("no match for method") != std::string::npos) {
+      throw Unreachable("cannot connect",
+                        fmt::format("{} and libssh have no algorithm in common: {}", where, reason),
+                        "set `connection: openssh` in configs.yaml: OpenSSH knows more algorithms");
+    }
     throw Unreachable("cannot connect", fmt::format("{}: {}", where, reason),
-                      "server and libssh may have no algorithm in common; try `ssh -v`");
+                      "`ssh -v` shows more of what the server does");
   }
   // libssh makes the socket blocking again once it is connected; a big write would then stop everything.
   ::fcntl(ssh_get_fd(session.get()), F_SETFL, O_NONBLOCK);
@@ -118,6 +131,8 @@ auto because(Cause cause, const auto& step) {
     return step();
   } catch (const Unreachable&) {
     throw;
+  } catch (const NeedsOpenssh& error) {
+    throw NeedsOpenssh(error.because(cause));
   } catch (const Error& error) {
     throw error.because(cause);
   }
@@ -147,6 +162,9 @@ class LibsshConnector final : public Connector {
     connection->set_answer_time(
         std::max(connection->answer_time(),
                  std::chrono::milliseconds(std::chrono::seconds(target.connect_timeout_s.value))));
+    connection->set_agent_folders(
+        {server.agent_folder.value_or(config_.agent_folder.value_or("")),
+         config_.project_path_on(server) + "/" + config_.remote_jobs_folder_name + "/.bin"});
     return connection;
   }
 
@@ -169,7 +187,17 @@ class LibsshConnector final : public Connector {
           return connection;
         }
       }
-      return connect_patiently(target, cancel);
+      try {
+        return connect_patiently(target, cancel);
+      } catch (const NeedsOpenssh& error) {
+        if (target.connect_by.value != config::ConnectBy::automatic || !find_program("ssh")) {
+          throw;
+        }
+        log_info(target.name, "{}; OpenSSH is to connect", error.reason());
+        Target by_openssh = target;
+        by_openssh.connect_by.value = config::ConnectBy::openssh;
+        return over_master(by_openssh, cancel, limit, full);
+      }
     } catch (const Unreachable& error) {
       if (!practice) {
         throw;
@@ -272,6 +300,9 @@ class LibsshConnector final : public Connector {
       const std::string name = bastion->name();
       return {socket->take_fd(), target.host.value, socket, [socket, name] {
                 const std::string refusal = socket->refusal();
+                if (refusal == forwarding_forbidden) {
+                  return fmt::format("jump host {}: {}", name, refusal);
+                }
                 return refusal.empty() ? "" : fmt::format("jump host {} cannot reach it: {}", name, refusal);
               }};
     }
@@ -336,7 +367,8 @@ class LibsshConnector final : public Connector {
                         "check the way to it from there");
     }
     log_debug(target.name, "keys exchanged after {}", watch.text());
-    const auto fresh = because(Cause::host_key, [&] { return check_host_key(session.get(), target); });
+    const auto fresh =
+        because(Cause::host_key, [&] { return check_host_key(session.get(), target, config_); });
     if (fresh && options_.on_new_host_key) {
       const std::lock_guard lock(telling_);
       options_.on_new_host_key(*fresh);

@@ -1,6 +1,7 @@
 #include "ssh/host_keys.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <system_error>
 
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.hpp"
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/log.hpp"
@@ -18,13 +20,14 @@
 #include "base/paths.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "config/trust.hpp"
 #include "ssh/ssh_config.hpp"
 
 namespace remote::ssh {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* system_known_hosts = "/etc/ssh/ssh_known_hosts";
+constexpr std::array system_known_hosts{"/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"};
 
 bool hash_matches(std::string_view field, const std::string& name) {
   // "|1|base64(salt)|base64(HMAC-SHA1(salt, name))"
@@ -81,15 +84,15 @@ std::vector<KnownKey> find_known_keys(std::string_view text, const std::string& 
     ++number;
     std::vector<std::string> words = split_words(line);
     const bool revoked = !words.empty() && words[0] == "@revoked";
-    if (revoked) {
+    const bool authority = !words.empty() && words[0] == "@cert-authority";
+    if (revoked || authority) {
       words.erase(words.begin());
     }
-    // The other mark is @cert-authority, and libssh checks no host certificates.
     if (words.size() < 3 || words[0].starts_with('#') || words[0].starts_with('@') ||
         !names_match(words[0], name)) {
       continue;
     }
-    found.push_back({file, number, words[1], words[2], revoked});
+    found.push_back({file, number, words[1], words[2], revoked, authority});
   }
   return found;
 }
@@ -108,6 +111,12 @@ int foreign_line(std::string_view text) {
     const auto is_type = [](const std::string& word) {
       return word.starts_with("ssh-") || word.starts_with("ecdsa-sha2-") || word.starts_with("sk-");
     };
+    const auto is_number = [](const std::string& word) {
+      return !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
+    };
+    if (words.size() >= 4 && is_number(words[1]) && is_number(words[2]) && is_number(words[3])) {
+      continue;  // a key of SSH-1
+    }
     // A type in the first place, or an option with a value, is a line of authorized_keys.
     if (words.size() < 3 || is_type(words[0]) || !is_type(words[1]) || !base64_decode(words[2]) ||
         (!words[0].starts_with("|1|") && words[0].find_first_of("=|\"'`$();<>&") != std::string::npos)) {
@@ -131,13 +140,13 @@ KeyState judge_key(const std::vector<KnownKey>& known, const std::string& type, 
   if (any([&](const KnownKey& key) { return key.revoked && is_it(key); })) {
     return KeyState::revoked;
   }
-  if (any([&](const KnownKey& key) { return !key.revoked && is_it(key); })) {
+  if (any([&](const KnownKey& key) { return key.is_host_key() && is_it(key); })) {
     return KeyState::known;
   }
-  if (any([&](const KnownKey& key) { return !key.revoked && key.type == type; })) {
+  if (any([&](const KnownKey& key) { return key.is_host_key() && key.type == type; })) {
     return KeyState::changed;
   }
-  return any([](const KnownKey& key) { return !key.revoked; }) ? KeyState::other_type : KeyState::fresh;
+  return any([](const KnownKey& key) { return key.is_host_key(); }) ? KeyState::other_type : KeyState::fresh;
 }
 
 std::string preferred_algorithms(const std::vector<KnownKey>& known) {
@@ -148,7 +157,7 @@ std::string preferred_algorithms(const std::vector<KnownKey>& known) {
     }
   };
   for (const KnownKey& key : known) {
-    if (key.revoked) {
+    if (!key.is_host_key()) {
       continue;
     }
     if (key.type == "ssh-rsa") {
@@ -179,12 +188,24 @@ std::string listed_name(const Target& target) {
 
 std::vector<KnownKey> known_keys(const Target& target) {
   const std::string name = listed_name(target);
+  const std::string bare = lower_case(target.host.value);
   std::vector<fs::path> files = target.known_hosts.value;
-  files.emplace_back(system_known_hosts);
+  files.insert(files.end(), system_known_hosts.begin(), system_known_hosts.end());
   std::vector<KnownKey> found;
   for (const fs::path& file : files) {
-    if (const auto text = read_file_if_there(file)) {
-      std::ranges::move(find_known_keys(*text, name, file), std::back_inserter(found));
+    auto text = read_file_if_there(file);
+    if (!text) {
+      continue;
+    }
+    text = remove_byte_order_mark(std::move(*text), file);
+    std::ranges::move(find_known_keys(*text, name, file), std::back_inserter(found));
+    if (bare != name && target.host_key_alias.value.empty()) {
+      // As ssh does: the lines of an authority hold for every port.
+      for (KnownKey& key : find_known_keys(*text, bare, file)) {
+        if (key.authority) {
+          found.push_back(std::move(key));
+        }
+      }
     }
   }
   return found;
@@ -202,7 +223,7 @@ namespace {
                 "do not connect; ask who runs the server for its new key");
   }
   const auto line = std::ranges::find_if(known, [&](const KnownKey& key) {
-    return !key.revoked && (state == KeyState::other_type || key.type == type);
+    return key.is_host_key() && (state == KeyState::other_type || key.type == type);
   });
   const std::string told =
       fmt::format("{} {} ({}:{})", line->type, fingerprint_of(*line), line->file.string(), line->line);
@@ -217,12 +238,18 @@ namespace {
               fmt::format("{} showed {}, but known is {}, which it did not offer", name, shown, told), hint);
 }
 
-// Why the file is no place for host keys; "" when it is one.
-std::string unfit_reason(const fs::path& file) {
+// Whether somebody else than the user's own ~/.ssh/config chose the file.
+bool is_foreign_choice(const config::Setting<std::vector<fs::path>>& files) {
+  return files.origin.starts_with("configs.yaml") || files.origin == "option";
+}
+
+// Why the file is no place for host keys; "" when it is one. A file that the project names must look like one
+// in every line: it could be any file of the user's.
+std::string unfit_reason(const fs::path& file, const std::string& text, bool named_by_project) {
   if (resolved(file).filename().string().starts_with("authorized_keys")) {
     return "it says who may log in to this machine";
   }
-  const int line = foreign_line(read_file_if_there(file).value_or(""));
+  const int line = named_by_project ? foreign_line(remove_byte_order_mark(text, file)) : 0;
   return line == 0 ? "" : fmt::format("line {} is none of a known_hosts file", line);
 }
 
@@ -247,7 +274,8 @@ Error not_known(const Target& target, const std::string& type, const std::string
 
 }  // namespace
 
-std::optional<NewHostKey> check_host_key(ssh_session session, const Target& target) {
+std::optional<NewHostKey> check_host_key(ssh_session session, const Target& target,
+                                         const config::Config& config) {
   const KeyPtr key = make_key(ssh_get_server_publickey, session);
   if (!key) {
     throw Error("cannot check the server's key", last_error(session, "the server showed none"),
@@ -270,6 +298,14 @@ std::optional<NewHostKey> check_host_key(ssh_session session, const Target& targ
   if (is_known()) {
     return std::nullopt;
   }
+  const auto authority = std::ranges::find_if(found, &KnownKey::authority);
+  if (authority != found.end()) {
+    throw NeedsOpenssh(Error(
+        "cannot check the server's key",
+        fmt::format("{}:{} names a certificate authority for {}, and libssh checks no host certificates",
+                    authority->file.string(), authority->line, name),
+        "set `connection: openssh` in configs.yaml, and OpenSSH checks it"));
+  }
   if (target.host_keys.value == config::HostKeys::strict) {
     throw not_known(target, type, fingerprint(key.get()));
   }
@@ -286,7 +322,9 @@ std::optional<NewHostKey> check_host_key(ssh_session session, const Target& targ
     fresh.warning = write_failure(file, errno);
     return fresh;
   }
-  if (const std::string why = unfit_reason(file); !why.empty()) {
+  const std::string before = read_file_if_there(file).value_or("");
+  if (const std::string why = unfit_reason(file, before, is_foreign_choice(target.known_hosts));
+      !why.empty()) {
     throw Error("the server's key cannot be saved", fmt::format("{}: {}", file.string(), why),
                 fmt::format("it would be added there ({}); name another file, or fix that line",
                             target.known_hosts.origin));
@@ -299,9 +337,11 @@ std::optional<NewHostKey> check_host_key(ssh_session session, const Target& targ
   const std::string line =
       fmt::format("{}{} {} {}\n", ends_with_newline(locked.get()) ? "" : "\n",
                   target.hash_known_hosts.value ? hashed_name(name) : name, type, base64);
-  if (::write(locked.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    fresh.warning = write_failure(file, errno);
-  }
+  config::add_host_key(config, file, before, before + line, [&] {
+    if (::write(locked.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+      fresh.warning = write_failure(file, errno);
+    }
+  });
   return fresh;
 }
 

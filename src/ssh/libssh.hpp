@@ -36,8 +36,12 @@ KeyPtr make_key(const Function& function, Args&&... args) {
 // Initialises libssh, once for the process. Call before the first other call; any thread may.
 void initialise_libssh();
 
+// Why a server opens no TCP connection for us, if its settings forbid it (Channel::refusal()).
+inline constexpr const char* forwarding_forbidden =
+    "it forbids forwarding (AllowTcpForwarding, PermitOpen or DisableForwarding in its sshd_config)";
+
 // libssh's text for its last error, or `otherwise` when it has none.
-std::string last_error(ssh_session session, const std::string& otherwise = "no reason given");
+std::string last_error(ssh_session session, const std::string& otherwise);
 
 // Whether the link is gone, so that libssh's last error tells nothing else.
 bool link_ended(ssh_session session);

@@ -20,7 +20,7 @@
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
-#include "server/program.hpp"
+#include "server/agent_command.hpp"
 #include "ssh/host_keys.hpp"
 #include "ssh/tcp.hpp"
 
@@ -88,7 +88,7 @@ LoginFacts login_of(const Target& target) {
   const std::vector<KnownKey> known = known_keys(target);
   for (const std::string_view type : {"ssh-ed25519", "ecdsa-", "rsa-", "ssh-rsa"}) {
     const auto key = std::ranges::find_if(
-        known, [&](const KnownKey& one) { return !one.revoked && one.type.starts_with(type); });
+        known, [&](const KnownKey& one) { return one.is_host_key() && one.type.starts_with(type); });
     if (login.host_key.empty() && key != known.end()) {
       login.host_key = key->type + " " + key->base64;
     }
@@ -108,19 +108,20 @@ std::string address_for(const Target& target, const Cancel& cancel) {
   return target.host.value;
 }
 
-// Why ssh could not log in. It has no other word for that than its text, which is never translated.
-Error refusal(const Target& target, const std::string& said) {
+// Throws why ssh could not log in: Unreachable where that may pass. ssh has no other word for it than its
+// text, which is never translated.
+[[noreturn]] void throw_refusal(const Target& target, const std::string& said) {
   const std::string what = "cannot log in as " + target.user.value;
   const std::string reason = "ssh says: " + (said.empty() ? "nothing" : last_lines(trim(said), 2));
   if (said.find("Permission denied") != std::string::npos ||
       said.find("Too many authentication") != std::string::npos) {
-    return Error(what, reason).mended_by(Remedy::log_in).because(Cause::auth);
+    throw Error(what, reason).mended_by(Remedy::log_in).because(Cause::auth);
   }
   if (said.find("ost key") != std::string::npos) {
-    return Error(what, reason, "compare the key with the server's; known_hosts has the one that was known")
+    throw Error(what, reason, "compare the key with the server's; known_hosts has the one that was known")
         .because(Cause::host_key);
   }
-  return Unreachable("cannot connect", reason, "check the address, the network and the server");
+  throw Unreachable("cannot connect", reason, "check the address, the network and the server");
 }
 
 }  // namespace
@@ -190,7 +191,7 @@ std::unique_ptr<MuxConnection> Masters::connect_over(const fs::path& path, bool 
   try {
     auto connection =
         std::make_unique<MuxConnection>(path, login_of(target), address_for(target, cancel), ours, cancel);
-    connection->prove(server::program_command(), limit);
+    connection->prove(server::agent_command(), limit);
     log_info(target.name, "over the OpenSSH master {} after {}", path.string(), watch.text());
     return connection;
   } catch (const TooManyChannels&) {
@@ -289,6 +290,10 @@ void Masters::start(const Target& target, const OpenMaster& how, const Cancel& c
                     const fs::path& socket) const {
   require_folder();
   const FileLock lock(socket.string() + ".lock", &cancel);
+  const struct AtEnd {
+    const FileLock& lock;
+    ~AtEnd() { lock.remove_file(); }
+  } at_end{lock};
   if (mux::answers(socket, cancel)) {
     return;
   }
@@ -322,7 +327,7 @@ void Masters::start(const Target& target, const OpenMaster& how, const Cancel& c
                   "check user, key and code; `ssh -v` tells more")
           .because(Cause::auth);
     }
-    throw refusal(target, said);
+    throw_refusal(target, said);
   }
   if (!mux::answers(socket, cancel)) {
     throw Error("cannot use the control socket",

@@ -2,15 +2,9 @@
 
 #include <array>
 #include <cerrno>
-#include <csignal>
-#include <cstdlib>
-#include <cstring>
-#include <mutex>
 
 #include <fcntl.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <termios.h>
 #include <unistd.h>
 
 namespace remote::ssh {
@@ -26,42 +20,10 @@ void set_nonblocking(const UniqueFd& fd) {
   ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
 }
 
-// Both ends of a new terminal: ours, and that of the program on it.
-std::pair<UniqueFd, UniqueFd> make_terminal() {
-  static std::mutex names;  // ptsname(3) has one buffer
-  UniqueFd ours(::posix_openpt(O_RDWR | O_NOCTTY));
-  ::fcntl(ours.get(), F_SETFD, FD_CLOEXEC);
-  UniqueFd theirs;
-  if (ours && ::grantpt(ours.get()) == 0 && ::unlockpt(ours.get()) == 0) {
-    const std::lock_guard lock(names);
-    if (const char* name = ::ptsname(ours.get())) {
-      theirs = UniqueFd(::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC));
-    }
-  }
-  if (!theirs) {
-    throw Error("cannot open a terminal",
-                "this machine gives no further one: " + std::string(std::strerror(errno)),
-                "end programs on terminals, or run the command without one");
-  }
-  return {std::move(ours), std::move(theirs)};
-}
-
-void set_size(int fd, const TerminalSize& size) {
-  winsize window{};
-  window.ws_col = static_cast<unsigned short>(size.columns);
-  window.ws_row = static_cast<unsigned short>(size.rows);
-  ::ioctl(fd, TIOCSWINSZ, &window);
-}
-
 }  // namespace
 
-MuxState::MuxState(const std::filesystem::path& socket, std::string command,
-                   std::optional<TerminalRequest> terminal, Sink sink)
+MuxState::MuxState(const std::filesystem::path& socket, std::string command, Sink sink)
     : socket_(std::in_place, socket), command_(std::move(command)), sink_(std::move(sink)) {
-  if (terminal) {
-    open_terminal(*terminal);
-    return;
-  }
   Pipe in = make_pipe();
   Pipe out = make_pipe();
   Pipe err = make_pipe();
@@ -75,28 +37,6 @@ MuxState::MuxState(const std::filesystem::path& socket, std::string command,
     set_nonblocking(*ours);
   }
   socket_->send(mux::new_session(request_id, command_), {given_[0].get(), given_[1].get(), given_[2].get()});
-}
-
-void MuxState::open_terminal(const TerminalRequest& terminal) {
-  master_ = mux::ask_alive(*socket_);
-  auto [ours, theirs] = make_terminal();
-  set_size(ours.get(), terminal.size);
-  in_ = UniqueFd(::fcntl(ours.get(), F_DUPFD_CLOEXEC, 0));
-  out_ = std::move(ours);
-  set_nonblocking(out_);  // of both: they are one
-  terminal_fd_ = out_.get();
-  const int fd = theirs.get();
-  given_.push_back(std::move(theirs));
-  socket_->send(mux::new_session(request_id, command_, terminal.type), {fd, fd, fd});
-}
-
-// The master has read the settings that the server's terminal begins with; here nothing may change a byte.
-void MuxState::begin_terminal() {
-  termios settings{};
-  if (::tcgetattr(given_.front().get(), &settings) == 0) {
-    ::cfmakeraw(&settings);
-    ::tcsetattr(given_.front().get(), TCSANOW, &settings);  // a terminal of its own
-  }
 }
 
 MuxState::MuxState(const std::filesystem::path& socket, const std::string& host, int port, Sink sink)
@@ -141,21 +81,11 @@ bool MuxState::take_news() {
     if (message->kind == mux::Kind::opened && opening() && message->about == request_id) {
       phase_ = Phase::open;
       session_ = message->number;
-      if (terminal_fd_ >= 0) {
-        begin_terminal();
-      }
       given_.clear();
     } else if (message->kind == mux::Kind::refused && opening() && message->about == request_id) {
       refuse(message->text);
     } else if (message->kind == mux::Kind::exited && message->about == session_ && !opening()) {
       status_ = ExitStatus::exited(static_cast<int>(message->number & 0xffU));
-    } else if (message->kind == mux::Kind::no_terminal && message->about == session_ && !opening()) {
-      const std::string text = "the server gives no terminal\n";
-      status_ = ExitStatus::exited(untold_exit_code);
-      refuse("no terminal");
-      if (sink_ && !released_) {
-        sink_(Stream::err, text);
-      }
     }
   }
   return done;
@@ -185,7 +115,7 @@ bool MuxState::send_input() {
       input_closed_ = input_closed_ || came_;
     }
   }
-  if (input_closed_ && in_ && terminal_fd_ < 0) {
+  if (input_closed_ && in_) {
     if (came_) {
       ::shutdown(in_.get(), SHUT_WR);
     }
@@ -201,7 +131,7 @@ bool MuxState::read_output(UniqueFd& fd, Stream stream) {
   for (int round = 0; round < pieces_a_round && fd && !paused_ && !released_; ++round) {
     const ssize_t count = uninterrupted([&] { return ::read(fd.get(), buffer.data(), buffer.size()); });
     if (count <= 0) {
-      if (count == 0 || !would_block()) {  // of a terminal, the end is EIO
+      if (count == 0 || !would_block()) {
         fd.reset();
         done = true;
       }
@@ -255,14 +185,6 @@ void MuxState::write(std::string_view data) {
 void MuxState::close_input() {
   input_closed_ = true;
   send_input();
-}
-
-void MuxState::resize(const TerminalSize& size) {
-  if (phase_ == Phase::open && terminal_fd_ >= 0 && out_ && master_ && *master_ > 1 && !socket_ended()) {
-    set_size(terminal_fd_, size);
-    ::kill(static_cast<pid_t>(*master_),
-           SIGWINCH);  // it looks at all of its terminals, as its own client asks it to
-  }
 }
 
 }  // namespace remote::ssh

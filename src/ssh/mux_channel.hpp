@@ -24,10 +24,8 @@ inline constexpr int untold_exit_code = 255;
 // (MuxChannel) may go away at any time, also from within the sink.
 class MuxState {
  public:
-  // A session that runs `command`, on a terminal where one is asked for. These throw Error when the master is
-  // gone.
-  MuxState(const std::filesystem::path& socket, std::string command, std::optional<TerminalRequest> terminal,
-           Sink sink);
+  // A session that runs `command`. These throw Error when the master is gone.
+  MuxState(const std::filesystem::path& socket, std::string command, Sink sink);
   // A TCP connection from the server.
   MuxState(const std::filesystem::path& socket, const std::string& host, int port, Sink sink);
   // One that has come to this machine (MuxReverse), and stands.
@@ -70,14 +68,11 @@ class MuxState {
   std::size_t writable() const;
   void write(std::string_view data);
   void close_input();
-  void resize(const TerminalSize& size);
   void pause(bool paused) { paused_ = paused; }
 
  private:
   enum class Phase { opening, open, refused };
 
-  void open_terminal(const TerminalRequest& terminal);
-  void begin_terminal();
   bool send_input();
   bool read_output(UniqueFd& fd, Stream stream);
   void refuse(std::string why);
@@ -87,12 +82,10 @@ class MuxState {
   bool tcp_ = false;
   bool came_ = false;  // from the server's side: in_ and out_ are one socket, and socket_ there is none
   Sink sink_;
-  UniqueFd in_;   // what we write is the command's input; on a terminal, its other end
+  UniqueFd in_;   // what we write is the command's input
   UniqueFd out_;  // the command's output
   UniqueFd err_;
-  int terminal_fd_ = -1;         // in_ or out_: where the size is set
   std::vector<UniqueFd> given_;  // the master's ends, until it has them
-  std::optional<std::uint32_t> master_;
   std::uint32_t session_ = 0;
   Phase phase_ = Phase::opening;
   std::string refusal_;

@@ -72,23 +72,20 @@ MuxConnection::StatePtr MuxConnection::add(const std::function<StatePtr()>& make
   }
 }
 
-MuxConnection::StatePtr MuxConnection::begin(const std::string& command,
-                                             const std::optional<TerminalRequest>& terminal,
-                                             const Sink& sink) {
+MuxConnection::StatePtr MuxConnection::begin(const std::string& command, const Sink& sink) {
   StatePtr state;
   const auto ready = std::ranges::find_if(spares_, [&](const StatePtr& one) {
     one->take_news();
-    return !terminal && one->adopt(command, sink);
+    return one->adopt(command, sink);
   });
   if (ready != spares_.end()) {
     state = *ready;
     spares_.erase(ready);
   } else {
-    state = add([&] { return std::make_shared<MuxState>(path_, command, terminal, sink); });
+    state = add([&] { return std::make_shared<MuxState>(path_, command, sink); });
   }
   for (const std::string& next : std::exchange(expected_, {})) {
-    spares_.push_back(add(
-        [&] { return std::make_shared<MuxState>(path_, next, std::optional<TerminalRequest>(), Sink()); }));
+    spares_.push_back(add([&] { return std::make_shared<MuxState>(path_, next, Sink()); }));
     spares_.back()->keep_as_spare();
   }
   return state;
@@ -101,8 +98,7 @@ void MuxConnection::expect(const std::string& command) {
 }
 
 void MuxConnection::prove(const std::string& command, milliseconds limit) {
-  const auto state = add(
-      [&] { return std::make_shared<MuxState>(path_, command, std::optional<TerminalRequest>(), Sink()); });
+  const auto state = add([&] { return std::make_shared<MuxState>(path_, command, Sink()); });
   state->keep_as_spare();
   spares_.push_back(state);
   wait_until_open(*state, limit);
@@ -113,12 +109,7 @@ void MuxConnection::prove(const std::string& command, milliseconds limit) {
 }
 
 std::unique_ptr<Channel> MuxConnection::open(const std::string& command, Sink sink) {
-  return open_with([&] { return begin(command, std::nullopt, sink); });
-}
-
-std::unique_ptr<Channel> MuxConnection::open_on_terminal(const std::string& command,
-                                                         const TerminalRequest& terminal, Sink sink) {
-  return open_with([&] { return begin(command, terminal, sink); });
+  return open_with([&] { return begin(command, sink); });
 }
 
 std::unique_ptr<Channel> MuxConnection::open_tcp(const std::string& host, int port, Sink sink) {
@@ -335,9 +326,7 @@ void MuxConnection::check_link() {
     throw_lost();
   }
   log_debug(server(), "silent for a while: asking for a sign of life");
-  sign_of_life_ = add([&] {
-    return std::make_shared<MuxState>(path_, no_command, std::optional<TerminalRequest>(), Sink());
-  });
+  sign_of_life_ = add([&] { return std::make_shared<MuxState>(path_, no_command, Sink()); });
   sign_of_life_->keep_as_spare();
   asked_ = clock::now();
 }

@@ -32,8 +32,6 @@ class MuxConnection final : public Connection {
   void prove(const std::string& command, std::chrono::milliseconds limit);
 
   std::unique_ptr<Channel> open(const std::string& command, Sink sink) override;
-  std::unique_ptr<Channel> open_on_terminal(const std::string& command, const TerminalRequest& terminal,
-                                            Sink sink) override;
   std::unique_ptr<Channel> open_tcp(const std::string& host, int port, Sink sink) override;
   void listen_tcp(int port) override;
   int incoming() override;
@@ -53,8 +51,7 @@ class MuxConnection final : public Connection {
   using clock = std::chrono::steady_clock;
   using StatePtr = std::shared_ptr<MuxState>;
 
-  StatePtr begin(const std::string& command, const std::optional<TerminalRequest>& terminal,
-                 const Sink& sink);
+  StatePtr begin(const std::string& command, const Sink& sink);
   std::unique_ptr<Channel> open_with(const std::function<StatePtr()>& begin);
   StatePtr add(const std::function<StatePtr()>& make);
   void wait_until_open(MuxState& state, std::chrono::milliseconds limit);

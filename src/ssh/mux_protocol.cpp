@@ -23,7 +23,6 @@ enum : std::uint32_t {
   s_exit_message = 0x80000004,
   s_alive = 0x80000005,
   s_session_opened = 0x80000006,
-  s_tty_alloc_fail = 0x80000008,
 };
 
 constexpr std::uint32_t reverse_forward = 2;
@@ -47,7 +46,7 @@ std::string whole(const std::string& body) {
 std::string reverse(std::uint32_t type, std::uint32_t request, const Listening& at, std::string_view socket) {
   const auto port = at.path.empty() ? static_cast<std::uint32_t>(at.port) : is_local_socket;
   return whole(number(type) + number(request) + number(reverse_forward) +
-               text(at.path.empty() ? "localhost" : at.path) + number(port) + text(socket) +
+               text(at.path.empty() ? "127.0.0.1" : at.path) + number(port) + text(socket) +
                number(is_local_socket));
 }
 
@@ -99,9 +98,6 @@ Message parse(std::string_view body) {
     case s_exit_message:
       take(Kind::exited, true);
       break;
-    case s_tty_alloc_fail:
-      take(Kind::no_terminal, false);
-      break;
     case s_permission_denied:
     case s_failure:
       take(Kind::refused, false);
@@ -134,11 +130,10 @@ std::string stop_listening(std::uint32_t request) {
   return whole(number(c_stop_listening) + number(request));
 }
 
-std::string new_session(std::uint32_t request, std::string_view command,
-                        const std::optional<std::string>& terminal) {
-  // After the reserved text: a terminal, X11, the agent, a subsystem.
-  return whole(number(c_new_session) + number(request) + text({}) + number(terminal ? 1 : 0) + number(0) +
-               number(0) + number(0) + number(no_escape) + text(terminal.value_or("")) + text(command));
+std::string new_session(std::uint32_t request, std::string_view command) {
+  // After the reserved text: no terminal, X11, agent and subsystem, and the type of the terminal.
+  return whole(number(c_new_session) + number(request) + text({}) + number(0) + number(0) + number(0) +
+               number(0) + number(no_escape) + text({}) + text(command));
 }
 
 std::string new_stdio_forward(std::uint32_t request, std::string_view host, int port) {

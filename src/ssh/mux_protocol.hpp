@@ -22,10 +22,8 @@ std::string alive_check(std::uint32_t request);
 std::string terminate(std::uint32_t request);
 // The master removes its socket and ends with the last session that it has.
 std::string stop_listening(std::uint32_t request);
-// Three descriptors follow: stdin, stdout, stderr. `terminal`: its TERM; the master reads its settings and
-// size from the first descriptor.
-std::string new_session(std::uint32_t request, std::string_view command,
-                        const std::optional<std::string>& terminal = {});
+// Three descriptors follow: stdin, stdout, stderr.
+std::string new_session(std::uint32_t request, std::string_view command);
 // A TCP connection from the server; two descriptors follow, to read from and to write to.
 std::string new_stdio_forward(std::uint32_t request, std::string_view host, int port);
 
@@ -39,12 +37,12 @@ struct Listening {
 std::string open_reverse(std::uint32_t request, const Listening& at, std::string_view socket);
 std::string close_reverse(std::uint32_t request, const Listening& at, std::string_view socket);
 
-enum class Kind { hello, ok, alive, opened, refused, exited, no_terminal, other };
+enum class Kind { hello, ok, alive, opened, refused, exited, other };
 
 // One message of a master.
 struct Message {
   Kind kind = Kind::other;
-  std::uint32_t about = 0;  // the request; of exited and no_terminal the session
+  std::uint32_t about = 0;  // the request; of exited the session
   std::uint32_t number =
       0;             // alive: the master's pid; opened: the session; exited: the code; hello: the version
   std::string text;  // refused: why

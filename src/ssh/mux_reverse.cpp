@@ -16,7 +16,7 @@
 namespace remote::ssh {
 namespace {
 
-constexpr std::uint32_t request_id = 2;
+constexpr std::uint32_t forward_id = 2;
 
 void prepare(const UniqueFd& fd) {
   ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
@@ -36,9 +36,9 @@ MuxReverse::MuxReverse(const std::filesystem::path& control, mux::Listening at,
   }
   prepare(listener_);
   mux::ControlSocket socket(control_);
-  socket.send(mux::open_reverse(request_id, at_, path));
+  socket.send(mux::open_reverse(forward_id, at_, path));
   const auto answer = socket.wait(limit, cancel);
-  if (!answer || answer->kind != mux::Kind::ok || answer->about != request_id) {
+  if (!answer || answer->kind != mux::Kind::ok || answer->about != forward_id) {
     throw Error(what,
                 answer ? "the server does not listen on its port " + std::to_string(at_.port)
                        : std::string("the OpenSSH master does not answer"),
@@ -50,7 +50,7 @@ MuxReverse::MuxReverse(const std::filesystem::path& control, mux::Listening at,
 MuxReverse::~MuxReverse() {
   try {
     mux::ControlSocket socket(control_);
-    socket.send(mux::close_reverse(request_id, at_, (folder_.path() / "socket").string()));
+    socket.send(mux::close_reverse(forward_id, at_, (folder_.path() / "socket").string()));
     socket.wait(mux::local_limit);
   } catch (const Error&) {  // the master is gone, and the port with it
   }

@@ -77,10 +77,6 @@ class Pool::Lease final : public Connection {
   std::unique_ptr<Channel> open(const std::string& command, Sink sink) override {
     return connection_->open(command, std::move(sink));
   }
-  std::unique_ptr<Channel> open_on_terminal(const std::string& command, const TerminalRequest& terminal,
-                                            Sink sink) override {
-    return connection_->open_on_terminal(command, terminal, std::move(sink));
-  }
   std::unique_ptr<Channel> open_tcp(const std::string& host, int port, Sink sink) override {
     return connection_->open_tcp(host, port, std::move(sink));
   }
@@ -88,11 +84,13 @@ class Pool::Lease final : public Connection {
   int incoming() override { return connection_->incoming(); }
   std::unique_ptr<Channel> accept_tcp(Sink sink) override { return connection_->accept_tcp(std::move(sink)); }
   void expect(const std::string& command) override { connection_->expect(command); }
+  bool parks() const override { return connection_->parks(); }
   void pump(std::chrono::milliseconds timeout, std::span<pollfd> also) override {
     connection_->pump(timeout, also);
   }
   void be_watchful(bool on) override { connection_->be_watchful(on); }
   bool idle() noexcept override { return connection_->idle(); }
+  const AgentFolders& agent_folders() const override { return connection_->agent_folders(); }
   std::chrono::milliseconds answer_time() const override { return connection_->answer_time(); }
   std::string_view server() const override { return server_; }
   std::string peer_address() const override { return connection_->peer_address(); }

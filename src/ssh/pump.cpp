@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/strings.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -21,10 +22,21 @@ constexpr std::size_t piece = std::size_t{256} << 10U;
 // So much may wait for a slow reader here before the server has to wait, too.
 constexpr std::size_t backlog_limit = std::size_t{256} << 10U;
 
-Error no_answer(milliseconds time) {
-  return Error("no answer", fmt::format("nothing came from its login shell for {} s", time.count() / 1000),
-               "log in with ssh: a start file of the shell may be waiting, or the home directory may be on "
-               "storage that does not respond; connect_timeout in configs.yaml allows more time")
+// Times Connection::answer_time(): a start file may take longer than that as long as it prints, but not for
+// ever. The program may take ten minutes on a slow link.
+constexpr int most_greeting = 12;
+constexpr int most_installing = 60;
+
+// `printed`: what came of it before.
+Error no_answer(const std::string& printed, milliseconds time) {
+  const std::string said = last_lines(trim(printed), 3);
+  return Error(
+             "no answer",
+             fmt::format("nothing{} came from its login shell for {} s{}", said.empty() ? "" : " more",
+                         time.count() / 1000, said.empty() ? "" : "; it printed: " + said),
+             "log in with ssh: a start file of the shell may be waiting or redirect the output (exec >FILE), "
+             "or the home directory may be on storage that does not respond; connect_timeout in configs.yaml "
+             "allows more time")
       .because(Cause::timeout);
 }
 
@@ -51,9 +63,7 @@ void Pump::wait(milliseconds limit, std::span<pollfd> also) {
   cancel_.check();
   std::copy_n(fds.begin() + 1, also.size(), also.begin());
   for (Flow* flow : flows_) {
-    if (flow->answer_due() <= begin) {  // what came meanwhile was read once more
-      throw no_answer(connection_.answer_time());
-    }
+    flow->check_answer(begin);  // what came meanwhile was read once more
     const std::size_t at = std::exchange(flow->slots_, 0);
     if (at > 0 && fds[at].revents != 0) {
       flow->read(buffer_);
@@ -67,6 +77,9 @@ void Pump::wait(milliseconds limit, std::span<pollfd> also) {
 Flow::Flow(Pump& pump, const Open& open, Sink sink) : pump_(pump) {
   channel_ = open([this, sink = std::move(sink)](Stream stream, std::string_view data) {
     end_.heard();
+    if (answered_ && !answered_()) {
+      append_end(unanswered_, data);
+    }
     sink(stream, data);
     end_.heard();  // that may have taken long, and what came meanwhile is still to be read
   });
@@ -156,9 +169,31 @@ std::optional<milliseconds> Flow::left() {
                           : std::nullopt;
 }
 
+bool Flow::owes_answer() const {
+  return answered_ && !answered_() && !channel_->status() && !channel_->finished();
+}
+
 Flow::Clock::time_point Flow::answer_due() const {
-  const bool owed = answered_ && !answered_() && !channel_->status() && !channel_->finished();
-  return owed ? heard() + pump_.connection().answer_time() : Clock::time_point::max();
+  if (!owes_answer()) {
+    return Clock::time_point::max();
+  }
+  const milliseconds time = pump_.connection().answer_time();
+  const int most = installing_ && installing_() ? most_installing : most_greeting;
+  return std::min(heard() + time, opened_ + most * time);
+}
+
+void Flow::check_answer(Clock::time_point now) const {
+  if (answer_due() > now) {
+    return;
+  }
+  const milliseconds time = pump_.connection().answer_time();
+  if (heard() + time <= now) {
+    throw no_answer(unanswered_, time);
+  }
+  const auto whole = std::chrono::floor<std::chrono::seconds>(now - opened_);
+  throw Error("no answer", fmt::format("its login shell printed for {} s, but ran no command", whole.count()),
+              "log in with ssh: a start file of the shell may print without end")
+      .because(Cause::timeout);
 }
 
 bool Flow::over() {

@@ -71,9 +71,13 @@ class Flow {
 
   // Says that nothing is missing from the output: then it ends with the command (see OutputEnd).
   void complete_when(std::function<bool()> complete) { complete_ = std::move(complete); }
-  // For a command that says something at once: until `answered`, Pump::wait() throws Error when it has said
-  // nothing for Connection::answer_time().
-  void expect_answer(std::function<bool()> answered) { answered_ = std::move(answered); }
+  // For a command that answers at once: until `answered`, Pump::wait() throws Error if nothing came for
+  // Connection::answer_time(), or if something else comes without end. `installing`: the program is on its
+  // way, which takes longer.
+  void expect_answer(std::function<bool()> answered, std::function<bool()> installing = {}) {
+    answered_ = std::move(answered);
+    installing_ = std::move(installing);
+  }
   // The command has ended and all of its output has been handed over, or the link is gone.
   bool over();
   // How it ended. Throws Error when the server did not say.
@@ -82,12 +86,15 @@ class Flow {
   Clock::time_point heard() const { return end_.last(); }
   Channel& channel() { return *channel_; }
   std::size_t sent() const { return sent_; }
+  bool has_sent_all() const { return unsent_.empty(); }
 
  private:
   friend class Pump;
 
   std::optional<std::chrono::milliseconds> left();
+  bool owes_answer() const;
   Clock::time_point answer_due() const;
+  void check_answer(Clock::time_point now) const;
   void feed();
   void flush();
   void read(std::string& buffer);
@@ -105,6 +112,9 @@ class Flow {
   bool broken_ = false;
   std::function<bool()> complete_;
   std::function<bool()> answered_;
+  std::function<bool()> installing_;
+  const Clock::time_point opened_ = Clock::now();
+  std::string unanswered_;  // what came before the answer
   OutputEnd end_;
   std::size_t slots_ = 0;             // where the pump waits for from_ and to_; 0: it does not
   std::unique_ptr<Channel> channel_;  // the last one: until here its sink may be called

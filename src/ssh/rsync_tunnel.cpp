@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <thread>
 
@@ -127,9 +128,16 @@ SubprocessSpec RsyncTunnel::spec() {
                // A server whose link has fallen silent ends its rsync, which then removes its temporary file.
                // Long, because one that looks at a large file says nothing meanwhile.
                "--timeout=600"};
+  if (!request_.rules.empty()) {
+    const fs::path file = folder_.path() / "rules";
+    write_file_atomic(file, request_.rules, 0600);
+    std::ranges::move(rules_from(file.string()), std::back_inserter(spec.argv));
+  }
   spec.argv.insert(spec.argv.end(), request_.args.begin(), request_.args.end());
   spec.directory = folder_.path();
   spec.set_env = {{"LC_ALL", "C"}};
+  spec.unset_env =
+      "RSYNC_";  // the user's own habits: RSYNC_ICONV changes names, RSYNC_PARTIAL_DIR leaves files
   spec.pass_fds = {{number, number}};
   spec.pipe_stdout = true;
   spec.pipe_stderr = true;
@@ -145,8 +153,14 @@ void RsyncTunnel::open_channel() {
   }
   from_rsync_ = std::move(offer->from_rsync);
   to_rsync_ = std::move(offer->to_rsync);
-  // Words without a meaning to any login shell, be it fish or tcsh.
-  const std::string command = "echo " + std::string(begin_mark) + "; exec " + shell_join(offer->command);
+  // One quoted word, which means the same to any login shell, be it fish or tcsh. Where a start file has
+  // gone, and which umask it has set, must not decide where the files come and who may enter their folders.
+  const std::string command =
+      "exec /bin/sh -c " +
+      shell_quote(
+          "unset -f cd echo umask; cd || exit; umask u=rwx,go-w; command -v rsync >/dev/null || "
+          "PATH=$PATH:/usr/bin:/bin; echo " +
+          std::string(begin_mark) + "; exec " + shell_join(offer->command));
   flow_ = std::make_unique<Flow>(pump_, command,
                                  [this](Stream stream, std::string_view data) { take_output(stream, data); });
   flow_->expect_answer([this] { return greeting_.over(); });
@@ -308,6 +322,10 @@ std::string local_rsync(const Cancel& cancel) {
 
 RsyncResult run_rsync(Connection& connection, const RsyncRequest& request, const Cancel& cancel) {
   return RsyncTunnel(connection, request, local_rsync(cancel), cancel).run();
+}
+
+std::vector<std::string> rules_from(const std::string& source) {
+  return {"--from0", "--filter=merge " + source};
 }
 
 std::string remote_spec(std::string_view path) {

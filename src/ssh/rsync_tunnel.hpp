@@ -22,6 +22,9 @@ namespace remote::ssh {
 struct RsyncRequest {
   // Options, sources and destination. Local paths must be absolute. The server's side is remote_spec(path).
   std::vector<std::string> args;
+  // Filter rules, each with a NUL at its end; empty: none. rsync reads them from a file that no other user
+  // can read.
+  std::string rules;
   std::function<void(std::string_view)> on_line;             // each line of rsync's stdout
   std::function<void(const TransferProgress&)> on_progress;  // with --info=progress2
   Sink log;                                                  // all output, the server's stderr included
@@ -46,6 +49,9 @@ std::string local_rsync(const Cancel& cancel);
 // Interrupted on cancel; rsync's own failure is in the result.
 RsyncResult run_rsync(Connection& connection, const RsyncRequest& request, const Cancel& cancel);
 
+// Options with which rsync reads filter rules, each with a NUL at its end, from a file, or from "-", its
+// input.
+std::vector<std::string> rules_from(const std::string& source);
 // A path on the server as an argument of rsync. "~/x" and "x" are under the home folder.
 std::string remote_spec(std::string_view path);
 // A name in which no character has a meaning for rsync's patterns.

@@ -67,13 +67,25 @@ Secrets::KeyResult Secrets::key(const std::filesystem::path& file, bool may_ask)
     result.key = import_key(content, none);
     result.locked = none.wanted && !result.key;
     if (!result.key) {
-      const bool is_public = make_key(ssh_pki_import_pubkey_file, file.c_str()) != nullptr;
-      result.problem = none.wanted ? "it is encrypted and nobody gave the passphrase"
-                       : is_public ? "it is the public half of a key"
-                                   : "it is not a private key in a form that is understood";
-      result.hint = none.wanted ? "`ssh-add " + file.string() + "` gives it to your agent"
-                    : is_public ? "name the private key, which usually stands beside it without .pub"
-                                : "";
+      result.is_public = make_key(ssh_pki_import_pubkey_file, file.c_str()) != nullptr;
+      if (none.wanted) {
+        result.problem = "it is encrypted and nobody gave the passphrase";
+        result.hint = "`ssh-add " + file.string() + "` gives it to your agent";
+      } else if (result.is_public) {
+        result.problem = "it is the public half of a key, and no agent holds the private one";
+        result.hint =
+            "name the private key, which usually is beside it without .pub, or add it to your agent";
+      } else if (content.starts_with("PuTTY-User-Key-File")) {
+        result.problem = "it is a key of PuTTY, which only PuTTY reads";
+        result.hint = fmt::format("convert it: puttygen {0} -O private-openssh -o {0}.openssh, and name that",
+                                  shell_quote(file.string()));
+      } else if (content.starts_with("---- ")) {
+        result.problem = "it is a key in the form of ssh.com";
+        result.hint = fmt::format("convert it: ssh-keygen -i -f {0} >{0}.openssh, and name that",
+                                  shell_quote(file.string()));
+      } else {
+        result.problem = "it is not a private key in a form that is understood";
+      }
     }
     struct stat info {};
     if ((result.key || result.locked) && ::stat(file.c_str(), &info) == 0 && info.st_uid == ::geteuid() &&
@@ -99,8 +111,12 @@ Secrets::KeyResult Secrets::key(const std::filesystem::path& file, bool may_ask)
       result.hint = result.key ? "" : result.hint;
     }
   }
-  return {KeyPtr(result.key ? ssh_key_dup(result.key.get()) : nullptr), result.problem, result.hint,
-          result.missing, result.locked};
+  return {KeyPtr(result.key ? ssh_key_dup(result.key.get()) : nullptr),
+          result.problem,
+          result.hint,
+          result.missing,
+          result.is_public,
+          result.locked};
 }
 
 std::optional<std::string> Secrets::ask(const std::string& prompt) {

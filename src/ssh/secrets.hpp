@@ -30,7 +30,8 @@ class Secrets {
     std::string problem;  // "no such file", "wrong passphrase"
     std::string hint;     // what to do about it; may be empty
     bool missing = false;
-    bool locked = false;  // it needs a passphrase that nobody gave, or that is not known yet
+    bool is_public = false;  // it is the public half of a key
+    bool locked = false;     // it needs a passphrase that nobody gave, or that is not known yet
   };
   // Reads a private key. An encrypted one is asked for only when `may_ask`.
   KeyResult key(const std::filesystem::path& file, bool may_ask);

@@ -74,14 +74,6 @@ std::unique_ptr<Channel> Session::open(const std::string& command, Sink sink) {
   return open_with([&] { return begin(command, sink); });
 }
 
-std::unique_ptr<Channel> Session::open_on_terminal(const std::string& command,
-                                                   const TerminalRequest& terminal, Sink sink) {
-  return open_with([&] {
-    channels_.push_back(std::make_shared<ChannelState>(session_.get(), command, sink, terminal));
-    return channels_.back();
-  });
-}
-
 std::unique_ptr<Channel> Session::open_with(const Begin& begin) {
   if (!lost_.empty()) {
     throw_lost();
@@ -121,12 +113,12 @@ std::unique_ptr<Channel> Session::open_with(const Begin& begin) {
 // The channel for a command: a spare one or a new one. Behind it go the spare ones for what is expected next.
 std::shared_ptr<ChannelState> Session::begin(const std::string& command, const Sink& sink) {
   const bool with_agent = relay_ && relay_->on();
-  const auto ready = std::ranges::find_if(
-      spares_, [&](const auto& one) { return !with_agent && one->adopt(command, sink); });
+  const auto ready = std::ranges::find_if(channels_, [&](const auto& one) {
+    return one->spare() && !one->released() && !with_agent && one->adopt(command, sink);
+  });
   std::shared_ptr<ChannelState> state;
-  if (ready != spares_.end()) {
+  if (ready != channels_.end()) {
     state = *ready;
-    spares_.erase(ready);
   } else {
     state = std::make_shared<ChannelState>(session_.get(), command, sink, with_agent);
     channels_.push_back(state);
@@ -134,19 +126,22 @@ std::shared_ptr<ChannelState> Session::begin(const std::string& command, const S
   for (const std::string& next : std::exchange(expected_, {})) {
     auto spare = std::make_shared<ChannelState>(session_.get(), next, Sink());
     spare->keep_as_spare();
-    spares_.push_back(spare);
     channels_.push_back(std::move(spare));
   }
   return state;
 }
 
 bool Session::drop_spares() {
-  for (const auto& spare : spares_) {
-    spare->release();
-    spare->proceed();  // it may have been opened since, and only then it can be closed
+  bool had_some = false;
+  for (const auto& spare : channels_) {
+    if (spare->spare() && !spare->released()) {
+      spare->release();
+      spare->proceed();  // it may have been opened since, and only then it can be closed
+      had_some = true;
+    }
   }
   drop_released();
-  return !std::exchange(spares_, {}).empty();
+  return had_some;
 }
 
 // Waits for the server's word on a channel.
@@ -202,7 +197,8 @@ void Session::listen_tcp(int port) {
   abandoned_ = true;  // who uses the connection next has not asked for connections to this machine
   int rc = SSH_AGAIN;
   wait_for([&] {
-    rc = ssh_channel_listen_forward(session_.get(), "localhost", port, nullptr);
+    // Not "localhost": sshd is content with ::1 alone, and another user may have 127.0.0.1.
+    rc = ssh_channel_listen_forward(session_.get(), "127.0.0.1", port, nullptr);
     return rc != SSH_AGAIN;
   });
   if (rc != SSH_OK) {

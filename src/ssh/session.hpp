@@ -26,9 +26,8 @@ class Session final : public Connection {
   Session& operator=(const Session&) = delete;
 
   std::unique_ptr<Channel> open(const std::string& command, Sink sink) override;
-  std::unique_ptr<Channel> open_on_terminal(const std::string& command, const TerminalRequest& terminal,
-                                            Sink sink) override;
   void expect(const std::string& command) override;
+  bool parks() const override { return true; }
   std::unique_ptr<Channel> open_tcp(const std::string& host, int port, Sink sink) override;
   void listen_tcp(int port) override;
   int incoming() override;
@@ -78,10 +77,8 @@ class Session final : public Connection {
   LoginFacts login_;
   std::vector<std::shared_ptr<ChannelState>> channels_;
   std::vector<std::string> expected_;  // commands for which spare channels are to be opened
-  std::vector<std::shared_ptr<ChannelState>>
-      spares_;               // of channels_; opened ahead, nobody has a handle of them
-  std::set<int> listening_;  // ports of the server at which connections may come to this machine
-  ChannelPtr incoming_;      // one that came, and waits for accept_tcp()
+  std::set<int> listening_;            // ports of the server at which connections may come to this machine
+  ChannelPtr incoming_;                // one that came, and waits for accept_tcp()
   std::vector<pollfd> fds_;
   struct Patience {
     std::chrono::milliseconds ask_after;

@@ -18,14 +18,6 @@ ChannelState::ChannelState(ssh_session session, std::string command, Sink sink, 
   start();
 }
 
-ChannelState::ChannelState(ssh_session session, std::string command, Sink sink, TerminalRequest terminal)
-    : session_(session),
-      command_(std::move(command)),
-      terminal_(std::move(terminal)),
-      sink_(std::move(sink)) {
-  start();
-}
-
 ChannelState::ChannelState(ssh_session session, std::string host, int port, Sink sink)
     : session_(session), host_(std::move(host)), port_(port), sink_(std::move(sink)) {
   start();
@@ -110,6 +102,16 @@ bool ChannelState::adopt(const std::string& command, const Sink& sink) {
   return true;
 }
 
+bool ChannelState::park() {
+  if (phase_ != Phase::open || remote_closed_ || status_ || input_closed_ || !arrived_.empty() ||
+      held() != 0 || !outgoing_.empty()) {
+    return false;
+  }
+  keep_as_spare();
+  is_resumed_ = true;
+  return true;
+}
+
 bool ChannelState::proceed() {
   if (phase_ == Phase::opening) {
     const int rc = host_.empty() ? ssh_channel_open_session(channel_)
@@ -118,10 +120,12 @@ bool ChannelState::proceed() {
       return false;
     }
     if (rc != SSH_OK) {
-      refusal_ = last_error(session_);
-      // libssh puts "Channel opening failure: channel 43 error (2) " before what the server says.
+      refusal_ = last_error(session_, "the server refused it");
+      // libssh puts "Channel opening failure: channel 43 error (2) " before what the server says; 1 is
+      // SSH_OPEN_ADMINISTRATIVELY_PROHIBITED.
       if (const std::size_t end = refusal_.find(") "); !host_.empty() && end != std::string::npos) {
-        refusal_.erase(0, end + 2);
+        refusal_ = refusal_.find("error (1) ") != std::string::npos ? forwarding_forbidden
+                                                                    : refusal_.substr(end + 2);
       }
       phase_ = Phase::refused;
       return true;
@@ -138,12 +142,8 @@ bool ChannelState::request_command() {
   if (std::exchange(forward_agent_, false)) {
     ssh_channel_request_auth_agent(channel_);  // has no answer
   }
-  int rc = terminal_ ? request_terminal() : SSH_OK;
-  if (rc == SSH_OK) {
-    terminal_.reset();
-    // The reply is not waited for: input may follow at once, as with OpenSSH's client.
-    rc = ssh_channel_request_exec(channel_, command_.c_str());
-  }
+  // The reply is not waited for: input may follow at once, as with OpenSSH's client.
+  const int rc = ssh_channel_request_exec(channel_, command_.c_str());
   if (rc == SSH_AGAIN) {
     return false;
   }
@@ -152,33 +152,12 @@ bool ChannelState::request_command() {
   } else if (link_ended(session_)) {
     return false;  // no refusal: the link has ended, as the session will find
   } else {
-    refusal_ = last_error(session_);
+    refusal_ = last_error(session_, "it gives no reason");
     phase_ = Phase::refused;
-    keep(Stream::err,
-         (terminal_ ? "the server gives no terminal: " : "the server refused to run the command: ") +
-             refusal_ + "\n");
+    keep(Stream::err, "the server refused to run the command: " + refusal_ + "\n");
     status_ = ExitStatus::exited(unknown_signal_code);
   }
   return true;
-}
-
-int ChannelState::request_terminal() {
-  const char* type = terminal_->type.c_str();
-  const TerminalSize& size = terminal_->size;
-#if LIBSSH_VERSION_INT >= SSH_VERSION_INT(0, 11, 0)
-  // Without this, libssh sends the settings of a terminal on this process's stdin.
-  constexpr unsigned char no_settings[] = {0};
-  return ssh_channel_request_pty_size_modes(channel_, type, size.columns, size.rows, no_settings,
-                                            sizeof no_settings);
-#else
-  return ssh_channel_request_pty_size(channel_, type, size.columns, size.rows);
-#endif
-}
-
-void ChannelState::resize(const TerminalSize& size) {
-  if (phase_ == Phase::open && !remote_closed_ && !closed_) {
-    ssh_channel_change_pty_size(channel_, size.columns, size.rows);
-  }
 }
 
 bool ChannelState::send_input() {

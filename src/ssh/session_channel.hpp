@@ -24,8 +24,6 @@ class ChannelState {
  public:
   // A session channel that runs `command`, which may use our SSH agent (see AgentRelay) with `forward_agent`.
   ChannelState(ssh_session session, std::string command, Sink sink, bool forward_agent = false);
-  // A session channel that runs `command` on a terminal.
-  ChannelState(ssh_session session, std::string command, Sink sink, TerminalRequest terminal);
   // A channel to a TCP port as the server sees it.
   ChannelState(ssh_session session, std::string host, int port, Sink sink);
   // One that the server has opened.
@@ -39,6 +37,9 @@ class ChannelState {
   bool spare() const { return spare_; }
   // Makes a spare channel one that is used for `command`; false when it is of no use for that.
   bool adopt(const std::string& command, const Sink& sink);
+  // Makes it a spare one again, for the next use of its command: see Channel::park().
+  bool park();
+  bool is_resumed() const { return is_resumed_; }
   // Goes on with what is under way and hands what arrived to the sink; true when something was done.
   bool serve();
   // Opens, or asks for the command; true when that went on.
@@ -59,7 +60,6 @@ class ChannelState {
   std::size_t writable() const;
   void write(std::string_view data);
   void close_input();
-  void resize(const TerminalSize& size);
   void pause(bool paused) { paused_ = paused; }
   const std::optional<ExitStatus>& status() const { return status_; }
   // Bytes that wait in memory because the channel is paused.
@@ -76,7 +76,6 @@ class ChannelState {
   void start();
   void listen_to_channel();
   bool request_command();
-  int request_terminal();
   void keep(Stream stream, std::string_view data);
   bool send_input();
   bool read_held();
@@ -89,7 +88,6 @@ class ChannelState {
   std::string host_;
   int port_ = 0;
   bool forward_agent_ = false;
-  std::optional<TerminalRequest> terminal_;  // to be asked for before the command; then absent
   Sink sink_;
   Phase phase_ = Phase::opening;
   std::string refusal_;
@@ -98,6 +96,7 @@ class ChannelState {
   std::array<std::size_t, 2> held_{};  // bytes left with libssh, by stream
   std::string outgoing_;               // bytes that libssh did not take yet (it re-keys)
   bool spare_ = false;
+  bool is_resumed_ = false;
   bool paused_ = false;
   bool input_closed_ = false;
   bool eof_sent_ = false;

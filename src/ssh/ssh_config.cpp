@@ -9,6 +9,7 @@
 #include <glob.h>
 #include <remote/error.hpp>
 
+#include "base/beneath.hpp"
 #include "base/files.hpp"
 #include "base/ownership.hpp"
 #include "base/paths.hpp"
@@ -262,7 +263,9 @@ class ConfigReader {
           if (!why.empty()) {
             warn(origin, std::string(found.gl_pathv[i]) + " is passed by: " + why);
           } else if (auto text = read_file_if_there(found.gl_pathv[i])) {
-            read_source({found.gl_pathv[i], std::move(*text), from.include_base}, applies, depth + 1);
+            read_source({found.gl_pathv[i], remove_byte_order_mark(std::move(*text), found.gl_pathv[i]),
+                         from.include_base},
+                        applies, depth + 1);
           }
         } catch (const Error& error) {
           warn(origin, error.message());
@@ -388,7 +391,7 @@ std::vector<ConfigSource> ssh_config_sources(const fs::path& user_config) {
   std::vector<ConfigSource> sources;
   const auto add = [&](const fs::path& path, const fs::path& base) {
     if (auto text = read_file_if_there(path)) {
-      sources.push_back({path, std::move(*text), base});
+      sources.push_back({path, remove_byte_order_mark(std::move(*text), path), base});
     }
   };
   // As ssh does: whoever can write there chooses what this machine runs (ProxyCommand).

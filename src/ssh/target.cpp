@@ -12,6 +12,7 @@
 
 #include "base/files.hpp"
 #include "base/hashing.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "config/validate.hpp"
@@ -233,6 +234,9 @@ class Resolver {
       }
     } else {
       target.known_hosts.value.push_back(home_ / ".ssh" / "known_hosts");
+      if (is_there(home_ / ".ssh" / "known_hosts2")) {
+        target.known_hosts.value.push_back(home_ / ".ssh" / "known_hosts2");
+      }
     }
     take(options, "hostkeyalias", target.host_key_alias, std::identity());
     // "no" is taken as accept-new: a changed key is never accepted here. Who wants to be asked does not want

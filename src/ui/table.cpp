@@ -130,7 +130,7 @@ class Fitting {
       std::optional<std::size_t> widest;
       std::size_t second = 0;
       for (std::size_t i = 0; i < widths_.size(); ++i) {
-        if (columns_[i].stays_whole && !whole_too) {
+        if (columns_[i].is_fixed || (columns_[i].stays_whole && !whole_too)) {
           continue;
         }
         if (!widest || widths_[i] > widths_[*widest]) {

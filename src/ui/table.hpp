@@ -38,6 +38,11 @@ struct Column {
     stays_whole = true;
     return std::move(*this);
   }
+  // It is never cut, and only its cells with a short form are shortened: a part of a key names nothing.
+  Column uncut() && {
+    is_fixed = true;
+    return std::move(*this);
+  }
   // It goes before one that yields and keeps its end would be hard to read.
   Column dispensable() && {
     can_go = true;
@@ -47,6 +52,7 @@ struct Column {
   bool right_aligned = false;
   bool gives_way = false;
   bool stays_whole = false;
+  bool is_fixed = false;
   bool keeps_end = false;
   bool can_go = false;
 };

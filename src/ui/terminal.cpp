@@ -342,7 +342,7 @@ std::optional<std::string> Terminal::ask_stdin(const std::string& prompt, const 
   };
   write(prompt);
   auto line = read_line(streams_.in, cancel);
-  if (!stdin_is_terminal()) {
+  if (!line || !stdin_is_terminal()) {
     write("\n");  // no typing has moved the cursor
   }
   return line;

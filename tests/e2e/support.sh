@@ -78,6 +78,8 @@ until_true() {
     sleep 0.4
   done
 }
+# has_ended FOLDER: whether the journal in this folder of a job has its end
+has_ended() { grep -Eqs '"kind":"(found_)?ended"' "$1/journal.jsonl"; }
 # printed TEXT [out|err]: exactly that was printed, by default to stdout
 printed() {
   printf '%s' "$1" >"$work/wanted"
@@ -109,18 +111,20 @@ all_of() {
   grep -lzE "^(HOME|REMOTE_SANDBOX)=$project/.remote/.*/?$1(/.*)?\$" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3
   cat "$sandbox/$1/sshd.pid"
 }
-# vanish SERVER: a practice server goes, with everything on it. Its lifelines first: the others would otherwise hear from them how its
-# ranks die.
+# kill_all PID…: at once, so that none sees another one's end
+kill_all() {
+  for signal in STOP KILL; do
+    for victim; do
+      kill -s "$signal" "$victim" 2>/dev/null || true
+    done
+  done
+}
+# vanish SERVER: a practice server goes, with everything on it
 vanish() {
   there=$(all_of "$1")
   [ "$(echo "$there" | wc -l)" -gt 1 ] || fail "no process of $1 is found"
-  for kind in python/lifeline.py ''; do
-    for pid in $there; do
-      if grep -qa "$kind" "/proc/$pid/cmdline" 2>/dev/null; then
-        kill -9 "$pid" 2>/dev/null || true
-      fi
-    done
-  done
+  # shellcheck disable=SC2086
+  kill_all $there
 }
 
 # break_links SERVER: the connections to a practice server break. A login has two processes of sshd, the second of which holds the connection; as
@@ -136,11 +140,21 @@ break_links() {
 mark=$((10000000 + $$)) # for arguments that no other test's processes have
 # processes SUFFIX: how many have the argument $mark.SUFFIX (this grep's own is another text)
 processes() { grep -lzx "${mark}[.]$1" /proc/[0-9]*/cmdline 2>/dev/null | wc -l; }
-# lifelines: the command lines of this test's lifeline processes
+# lifelines: the pids of the processes of this test's lifelines, without their watchdogs
 lifelines() {
-  grep -la "python/lifeline.py" /proc/[0-9]*/cmdline 2>/dev/null | while read -r file; do
-    { tr "\0" " " <"$file" && echo; } 2>/dev/null
-  done | grep -F "$work" || true
+  grep -lx remote-launch /proc/[0-9]*/comm 2>/dev/null | while read -r file; do
+    if grep -qaF "$work" "${file%comm}cmdline" 2>/dev/null; then
+      file=${file%/comm}
+      echo "${file##*/}"
+    fi
+  done
+}
+# kill_lifeline PID: together with its watchdog, which would take over; its other children are of no use without it, and on
+# a busy machine the watchdog may not have its name yet
+kill_lifeline() {
+  kill -STOP "$1"
+  # shellcheck disable=SC2046
+  kill_all "$1" $(pgrep -P "$1")
 }
 lifelines_are() { [ "$(lifelines | wc -l)" = "$1" ]; }
 # lifelines_stand COUNT: those of so many jobs

@@ -52,8 +52,10 @@ cmp -s "$work/wanted" "$work/lines" || fail "the ranks have other variables"
 code 1 launch --follow --failure-grace 0 -- ./go.sh 1
 grep -q 'rank 1 on node-2 failed first (exit 3' "$work/err" || fail "the failed rank is not named"
 grep -q 'no luck' "$work/err" || fail "its last words are not shown"
-code 1 launch --follow -- ./nothing
-grep -q './nothing: No such file' "$work/err" || fail "the missing program is not named"
+code 2 launch --follow -- ./nothing
+grep -q 'there is no nothing, here or on node-1, node-2' "$work/err" || fail "the missing program is not named"
+code 1 launch --no-check --follow -- ./nothing
+grep -q './nothing: No such file' "$work/err" || fail "the shell's error is not shown"
 ! grep -qi python "$work/err" || fail "an error speaks of Python"
 
 # What is no Python has no Python stacks, and gets no advice about them.

@@ -68,8 +68,8 @@ has() { grep -qF -- "$1" "$work/${2:-out}" || fail "std${2:-out} lacks: $1"; }
 sed 's/^    for epoch in range(1.*$/    if rank == 1: breakpoint()\n&/' "$REMOTE_SOURCE_DIR/sample/train.py" >train.py
 line=$(grep -n 'breakpoint()' train.py | cut -d : -f 1)
 code 0 rsync
-code 2 attach
-has 'must be a terminal' err
+code 1 attach </dev/null
+has 'no rank waits in a debugger' err
 typing -- "$REMOTE" attach && fail 'attach to nothing'
 has 'no rank waits in a debugger'
 code 0 torch-launch --nproc-per-node 2 --no-follow -- "$python" train.py
@@ -109,6 +109,13 @@ until_true waits 2
 typing -- "$REMOTE" attach && fail 'attach chose one of two'
 has 'rank 2 on node-2: breakpoint() two.py:6: remote attach 2 --job 7'
 has '2 ranks wait in a debugger'
+# commands from a pipe, at whose end it waits on
+echo 'p x * 2' >"$work/commands"
+code 0 attach 2 <"$work/commands"
+has '(Pdb) p x * 2'
+has 10
+has 'still waits: remote attach 2 --job 7' err
+waits 2 || fail 'the end of the commands let the rank go on'
 # a terminal that goes away; Ctrl-C; both leave it waiting
 typing '(Pdb) ' 'x = 70\r' '(Pdb) ' 'HANGUP' -- "$REMOTE" attach 2 || fail "$(cat "$work/err")"
 waits 2 || fail 'a lost terminal let the rank go on'

@@ -88,8 +88,11 @@ rm -r "$(home 4)/.local/lib/$short/site-packages/numpy-2.0.1.dist-info"
 mkdir "$(home 4)/.local/lib/$short/site-packages/numpy-1.26.4.dist-info"
 echo "__version__ = '1.13.1'" >"$(home 5)/.local/lib/$short/site-packages/torch/version.py"
 mkdir "$(home 6)/bin" "$(home 7)/programs"
-printf '#!/bin/sh\nexec /bin/date -d "60 seconds" "$@"\n' >"$(home 6)/bin/date"
-chmod +x "$(home 6)/bin/date"
+for agent in "$(home 6)"/.cache/remote/*/remote-agent; do
+  mv "$agent" "$agent.real"
+  sed 's/"CHANGE"/"clock"/' "$REMOTE_SOURCE_DIR/tests/e2e/wrong_reply.py" >"$agent"
+  chmod 700 "$agent"
+done
 for folder in /usr/bin /bin; do # all programs but one
   for program in "$folder"/*; do
     [ "${program##*/}" = rsync ] || [ -e "$(home 7)/programs/${program##*/}" ] || ln -s "$program" "$(home 7)/programs/"

@@ -17,7 +17,7 @@ left() {
   for n in 1 2 3 4; do
     ip netns exec "host$n" ss -Hltn | grep -v ':2222 ' || true
     for pid in $(ip netns pids "host$n"); do
-      tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -E '^iperf3|def refusal' || true
+      { tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | grep '^iperf3' || true
     done
   done
 }

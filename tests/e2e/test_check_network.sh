@@ -138,14 +138,17 @@ while read -r n address; do
 done <"$work/fixes"
 all_well
 
-# ---- a server that answers nonsense, and does not end ------------------------------------------------
-# shellcheck disable=SC2016
-printf '#!/bin/sh\n[ "$1" != -V ] || exec echo Python 3.11.2\nprintf "@remote1 pairs listening 1 99999\\033[31m\\n"\nexec cat\n' >"$work/python3"
-chmod +x "$work/python3"
-nsenter -t "$(cat "$work/sshd.2")" -m mount --bind "$work/python3" "$(readlink -f /usr/bin/python3)"
+# ---- a server that answers nonsense ------------------------------------------------------------------
+for agent in "$sandbox/node-2/home"/.cache/remote/*/remote-agent; do
+  mv "$agent" "$agent.real"
+  sed 's/"CHANGE"/"ports"/' "$REMOTE_SOURCE_DIR/tests/e2e/wrong_reply.py" >"$agent"
+  chmod 700 "$agent"
+done
 looked 1
-nsenter -t "$(cat "$work/sshd.2")" -m umount "$(readlink -f /usr/bin/python3)"
-says node-2 "network fail the server's answer is not understood: a number is wrong in '@remote1 pairs listening 1 99999"
+for agent in "$sandbox/node-2/home"/.cache/remote/*/remote-agent; do
+  mv "$agent.real" "$agent"
+done
+says node-2 "network fail the server's answer is not understood: 'server.ports[0]' is out of range"
 says node-1 'network skip could not try node-2'
 says node-1 'network ok reaches node-3, node-4'
 all_well

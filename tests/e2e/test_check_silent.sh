@@ -30,49 +30,45 @@ follower=
 [ "$(picks '[server["server"] for server in d]')" = "['node-1', 'node-2']" ] || fail "stdout is not one value"
 grep -q '^node-2: ' "$work/err" || fail "the last one's findings are not shown"
 
-# A server that stops between the first question and the look at the network.
+# A server that stops between the first question and the look at the network: while node-1, which is asked at the same time, is late.
 sed -i '/^connect_timeout:/d' .remote/configs.yaml
 cp "$sandbox/entry.sh" "$work/entry.sh"
 cat >"$sandbox/entry.sh" <<'END'
-if [ "$REMOTE_SANDBOX_NODE" = node-2 ]; then
-  [ ! -e "$HOME/asked" ] || kill -STOP "$PPID"
-  : >"$HOME/asked"
-fi
+echo $$ >"$HOME/shell"
+[ "$REMOTE_SANDBOX_NODE" != node-1 ] || kill -STOP $$
 END
 cat "$work/entry.sh" >>"$sandbox/entry.sh"
-code 1 check
-break_links node-2
-grep -q 'node-2  network: .*nothing came from the server for 6 s' "$work/out" || fail "it waits longer for a stopped server"
-grep -q '^node-1  warn ' "$work/out" || fail "the other server is not there"
-
-# The shell alone stops, in the second session, while its sshd lives.
+check_with_stopped() { # check_with_stopped PROGRAM...: the program prints the processes that stop after node-2's first answer
+  rm -f .remote/sandbox/node-?/home/shell
+  in_background check
+  until_true grep -q '^node-2: ' "$work/err"
+  until_true [ -s .remote/sandbox/node-1/home/shell ]
+  stopped=$("$@")
+  # shellcheck disable=SC2086
+  kill -STOP $stopped
+  kill -CONT "$(cat .remote/sandbox/node-1/home/shell)"
+  follower_ends 1
+  # shellcheck disable=SC2086
+  kill -KILL $stopped 2>/dev/null || true
+  grep -q 'node-2  network: .*nothing came from the server for 6 s' "$work/out" || fail "it waits longer for what has stopped ($1)"
+  grep -q '^node-1  warn ' "$work/out" || fail "the other server is not there"
+}
+sessions() { # of sshd, which hold the connections to node-2
+  for login in $(pgrep -P "$(cat .remote/sandbox/node-2/sshd.pid)"); do
+    echo "$login"
+    pgrep -P "$login" sshd || true
+  done
+}
+check_with_stopped sessions
+check_with_stopped cat .remote/sandbox/node-2/home/shell # the agent alone, which the shell has become
+cp "$work/entry.sh" "$sandbox/entry.sh"
 # shellcheck disable=SC2016
-sed -i 's/kill -STOP "\$PPID"/{ echo $$ >"$HOME\/stopped" \&\& kill -STOP $$; }/' "$sandbox/entry.sh"
-rm .remote/sandbox/node-2/home/asked
-code 1 check
-kill -KILL "$(cat .remote/sandbox/node-2/home/stopped)"
-grep -q 'node-2  network: .*nothing came from the server for 6 s' "$work/out" || fail "it waits longer for a stopped shell"
-grep -q '^node-1  warn ' "$work/out" || fail "the other server is not there"
+sed -i '1i [ "$REMOTE_SANDBOX_NODE" != node-2 ] || { echo $$ >"$HOME/stopped" && kill -STOP $$; }' "$sandbox/entry.sh"
 code 1 servers
 kill -KILL "$(cat .remote/sandbox/node-2/home/stopped)"
 grep -q '^error: node-2: no answer: nothing came from its login shell for 10 s' "$work/err" || fail "servers waits longer for a stopped shell"
 grep -q '^node-1 ' "$work/out" || fail "the other server is not there"
 cp "$work/entry.sh" "$sandbox/entry.sh"
-
-# What gives signs of life for the first session gives none while the script itself is stopped.
-remote_program="$REMOTE_SOURCE_DIR/src/server" sh -c '. "$remote_program/actions/facts.sh"
-stay_heard 6
-echo $heard >"$0"
-kill -STOP $$' "$work/heard" >"$work/out" &
-follower=$!
-until_true [ -s "$work/heard" ]
-# its parent is stopped, so that it stays as a zombie
-over() { grep -q '^State:[[:space:]]*Z' "/proc/$(cat "$work/heard")/status"; }
-until_true over
-kill -KILL $follower
-wait $follower || true
-follower=
-! [ -s "$work/out" ] || fail "a stopped script gives signs of life"
 
 # A login shell that hangs.
 # shellcheck disable=SC2016

@@ -42,6 +42,9 @@ ask 'remote init --server a=b:22 --na' remote init --server a = b : 22 --na
 ask 'remote servers --server gp' remote servers --server gp
 ask 'remote servers --server=gp' remote servers --server = gp
 ask 'remote servers --server=' remote servers --server =
+ask 'remote run -- ls s' remote run -- ls s
+ask 'remote help sand' remote help sand
+ask 'remote help deb' remote help deb
 complete -p remote
 # the cursor in the middle of a word
 COMP_LINE='remote inixx' COMP_POINT=9 COMP_WORDS=(remote inixx) COMP_CWORD=1
@@ -63,6 +66,9 @@ sub\ dir
 gpu-1 gpu-2
 gpu-1 gpu-2
 gpu-1 gpu-2 cpu
+sub\ dir
+sandbox
+debugging
 complete -F _remote_complete remote
 init
 EOF
@@ -76,7 +82,7 @@ if command -v zsh >/dev/null; then
   zsh -n "$work/_remote"
   # shellcheck disable=SC2016
   got=$(zsh -fc 'compdef() { echo "compdef $*"; }
-    _describe() { print -l -- "${(P@)2}"; }
+    _describe() { print -l -- "${(P@)argv[-1]}"; }
     _files() { echo "files $*"; }
     source "$1"
     words=(remote ini); CURRENT=2; PREFIX=ini; _remote

@@ -138,14 +138,14 @@ fi
 
 # ---- the server is lost while the tree is made: what is left is rubbish, which the next one removes
 mkdir many
-for file in $(seq 8000); do echo x >"many/$file.txt"; done
+for file in $(seq 30000); do echo x >"many/$file.txt"; done
 "$REMOTE" --quiet rsync
 new() { find "$one/.jobs/.trees" -maxdepth 1 -name '.new.*' | grep -q .; }
 in_background launch --follow --nproc-per-node 1 -- true
 until_true new
-grep -la "python/tree.py" /proc/[0-9]*/cmdline 2>/dev/null | while read -r cmdline; do
-  process=${cmdline%/cmdline}
-  if { tr '\0' '\n' <"$cmdline"; } 2>/dev/null | grep -qF "$one/.jobs"; then kill -KILL "${process#/proc/}" 2>/dev/null || :; fi
+grep -lzxF "HOME=${one%/my project}" /proc/[0-9]*/environ 2>/dev/null | while read -r process; do
+  process=${process%/environ}
+  if read -r name 2>/dev/null <"$process/comm" && [ "$name" = remote-agent ]; then kill -KILL "${process#/proc/}" 2>/dev/null || :; fi
 done
 follower_ends 1
 new || fail "nothing is left of the tree that was being made"

@@ -12,7 +12,7 @@ fi
 home="$sandbox/node-2/home"
 clean_up() { umount "$home" 2>/dev/null || umount -l "$home" 2>/dev/null; }
 code 0 sandbox up --nodes 2
-mount -t tmpfs -o size=6m "$work" "$home"
+mount -t tmpfs -o size=9m "$work" "$home"
 system_python
 mkdir conf
 for file in $(seq 20); do head -c 100000 /dev/zero >"conf/$file.yaml"; done

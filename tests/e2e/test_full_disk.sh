@@ -24,7 +24,7 @@ error_says() { grep -q "^error: .*$1" "$work/err" || fail "the error does not sa
 states() { of_jobs '" ".join(job["state"] for job in sorted(d, key=lambda job: job["key"]))' --tag "$1"; }
 
 code 0 --project "$work/servers" sandbox up --nodes 2
-mount -t tmpfs -o size=3m tmpfs "$home" # three times the program, 0.6 MiB each, and some room
+mount -t tmpfs -o size=8m tmpfs "$home" # three times the agent, 1.4 MiB each, and the scripts, 0.5 MiB each, and some room
 sed "s#\./\.remote/sandbox#$sandbox#" "$work/servers/.remote/configs.yaml" >.remote/configs.yaml
 code 0 trust --yes # known_hosts lies outside the project
 system_python

@@ -54,7 +54,8 @@ until_true grep -qx ok "$folder/lifeline"
 read -r supervisor _ <"$folder/supervisor"
 read -r rank _ <"$folder/pid"
 read -r lifeline _ <"$folder/lifeline.pid"
-kill -KILL "$lifeline" "$supervisor" "$rank"
+# shellcheck disable=SC2046
+kill_all "$lifeline" "$supervisor" "$rank" $(pgrep -P "$lifeline" -x remote-watchdog)
 until_true nothing_shared
 code 1 job-wait --launch 3
 

@@ -74,6 +74,8 @@ while select.select([master], [], [], 0)[0]:
     read(0)
 if members():
     sys.exit("it leaves processes")
+if number == signal.SIGINT and "--watch" not in command and (b"^C\r\n" not in text or not text.endswith(b"\r\n")):
+    sys.exit("the prompt of the shell would be behind ^C: %r" % text)
 if termios.tcgetattr(slave) != before:
     sys.exit("the terminal is not as it was")
 hidden, alternate = text.count(b"\x1b[?25l"), text.count(b"\x1b[?1049h")

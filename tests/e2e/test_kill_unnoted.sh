@@ -1,8 +1,7 @@
 #!/bin/sh
-# job-kill where the job's folder or its record here tells nothing; a key file that others may read; a Python that is too old.
+# job-kill where the job's folder or its record here tells nothing; a key file that others may read.
 # shellcheck disable=SC2016  # it is the servers that expand them
 . "${0%/*}/support.sh"
-source=${REMOTE_SOURCE_DIR:-${0%/*}/../..}
 code 0 sandbox up --nodes 1
 system_python
 code 0 rsync
@@ -54,16 +53,3 @@ code 1 run --server node-1 --cmd true
 grep -q "^ hint: chmod 600 .*id_ed25519'*\$" "$work/err" || fail "the hint is something else"
 grep -q 'others may read it (mode 0644)' "$work/err" || fail "the fact is not told"
 chmod 600 $key
-
-# --- only a Python from 3.6 on is one
-mkdir "$work/bin"
-printf '#!/bin/sh\nprintf "%%s" "$2" | grep -q "3, 6" || exit 0\nexit 1\n' >"$work/bin/python3"
-chmod +x "$work/bin/python3"
-found() {
-  PATH=$work/bin:$PATH PROJECT=x SCRIPTS=x MANAGER=venv ENV_PREFIX=x CONDA_ROOT=x PROJECT_KEY=x CONDA_GIVEN='' OTHER_PREFIX='' \
-    PROLOGUE_GIVEN='' sh -c '. "$1/src/server/lib/provision.sh"; find_python "$2"' sh "$source" "$1" | tail -n 1
-}
-printf '#!/bin/sh\nexec "%s" "$@"\n' "$(command -v python3)" >"$work/bin/python"
-chmod +x "$work/bin/python"
-[ "$(found '')" = "$work/bin/python" ] || fail "an old python3 is taken: $(found '')"
-[ "$(found 3)" = "$work/bin/python" ] || fail "an old python3 is taken as 3: $(found 3)"

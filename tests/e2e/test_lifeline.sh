@@ -6,7 +6,7 @@ code 0 sandbox up --nodes 2
 # field RANK NAME: of the newest job with this rank
 field() { of_jobs "max((job for job in d if job['rank'] == $1), key=lambda job: job['key'])['$2']"; }
 # results COUNT: whether so many jobs have ended, as the servers' own folders say: nobody asks over ssh
-results() { [ "$(find .remote -path '*/.jobs/*/result' | wc -l)" -ge "$1" ]; }
+results() { [ "$(grep -Erl --include=journal.jsonl '"kind":"(found_)?ended"' .remote | wc -l)" -ge "$1" ]; }
 
 # ---- a rank is killed from outside
 code 0 launch --cmd 'echo boom-$RANK >&2; sleep 300' --nproc-per-node 2 --failure-grace 1

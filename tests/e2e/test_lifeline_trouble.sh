@@ -1,6 +1,6 @@
 #!/bin/sh
-# The lifeline where something is in its way: a first server that the others cannot reach, and servers whose only Python
-# is the project's environment. And that nothing of it stays when its jobs are over.
+# The lifeline when something is in its way: a first server that the others cannot reach, and servers without Python. And
+# nothing of it stays when its jobs are over.
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 warns() {
@@ -55,45 +55,61 @@ folder() { # of the job on this server
 }
 first=$(folder node-1)
 second=$(folder node-2)
-kill -9 "$(cut -d ' ' -f 1 "$first/lifeline.pid")"
+kill_lifeline "$(cut -d ' ' -f 1 "$first/lifeline.pid")"
 until_true grep -q 'cut off' "$second/lifeline"
 code 0 job-list
 grep -q 'node-1: its lifeline had died' "$work/err" || fail "a lifeline that died is not told"
 ! grep -q 'TCP ports' "$work/err" || fail "the network is blamed"
+until_true grep -qx ok "$second/lifeline"
+
+# ---- one that dies alone is replaced at once, and nobody needs to know
+died=$(cut -d ' ' -f 1 "$second/lifeline.pid")
+kill -9 "$died"
+is_replaced() { [ "$(cut -d ' ' -f 1 "$second/lifeline.pid")" != "$died" ]; }
+until_true is_replaced
+until_true grep -qx ok "$second/lifeline"
+lifelines_are 2 || fail "there is not one lifeline a server"
+code 0 job-list
+! grep -q lifeline "$work/err" || fail "a lifeline that was replaced is told"
 code 0 job-kill --yes --grace 1
 until_true lifelines_are 0
 
-# ---- a first server whose lifeline takes its time to begin, as on slow storage, is no closed way
-mkdir "$work/slow"
-cat >"$work/slow/python3" <<'END'
-#!/bin/sh
-case $* in *lifeline.py*) sleep 4 ;; esac
-exec /usr/bin/python3 "$@"
+# ---- a first server whose lifeline takes its time to begin, as on slow storage, is no closed way. It is stopped as soon as it
+# is there, which may be too late to be noticed.
+cat >"$work/slow.py" <<'END'
+import os, signal, sys, time
+while True:
+    for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+        try:
+            with open("/proc/%d/cmdline" % pid, "rb") as file:
+                words = file.read().split(b"\0")
+        except OSError:
+            continue
+        if b"supervise-launch" in words and any(word.startswith(sys.argv[1].encode()) for word in words):
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(4)
+            os.kill(pid, signal.SIGCONT)
+            sys.exit()
 END
-chmod +x "$work/slow/python3"
-cp "$sandbox/entry.sh" "$work/entry.sh"
-sed -i "1i [ \"\$REMOTE_SANDBOX_NODE\" != node-1 ] || { PATH='$work/slow':\$PATH; export PATH; }" "$sandbox/entry.sh"
+timeout 30 python3 "$work/slow.py" "$sandbox/node-1/" &
+slow=$!
 code 0 launch --cmd 'sleep 300' --nproc-per-node 1
 if grep -q 'lifeline\|only while this machine follows' "$work/err"; then fail "a lifeline that still begins is called missing"; fi
+wait "$slow" || fail "no lifeline was stopped"
 until_true lifelines_stand 10
-cp "$work/entry.sh" "$sandbox/entry.sh"
 code 0 job-kill --yes --grace 1
 until_true lifelines_are 0
 
-# ---- no python3 on the servers' PATH: that of the project's environment holds the lifeline
+# ---- servers without a Python
 mkdir "$work/bin"
 find /bin/ /usr/bin/ -maxdepth 1 ! -type d ! -name 'python*' -print0 | xargs -0 ln -sf -t "$work/bin"
-for node in node-1 node-2; do
-  python3 -m venv --without-pip "$sandbox/$node/home/my project/.venv"
-done
 sed -i "1i PATH='$work/bin'; export PATH" "$sandbox/entry.sh"
 remote run --cmd 'PATH=${PATH#*:}; command -v python3 || echo none' || true
 [ "$(grep -c 'none$' "$work/out")" = 2 ] || fail "the servers have a python3 on their PATH"
 remote launch --nproc-per-node 1 --failure-grace 0 --tag env --cmd 'until [ -e ../fail ]; do sleep 0.3; done; exit 3' ||
   fail "launch"
-if grep -q 'no python3' "$work/err"; then fail "the environment's Python is not seen"; fi
+if grep -q 'lifeline' "$work/err"; then fail "a lifeline is called missing"; fi
 until_true lifelines_stand 12
-[ "$(lifelines | grep -c '/my project/\.venv/bin/python3* ')" = 2 ] || fail "another Python holds the lifeline: $(lifelines)"
 touch .remote/sandbox/node-2/home/fail
 until_true lifelines_are 0
 remote job-list --ranks --stopped --tag env || true

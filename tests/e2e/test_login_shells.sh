@@ -140,7 +140,7 @@ code 0 --quiet torch-launch --follow $all --nproc-per-node 1 --tag followed --cm
 code 0 job-clean --yes
 code 0 job-list --stopped --json
 [ "$(picks d)" = "[]" ] || fail "job-clean left records"
-[ -z "$(find "$sandbox" -path '*/.jobs/*' -name job.sh ! -path '*/.bin/*')" ] || fail "job-clean left folders"
+[ -z "$(find "$sandbox" -path '*/.jobs/*' -name spec.json ! -path '*/.bin/*')" ] || fail "job-clean left folders"
 
 # ---- authorize
 ssh-keygen -q -t ed25519 -N '' -f "$work/second"

@@ -82,7 +82,7 @@ if command -v zsh >/dev/null; then
   "$REMOTE" completion zsh >"$work/_remote"
   # shellcheck disable=SC2016
   got=$(zsh -fc 'compdef() { :; }
-    _describe() { print -l -- "${(P@)2}"; }
+    _describe() { print -l -- "${(P@)@[-1]}"; }
     source "$1"
     words=(remote launch f); CURRENT=3; PREFIX=f; _remote' zsh "$work/_remote" 2>&1)
   [ "$got" = 'full:python3 show.py' ] || fail "zsh completes '$got'"

@@ -77,8 +77,9 @@ code 0 launch --name again -- sh -c 'while [ -e "$0" ]; do sleep 0.4; done' "$wo
 until_true arrived 6
 until_true lifelines_stand 4
 node1=$(homes | sed -n 1p)
-for pid in $(pgrep -f "lifeline.py $node1"); do kill -KILL "$pid"; done
-code 0 job-list
+died=$(for pid in $(lifelines); do grep -laF "$node1" "/proc/$pid/cmdline" | cut -d / -f 3; done)
+kill -KILL "$died" # its watchdog takes over
+until_true eval '[ -n "$(lifelines | grep -vx "$died")" ]'
 rm "$work/go"
 until_true arrived 7
 until_true lifelines_are 0
@@ -91,7 +92,7 @@ until_true arrived 8
 code 0 launch --name refused-2 --server node-1 --follow -- true
 until_true sh -c "[ \$(wc -l <'$work/news.refused') = 2 ]"
 until_true sh -c "! ls '$node1'/*/.jobs/*/notify.mark 2>/dev/null | while read -r mark; do [ -e \"\${mark%.mark}\" ] && echo; done | grep -q ."
-for pid in $(pgrep -f "lifeline.py $node1"); do kill -KILL "$pid"; done
+for pid in $(lifelines); do kill_lifeline "$pid"; done
 code 0 history
 until_true arrived 9
 sleep 0.3
@@ -127,9 +128,27 @@ printed 'not sent from node-1: exit 3: why
 cp "$work/configs.yaml" .remote/configs.yaml
 code 2 notify --test
 
+# the first server has no Python: the launch says so, and runs
+mkdir "$work/bin"
+find /bin/ /usr/bin/ -maxdepth 1 ! -type d ! -name 'python*' -print0 | xargs -0 ln -sf -t "$work/bin"
+cp "$sandbox/entry.sh" "$work/entry.sh"
+sed -i "1i PATH='$work/bin'; export PATH" "$sandbox/entry.sh"
+echo "notify: {command: 'cat >\"$work/silent\"'}" >>.remote/configs.yaml
+code 0 launch --name told --follow -- true # a command needs none
+! grep -q 'cannot send' "$work/err" || fail "it warns"
+until_true grep -q succeeded "$work/silent"
+cp "$work/configs.yaml" .remote/configs.yaml
+echo "notify: {url: 'http://127.0.0.1:1/secret-topic'}" >>.remote/configs.yaml
+code 0 launch --name silent --follow -- true
+grep -q 'node-1: notify: it cannot send the notification: it has no python3' "$work/err" || fail "it does not warn"
+code 0 show silent
+grep -q '^notify *not sent: the first server has no Python$' "$work/out" || fail "it is not on record"
+cp "$work/entry.sh" "$sandbox/entry.sh"
+cp "$work/configs.yaml" .remote/configs.yaml
+
 # here
 code 1 launch --follow --bell --notify 'echo "$REMOTE_STATE $REMOTE_JOBS" >said' -- false
-[ "$(cat said)" = 'failed 22-23' ] || fail "nobody was told here: $(cat said)"
+[ "$(cat said)" = 'failed 26-27' ] || fail "nobody was told here: $(cat said)"
 code 1 job-wait last --notify 'echo "$REMOTE_STATE" >said'
 [ "$(cat said)" = failed ] || fail "nobody was told here"
 code 2 launch --notify true -- true

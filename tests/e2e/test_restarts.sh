@@ -71,7 +71,7 @@ until_true began 2
 there=$(folder 1)
 gone() { ! kill -0 "$1" 2>/dev/null; }
 pid=$(cut -d ' ' -f 1 "$there/pid")
-kill -9 "$(cut -d ' ' -f 1 "$there/lifeline.pid")"
+kill_lifeline "$(cut -d ' ' -f 1 "$there/lifeline.pid")"
 until_true gone "$pid"
 code 0 job-list
 until_true began 3

@@ -5,7 +5,7 @@
 . "${0%/*}/support.sh"
 code 0 sandbox up --nodes 3
 system_python
-printf 'spares: [node-3]\ncheckpoint: {files: ckpt-*.json, complete: ckpt-*.done}\n' >>.remote/configs.yaml
+printf '%s\n' 'spares: [node-3]' "outputs: ['état 100%/a=b/']" "checkpoint: {files: 'étape = *.json', complete: 'étape = *.done'}" >>.remote/configs.yaml
 
 # ---- torchrun: an attempt is all agents
 mkdir -p torch/distributed
@@ -57,7 +57,7 @@ code 0 show --json last
 [ "$(picks '[(a["number"], a["cause"], a["rank"], a["server"], a["exit_code"]) for j in d["jobs"] for a in j.get("attempts", [])]')" = \
   "[(1, 'exit', 2, 'node-2', 3)]" ] || fail 'the record does not have the attempt'
 [ "$(of_jobs '[(job["server"], job["state"], job["pid"]) for job in d if job["server"] == "node-3"]')" = \
-  "[('node-3', 'succeeded', None)]" ] || fail 'the spare has run'
+  "[('node-3', 'killed', None)]" ] || fail 'the spare has run'
 
 # What a worker wrote in an earlier attempt are not its last words, nor make they its failure one that follows from another rank's
 cat >worker.py <<'PY'
@@ -79,6 +79,17 @@ grep -q '^rank 2 on node-2 failed first (SIGKILL, ' "$work/err" || fail 'the ver
 # ---- an exit code that ends it
 code 1 launch --restarts 3 --no-restart-exit 2,7 --failure-grace 0 --follow --cmd 'echo "attempt $RESTART_COUNT"; [ $RANK = 0 ] && sleep 300; exit 7'
 [ "$(grep -c '^attempt' "$work/out")" = 1 ] || fail 'it began anew after an exit that ends it'
+
+# ---- a rank of which nothing says how it ended: no attempt ran without its server, so the launch has not succeeded
+code 0 launch --restarts 1 --min-servers 1 --failure-grace 30 --cmd 'echo up; sleep 6'
+job=$(of_jobs 'max((job for job in d if job["rank"] == 1), key=lambda job: job["key"])["id"]')
+job=$(find .remote/sandbox -type d -path "*/.jobs/$job")
+until_true grep -q up "$job/job.out"
+kill -9 "$(cut -d ' ' -f 1 "$job/supervisor")" "$(cut -d ' ' -f 1 "$job/pid")"
+code 1 job-wait --launch last
+grep -q '^rank 1 on node-2 failed first (lost, ' "$work/err" || fail 'the lost rank is not named'
+code 0 show --json last
+[ "$(picks 'd["state"]')" = lost ] || fail "history has it as $(picks 'd["state"]')"
 
 # ---- hit five times
 cat >train.py <<'PY'
@@ -105,7 +116,8 @@ for step in range(first, 121):
     by_slope, by_offset = mean(peers, [sum(e * x for e, x in zip(errors, xs)) / 64, sum(errors) / 64])
     slope, offset = slope - 0.05 * by_slope, offset - 0.05 * by_offset
     if step % 10 == 0:
-        name = "ckpt-%03d" % step
+        os.makedirs("état 100%/a=b", exist_ok=True)
+        name = "état 100%%/a=b/étape = %03d" % step
         with open(name + ".part", "w") as file:
             json.dump([step + 1, slope, offset], file)
         os.rename(name + ".part", name + ".json")
@@ -120,7 +132,7 @@ sed -e '/^main()/d' "$REMOTE_SOURCE_DIR/sample/tiny/train.py" >tiny.py
 code 0 launch --restarts 1 -e HITS=0 --follow --cmd 'python3 train.py'
 alone=$(grep parameters "$work/out" | sort -u)
 [ "$(printf '%s\n' "$alone" | wc -l)" = 1 ] || fail 'the ranks differ'
-homes | while read -r home; do rm -f "$home"/*/ckpt-*; done
+homes | while read -r home; do rm -rf "$home"/*/état*; done
 code 0 launch --restarts 5 --lost-after 3 --failure-grace 0 -e HITS=5 --cmd 'python3 train.py'
 launch=$(of_jobs 'max(d, key=lambda job: job["key"])["launch"]')
 of_launch() { of_jobs "[job$2 for job in d if job['launch'] == '$launch' and job['rank'] == $1][0]"; }

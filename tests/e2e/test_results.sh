@@ -130,10 +130,13 @@ for link in out link; do
 done
 for home in "$node1" "$(dirname "$(find "$(homes | sed -n 2p)" -maxdepth 2 -name train.sh)")"; do touch "$home/end"; done
 code 0 job-wait --launch 3
-# a launch whose job is gone cannot be told from what was there
+# after job-clean the record of the launch says what it wrote
 "$REMOTE" --quiet job-clean --older 0 --yes >"$work/out" 2>&1
-code 1 pull 3
-grep -q 'so it is not known when it began' "$work/err" || fail "no error for what is gone"
+rm -r results/3
+code 0 pull 3
+[ -e results/3/checkpoints/big ] || fail "nothing was copied after job-clean"
+[ ! -e results/3/checkpoints/old.pt ] || fail "what was there before the launch was copied"
+[ -z "$(find "$node1/.jobs" -name '.results.*')" ] || fail "dated files are left on the server"
 code 2 pull nothing
 sed -i '/^outputs/d' .remote/configs.yaml
 code 2 pull

@@ -13,7 +13,7 @@ first="$sandbox/node-1/home"
 second="$sandbox/node-2/home"
 clean_up() { umount "$second" 2>/dev/null || umount -l "$second" 2>/dev/null; }
 states() { of_jobs '" ".join(job["state"] for job in sorted(d, key=lambda job: job["key"]))' --tag "$1"; }
-results() { [ "$(find "$first" -path '*/.jobs/*/result' | wc -l)" -ge "$1" ]; }
+results() { [ "$(grep -Erl --include=journal.jsonl '"kind":"(found_)?ended"' "$first" | wc -l)" -ge "$1" ]; }
 code 0 sandbox up --nodes 2
 mount --bind "$first" "$second"
 system_python

@@ -253,7 +253,7 @@ key5=$(of_jobs 'd[-1]["key"]')
 until_true state_is "$key5" running
 kill "$slurm_controller"
 wait "$slurm_controller" || true
-until_true test -s "$home/my project/.jobs/$(job "$key5" id)/result"
+until_true has_ended "$home/my project/.jobs/$(job "$key5" id)"
 state_is "$key5" failed || fail "the result is no proof"
 [ "$(job "$key5" exit_code)" = 5 ] || fail "the exit code was lost"
 slurm_controller_up

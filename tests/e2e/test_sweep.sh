@@ -32,7 +32,7 @@ until_true are running 2
 # the one that gives out the points
 set -- "$sandbox"/*/*/.jobs/.sweeps/*/run "$sandbox"/*/*/*/.jobs/.sweeps/*/run
 for run; do
-  ! grep -q '"own": "node-1"' "$run" 2>/dev/null || read -r pid _ <"${run%/run}/runner"
+  ! grep -q '"own":"node-1"' "$run" 2>/dev/null || read -r pid _ <"${run%/run}/runner"
 done
 [ -z "$(find "/proc/$pid/fd" -lname '*/.alive')" ] || fail 'files stay open for points that have ended'
 kill -9 "$pid"

@@ -225,9 +225,9 @@ on_node_2() {
 }
 on_node_2 STOP
 until_true grep -qsxF 'node-2 lost:node-2' "$first/left"
-! [ -e "$first/result" ] || fail 'the launch ended with a silent server that it does not need'
+! has_ended "$first" || fail 'the launch ended with a silent server that it does not need'
 echo >"$work/orders/all"
-until_true test -s "$first/result"
+until_true has_ended "$first"
 rm "$work/orders/all"
 on_node_2 CONT
 until_true workers_are_gone '[23]'

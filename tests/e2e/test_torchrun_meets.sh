@@ -56,11 +56,12 @@ code 0 torch-launch --rsync --launcher torchrun --rdzv c10d -- "$python" wait.py
 tail_has() { remote job-tail --launch last --no-follow && grep -qx here "$work/out"; }
 until_true tail_has
 pgrep -af remote_c10d >"$work/ps"
-job=$(grep -l wait.py "$sandbox"/node-1/home/*/.jobs/*/job.sh | head -n 1)
+job=$(grep -l wait.py "$sandbox"/node-1/home/*/.jobs/*/spec.json | head -n 1)
 # Not from `ps`, which shows what tests beside this one run, too.
 endpoint=$(sed -n 's/.*--rdzv_endpoint=\([0-9.:]*\).*/\1/p' "$job" | head -n 1)
-id=$(tr ' ' '\n' <"$job" | sed -n "s/^'*PET_RDZV_ID='*\([0-9a-f]*\).*/\1/p")
-key=$(tr ' ' '\n' <"$job" | sed -n "s/^'*REMOTE_RENDEZVOUS_KEY='*\([0-9a-f]*\).*/\1/p")
+value() { sed -n "s/.*{\"name\":\"$1\",\"value\":\"\([0-9a-f]*\)\"}.*/\1/p" "$job"; }
+id=$(value PET_RDZV_ID)
+key=$(value REMOTE_RENDEZVOUS_KEY)
 [ "${#id} ${#key}" = '32 64' ] || fail "id $id, key $key"
 grep -qF -e "$endpoint" "$work/ps" || fail "the endpoint $endpoint"
 if grep -qe "$id" -e "$key" "$work/ps"; then

@@ -37,7 +37,7 @@ code 0 job-kill --yes
 
 # --- a FIFO for patterns ------------------------------------------------------------------------------------------
 rm .remote/exclude.txt && mkfifo .remote/exclude.txt
-code 1 rsync
+code 2 rsync
 rm .remote/exclude.txt
 
 # --- a folder that everyone may write to --------------------------------------------------------------------------

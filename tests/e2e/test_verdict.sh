@@ -75,11 +75,17 @@ for round in 1 2 3 4 5; do
   told "round $round"
 done
 
-# The same from the records, with and without the index; the listing has no more fields than it promises.
+# The same from the records, with and without the index, although the output with the traceback is shown once only; the listing
+# has no more fields than it promises.
+told_from_records() {
+  grep -q '^rank 2 on node-2 failed first (exit 1, ....-..-.. ..:..:.. UTC.*, .* before the next): 3 others failed after it$' "$work/err" ||
+    fail "another rank is blamed, $1"
+  grep -q 'ValueError: a bad batch$' "$work/out" "$work/err" || fail "the cause is not shown, $1"
+}
 last=$(of_jobs 'max(job["key"] for job in d if job["rank"] == 0)')
 code 1 job-tail --all --no-follow --job "$last"
-told afterwards
+told_from_records afterwards
 rm .remote/jobs/index
 code 1 job-tail --all --no-follow --job "$last"
-told "without the index"
+told_from_records "without the index"
 [ "$(of_jobs '[job for job in d if "failed_at_ms" in job]')" = "[]" ] || fail "failed_at_ms is listed"

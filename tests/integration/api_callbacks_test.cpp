@@ -340,7 +340,7 @@ TEST_F(ApiCallbacks, ALaunchWhoseServerDoesNotAnswerIsUnknown) {
   const PastLaunch launch = history.launch("last");
   EXPECT_EQ(launch.state, JobState::unknown);
   EXPECT_EQ(launch.jobs.at(0).state, JobState::unknown);
-  EXPECT_EQ(history.diff("last", "last").from.state, JobState::unknown);
+  EXPECT_EQ(history.diff("last", "now").from.state, JobState::unknown);
   EXPECT_EQ(History(folder.path()).launch("last").state, JobState::running) << "as it was last heard of";
   servers->set_faults({});
   EXPECT_EQ(project.history().launch("last").state, JobState::running);

@@ -14,7 +14,7 @@ namespace remote {
 namespace {
 
 namespace fs = std::filesystem;
-using State = servers::AuthorizeReport::State;
+using State = wire::KeyState;
 using test::PasswordServer;
 using test::TestClient;
 using test::TestSshd;
@@ -30,9 +30,9 @@ class Authorize : public testing::Test {
   servers::PublicKey key() const {
     return servers::parse_public_key(ssh::public_half_of(second()), "second.pub");
   }
-  servers::AuthorizeReport put(const config::Server& server) {
+  wire::AuthorizeReply put(const config::Server& server) {
     const auto connection = connector->connect(server, Cancel());
-    return servers::run_action(*connection, servers::authorize_action(key()), Cancel());
+    return servers::authorize(*connection, key(), Cancel());
   }
   // What stands in the way of a login with the second key alone; "" when it works.
   std::string proof(const config::Server& server) {

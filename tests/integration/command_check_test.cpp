@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "server/agents.hpp"
 #include "support/command_world.hpp"
 
 namespace remote::test {
@@ -73,17 +74,24 @@ TEST_F(CommandCheck, WhatIsNotWellIsALineOnStderrAsItComes) {
 }
 
 TEST_F(CommandCheck, AHostileAnswerHarmsThatServerAlone) {
-  // date is the first program that the script starts, on server b alone
-  world.servers().add_program(
-      "date",
-      "case $HOME in */b) printf '1\\n@remote1 facts os \\033[2Jevil\\n@remote1 facts colour red\\n';; "
-      "*) exec /bin/date \"$@\";; esac\n");
+  for (const server::Agent& agent : server::agents()) {
+    const fs::path version = world.servers().home("b") / ".cache/remote" / agent.digest;
+    fs::create_directories(version);
+    for (const fs::path& folder : {version, version.parent_path()}) {
+      fs::permissions(folder, fs::perms::owner_all);
+    }
+    write_file_atomic(version / "remote-agent",
+                      "#!/bin/sh\n[ $1 = try ] && exit 42\n"
+                      "printf '\\n@remote-agent here\\n\\033[2Jevil\\033[2Jevil\\033[2Jevil'\n",
+                      0700);
+  }
   const CommandResult result = world.run({"check", "--json"});
   EXPECT_EQ(result.code, 1);
   const auto report = result.json();
   EXPECT_EQ(find(report[0], "facts"), nullptr);
   EXPECT_NE(find(report[0], "python"), nullptr);
   EXPECT_EQ(find(report[1], "facts")->at("status"), "fail");
+  EXPECT_THAT(find(report[1], "facts")->at("detail").get<std::string>(), HasSubstr("not understood"));
   EXPECT_THAT(world.run({"check"}).out, Not(HasSubstr("\033[2J")));
 }
 

@@ -1,5 +1,7 @@
 // Launches tell when the code on the servers is older than the code here.
 
+#include <fstream>
+
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 
@@ -35,6 +37,28 @@ class CommandCode : public ::testing::Test {
     more.insert(more.begin(), "rsync");
     EXPECT_EQ(world.run(more).code, 0);
   }
+  std::string there(const char* server, const std::string& name = "train.py") {
+    return read_file_if_there(world.there(server) / name).value_or("");
+  }
+  static void age(const fs::path& file, std::chrono::minutes minutes) {
+    fs::last_write_time(file, fs::file_time_type::clock::now() - minutes);
+  }
+  // As another folder of the same name, or a job, leaves it there.
+  void change_there(const std::string& server, const std::string& name, const std::string& content) {
+    write_file_atomic(world.there(server) / name, content);
+    fs::last_write_time(world.there(server) / name,
+                        fs::file_time_type::clock::now() + std::chrono::minutes(1));
+  }
+  // What `show` has for a server of the newest launch.
+  std::string fact(std::size_t server, const std::string& name) {
+    const nlohmann::json record = world.run({"show", "last", "--json"}).json();
+    for (const auto& one : record["setups"][server]["facts"]) {
+      if (one[0] == name) {
+        return one[1];
+      }
+    }
+    return "none";
+  }
   CommandWorld world;
 };
 
@@ -53,6 +77,25 @@ TEST_F(CommandCode, WhatChangedSinceTheLastRsyncIsNamedOnce) {
   write("new.py", "");
   fs::remove(world.project() / "util.py");  // rsync would leave it there
   EXPECT_THAT(launch(), HasSubstr("rsync to a, b: new.py; --rsync sends it\n"));
+}
+
+TEST_F(CommandCode, TheQuestionBeforeALaunchIsAnsweredOrNothingStarts) {
+  rsync();
+  write("train.py", "2\n\n");
+  const auto answer = [&](const std::string& typed) {
+    return world.run({"launch", "--cmd", "true", "--nproc-per-node", "1", "--no-follow"}, screen(typed));
+  };
+  const auto there = [&] { return read_file(world.there("a") / "train.py"); };
+  const CommandResult cancelled = answer("\x04");
+  EXPECT_EQ(cancelled.code, 1) << cancelled;
+  EXPECT_THAT(cancelled.err, AllOf(HasSubstr("Copy first? [Y/n]"), HasSubstr("nothing was started")));
+  EXPECT_EQ(answer("x\n\x04").code, 1);
+  EXPECT_TRUE(world.store().list().jobs.empty());
+  EXPECT_EQ(there(), "1\n");
+  EXPECT_EQ(answer("No\n").code, 0);
+  EXPECT_EQ(there(), "1\n");
+  EXPECT_EQ(answer("x\nYes\n").code, 0);
+  EXPECT_EQ(there(), "2\n\n");
 }
 
 TEST_F(CommandCode, AProjectThatWasNeverSentIsTold) {
@@ -92,6 +135,7 @@ TEST_F(CommandCode, ARecordOfAnOlderVersionGoesByItsTime) {
     fs::remove(world.project() / ".remote/sent" / (std::string(".state.") + name));
   }
   EXPECT_THAT(launch(), Not(HasSubstr("warning")));
+  write("model.py", "2\n");
   fs::last_write_time(world.project() / "model.py",
                       fs::file_time_type::clock::now() + std::chrono::minutes(1));
   EXPECT_THAT(launch(), HasSubstr("rsync to a, b: model.py; "));
@@ -149,6 +193,171 @@ TEST_F(CommandCode, TheHabitStandsInTheConfiguration) {
   world.configure(config("launch: {rsync: true}\n"));
   EXPECT_THAT(launch(), HasSubstr("a: ok rsync 4 files"));
   EXPECT_THAT(launch({"--no-rsync"}), Not(HasSubstr("ok rsync")));
+}
+
+TEST_F(CommandCode, AnOlderVersionThatIsPutBackIsWhatRuns) {
+  age(world.project() / "train.py", std::chrono::minutes(60));
+  write("old.py", "old\n");
+  age(world.project() / "old.py", std::chrono::minutes(30));
+  rsync();
+  write("train.py", "new\n");
+  rsync();
+  fs::rename(world.project() / "old.py", world.project() / "train.py");  // cp -p
+  EXPECT_THAT(launch(),
+              AllOf(HasSubstr("changed here since the last rsync to a, b: train.py; --rsync sends it"),
+                    HasSubstr("code: no commit, different on a, b\n")));
+  const std::string sent = launch({"--rsync"});
+  EXPECT_THAT(sent, AllOf(HasSubstr("a: ok rsync 1 file"), HasSubstr("code: no commit, same on 2 servers\n"),
+                          Not(HasSubstr("newer")), Not(HasSubstr("warning"))));
+  EXPECT_EQ(there("a") + there("b"), "old\nold\n");
+  EXPECT_THAT(world.run({"diff", "last", "now"}).out, HasSubstr("the files are the same"));
+}
+
+// The same with several servers that bring it to each other, and in a dry run.
+TEST_F(CommandCode, AnOlderVersionGoesByWayOfPeersToo) {
+  write("train.py", "new\n");
+  rsync();
+  write("train.py", "old\n");
+  age(world.project() / "train.py", std::chrono::minutes(30));
+  EXPECT_THAT(world.run({"rsync", "--dry-run"}).err, HasSubstr("would send:\n    train.py\n"));
+  EXPECT_EQ(there("a"), "new\n");
+  rsync({"--fan-out", "peers"});
+  EXPECT_EQ(there("a") + there("b"), "old\nold\n");
+}
+
+TEST_F(CommandCode, OtherCodeThereStopsALaunchThatCopies) {
+  rsync();
+  change_there("b", "model.py", "of somebody else\n");
+  for (const char* command : {"launch", "sweep", "job-run"}) {
+    std::vector<std::string> words{command, "--rsync"};
+    if (command == std::string("job-run")) {
+      words.insert(words.end(), {"--server", "b"});
+    }
+    words.insert(words.end(), {"--cmd", "true"});
+    if (command == std::string("sweep")) {
+      words.insert(words.end(), {"--param", "lr=1,2"});
+    }
+    const CommandResult result = world.run(words);
+    EXPECT_EQ(result.code, 1) << command << result;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("b: not changed, newer on the server:\n    model.py\n"),
+                                  HasSubstr("model.py is newer there than here, and was not sent from here"),
+                                  HasSubstr("--overwrite"), HasSubstr("error: nothing was started: ")))
+        << command;
+  }
+  EXPECT_THAT(world.store().list().jobs, IsEmpty());
+  EXPECT_EQ(there("b", "model.py"), "of somebody else\n");
+  // The next launch does not take it for what was sent.
+  EXPECT_THAT(launch(), AllOf(HasSubstr("warning: changed on b since the last rsync, or sent there from "
+                                        "elsewhere: model.py; `remote rsync --overwrite` replaces it\n"),
+                              HasSubstr("code: no commit, different on b, same on 1 server\n")));
+  EXPECT_EQ(fact(1, "changed there"), "1 file");
+  EXPECT_EQ(fact(1, "code"), "none");
+  EXPECT_EQ(fact(0, "changed there"), "none");
+  EXPECT_THAT(world.run({"diff", "last", "now"}).out, Not(HasSubstr("same")));
+  rsync({"--overwrite"});
+  EXPECT_THAT(launch({"--rsync"}), HasSubstr("code: no commit, same on 2 servers\n"));
+  EXPECT_EQ(there("b", "model.py"), "1\n");
+}
+
+TEST_F(CommandCode, ASecondFolderOfTheSameNameIsNoticed) {
+  rsync();
+  // Another folder with a newer and an older file; it has never sent anything.
+  fs::remove_all(world.project() / ".remote/sent");
+  write("train.py", "second\n");
+  age(world.project() / "train.py", std::chrono::minutes(30));
+  EXPECT_THAT(launch(), AllOf(HasSubstr("nothing was sent from here to a, b yet"),
+                              HasSubstr("code: no commit, different on a, b\n")));
+  EXPECT_EQ(world.run({"launch", "--rsync", "--cmd", "true"}).code, 1);
+  EXPECT_EQ(there("a"), "1\n");
+  // A copy that has the same contents is the same code.
+  write("train.py", "1\n");
+  age(world.project() / "train.py", std::chrono::minutes(30));
+  EXPECT_THAT(launch({"--rsync"}), AllOf(HasSubstr("code: no commit, same on 2 servers\n"),
+                                         Not(HasSubstr("warning")), Not(HasSubstr("newer"))));
+}
+
+TEST_F(CommandCode, OtherCodeThereIsAskedAboutOnATerminal) {
+  rsync();
+  change_there("a", "model.py", "of somebody else\n");
+  const std::vector<std::string> words{"launch", "--rsync", "--nproc-per-node", "1", "--cmd", "true"};
+  const CommandResult no = world.run(words, screen("n\n"));
+  EXPECT_EQ(no.code, 1) << no;
+  EXPECT_THAT(no.err, HasSubstr("Replace them with the files here? [y/N] "));
+  EXPECT_THAT(world.store().list().jobs, IsEmpty());
+  const CommandResult yes = world.run(words, screen("y\n"));
+  EXPECT_EQ(yes.code, 0) << yes;
+  EXPECT_THAT(yes.err, HasSubstr("same on 2 servers"));
+  EXPECT_EQ(there("a", "model.py"), "1\n");
+  // Also if nobody asked for a copy.
+  change_there("a", "model.py", "again\n");
+  const CommandResult asked =
+      world.run({"launch", "--nproc-per-node", "1", "--cmd", "true"}, screen("y\ny\n"));
+  EXPECT_EQ(asked.code, 0) << asked;
+  EXPECT_THAT(asked.err, AllOf(HasSubstr("Copy first?"), HasSubstr("same on 2 servers")));
+}
+
+TEST_F(CommandCode, FilesThatWereChangedThereAreNoticedWhateverTheirTimes) {
+  write("a name, 'quoted'", "1\n");
+  rsync();
+  write_file_atomic(world.there("a") / "a name, 'quoted'", "22\n");
+  fs::last_write_time(world.there("a") / "a name, 'quoted'",
+                      fs::file_time_type::clock::now() - std::chrono::hours(24));
+  fs::remove(world.there("b") / "data.py");
+  const std::string said = launch();
+  EXPECT_THAT(said,
+              AllOf(HasSubstr("changed on a since the last rsync, or sent there from elsewhere: a name, "),
+                    HasSubstr("since the last rsync to b: data.py; --rsync sends it"),
+                    HasSubstr("code: no commit, different on a, b\n")));
+  // A touched file has the same code.
+  rsync({"--overwrite"});
+  age(world.there("a") / "train.py", std::chrono::minutes(1));
+  age(world.there("b") / "train.py", std::chrono::minutes(-1));
+  EXPECT_THAT(launch(), AllOf(HasSubstr("same on 2 servers"), Not(HasSubstr("warning"))));
+}
+
+TEST_F(CommandCode, MoreFilesThanAreListedAreCompared) {
+  make_folders(world.project() / "many");
+  for (int i = 0; i < 1100; ++i) {
+    std::ofstream(world.project() / "many" / std::to_string(i)) << "1\n";
+  }
+  rsync();
+  for (int i = 0; i < 1100; ++i) {
+    age(world.there("a") / "many" / std::to_string(i), std::chrono::minutes(5));
+  }
+  EXPECT_THAT(launch(), AllOf(HasSubstr("same on 2 servers"), Not(HasSubstr("warning"))));
+}
+
+TEST_F(CommandCode, AScriptThatDoesNotExistIsNotStarted) {
+  make_folders(world.project() / "sub");
+  rsync();
+  const auto refused = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"launch", "--nproc-per-node", "1"});
+    const CommandResult result = world.run(words);
+    EXPECT_EQ(result.code, 2) << result;
+    EXPECT_THAT(world.store().list().jobs, IsEmpty()) << result;
+    return result.err;
+  };
+  EXPECT_THAT(refused({"--cmd", "python3 -u trian.py --lr 1"}),
+              AllOf(HasSubstr("error: nothing was started: there is no trian.py, here or on a, b"),
+                    HasSubstr("did you mean 'train.py'?"), HasSubstr("--no-check")));
+  EXPECT_THAT(refused({"--workdir", "sub", "--", "python3", "train.py"}),
+              AllOf(HasSubstr("there is no sub/train.py"), HasSubstr("did you mean train.py?")));
+  EXPECT_THAT(refused({"--", "sh", "-e", "run.sh"}), HasSubstr("there is no run.sh"));
+  EXPECT_THAT(refused({"--", "./run.sh"}), HasSubstr("there is no run.sh"));
+  EXPECT_THAT(refused({"--", "python3", "/nowhere/train.py"}),
+              HasSubstr("there is no /nowhere/train.py on a"));
+  write("late.py", "1\n");
+  EXPECT_THAT(refused({"--", "python3", "late.py"}), HasSubstr("late.py is not on a, b: it was not sent"));
+  const CommandResult unchecked =
+      world.run({"launch", "--no-check", "--nproc-per-node", "1", "--", "sh", "run.sh"});
+  EXPECT_EQ(unchecked.code, 0) << unchecked;
+  // What the servers have is enough.
+  write_file_atomic(world.there("a") / "made.sh", "true\n");
+  write_file_atomic(world.there("b") / "made.sh", "true\n");
+  EXPECT_EQ(world.run({"launch", "--nproc-per-node", "1", "--", "sh", "made.sh"}).code, 0);
+  fs::remove(world.there("b") / "made.sh");
+  EXPECT_THAT(world.run({"launch", "--nproc-per-node", "1", "--", "sh", "made.sh"}).err,
+              HasSubstr("there is no made.sh, here or on b"));
 }
 
 }  // namespace

@@ -45,6 +45,26 @@ TEST_F(CommandForms, ALaunchTakesWordsToo) {
   EXPECT_EQ(command({"helper-torch-launch", "--python-cmd", "mnist.py"}), "python mnist.py --local_rank=0");
 }
 
+TEST_F(CommandForms, AWordBeforeTheMarkIsNotTakenForTheCommand) {
+  for (const char* command : {"torch-launch", "launch", "helper-torch-launch", "job-run"}) {
+    EXPECT_THAT(world.run({command, "nothing", "--dry-run", "--", "train.py"}),
+                Refused("'nothing' stands where the command begins"));
+    EXPECT_THAT(world.run({command, "--server", "a", "b", "--", "train.py"}),
+                Refused("it is a server's name"));
+  }
+  EXPECT_THAT(world.run({"sweep", "--param", "lr=1", "nothing", "--", "train.py"}),
+              Refused("'nothing' stands where the command begins"));
+  EXPECT_THAT(world.run({"run", "--server", "a", "b", "--", "true"}),
+              Refused("name several servers as --server a,b or --server a --server b"));
+  EXPECT_THAT(world.run({"run", "a,b", "--", "true"}), Refused("it is a server's name"));
+  EXPECT_THAT(world.run({"run", "--server", "a", "b", "true"}), Refused("it is a server's name"));
+  EXPECT_EQ(world.servers().commands(), 0);
+  // A command may have a "--" of its own, and the name of a server behind the mark.
+  EXPECT_THAT(world.run({"run", "--server", "a", "printf", "--", "%s\n", "x"}), Ends(0, "x\n", ""));
+  EXPECT_EQ(world.run({"run", "--server", "a", "--", "b", "--", "true"}).code, 127);
+  EXPECT_EQ(plan({"launch", "./a.out", "--", "x"})["processes"].at(0)["command"], "./a.out -- x");
+}
+
 TEST_F(CommandForms, ACommandIsGivenOnceAndNotEmpty) {
   EXPECT_THAT(world.run({"run", "--cmd", "true", "hostname"}), Refused("both --cmd and a command"));
   EXPECT_THAT(world.run({"run", "--"}), Refused("the command is empty"));
@@ -218,6 +238,12 @@ TEST_F(CommandForms, HostsOfALaunchStandInAFileOrAList) {
   EXPECT_THAT(servers_of(plan({"launch", "-H", "a:2,b:1", "true"})), ElementsAre("a", "a", "b"));
   EXPECT_THAT(servers_of(plan({"launch", "-H", "b,b,a,b", "true"})), ElementsAre("b", "b", "b", "a"));
   EXPECT_THAT(servers_of(plan({"launch", "-H", "b", "true"})), ElementsAre("b"));
+  // With a line for each rank, a host that is named once has one, however many processors it has.
+  const std::string node_file = (world.project() / "nodes").string();
+  write_file_atomic(node_file, "a\na\na\nb\n");
+  EXPECT_THAT(servers_of(plan({"torch-launch", "--hostfile", node_file, "x.py"})),
+              ElementsAre("a", "a", "a", "b"));
+  EXPECT_THAT(servers_of(plan({"torch-launch", "-H", "a,a,a,b", "x.py"})), ElementsAre("a", "a", "a", "b"));
   EXPECT_THAT(servers_of(plan({"launch", "-H", "b:2", "--nproc-per-node", "1", "true"})), ElementsAre("b"));
   write_file_atomic(file, "a\nb slots=2\ngpu9\n");
   EXPECT_THAT(world.run({"launch", "--hostfile", file, "true"}),
@@ -333,6 +359,27 @@ TEST_F(CommandForms, AnAnswerMayComeThroughAPipe) {
   const CommandResult killed = world.run({"job-kill"}, piped("y\n"));
   EXPECT_EQ(killed.code, 0) << killed;
   EXPECT_THAT(killed, Ends(0, "job 1 on a: killed\n", HasSubstr("End 1 unfinished job? [y/N] ")));
+}
+
+TEST_F(CommandForms, AQuestionIsAskedUntilItIsAnswered) {
+  world.job("a", "exec sleep 1000");
+  const auto asked = [](const std::string& text) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find("[y/N]", at)) != std::string::npos; ++at) {
+      ++count;
+    }
+    return count;
+  };
+  const CommandResult kept = world.run({"job-kill"}, screen("nope\nx\nNO\n"));
+  EXPECT_EQ(asked(kept.err), 3U) << kept;
+  EXPECT_THAT(kept, Ends(1, "", AllOf(HasSubstr("Please answer y or n.\n"), HasSubstr("nothing was ended"))));
+  EXPECT_THAT(world.run({"job-kill"}, screen("\n")).err, HasSubstr("nothing was ended"));
+  EXPECT_THAT(world.run({"job-kill"}, screen("\x04")), Ends(1, "", HasSubstr("nothing was ended")));
+  EXPECT_THAT(world.run({"job-kill"}, screen("yess\n\x04")), Ends(1, "", HasSubstr("nothing was ended")));
+  EXPECT_THAT(world.run({"job-kill"}, piped("maybe\n")), Refused("add --yes"));
+  const CommandResult killed = world.run({"job-kill"}, piped("yes please\n YES \n"));
+  EXPECT_EQ(asked(killed.err), 2U);
+  EXPECT_THAT(killed, Ends(0, "job 1 on a: killed\n", HasSubstr("ending 1 job")));
 }
 
 TEST_F(CommandForms, PropertiesOfAServerAreNobodysBusiness) {

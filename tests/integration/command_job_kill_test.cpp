@@ -65,7 +65,7 @@ TEST_F(CommandJobKill, EndingAllNeedsAYesWhereNobodyCanBeAsked) {
 
 TEST_F(CommandJobKill, OnATerminalItShowsThemAndAsks) {
   world.job("a", "sleep 1000");
-  for (const char* answer : {"n\n", "\n", "yess\n", "\x04"}) {
+  for (const char* answer : {"n\n", "\n"}) {
     EXPECT_THAT(
         kill({"--color", "never"}, screen(answer)),
         Ends(1, "",
@@ -73,6 +73,11 @@ TEST_F(CommandJobKill, OnATerminalItShowsThemAndAsks) {
              "not confirmed\n"))
         << answer;
   }
+  // The end of input leaves the cursor behind the question.
+  EXPECT_THAT(kill({"--color", "never"}, screen("\x04")),
+              Ends(1, "", HasSubstr("[y/N] \nerror: nothing was ended")));
+  EXPECT_THAT(kill({}, screen("yess\nn\n")),
+              Ends(1, "", HasSubstr("Please answer y or n.\nEnd 1 unfinished job?")));
   EXPECT_EQ(state(1), "running");
   EXPECT_THAT(kill({}, screen("y\n")),
               Ends(0, "job 1 on a: killed\n", HasSubstr("End 1 unfinished job? [y/N] ending 1 job;")));
@@ -151,7 +156,11 @@ TEST_F(CommandJobKill, AnInterruptWhileItWaitsIs130) {
   const auto running = world.start({"job-kill", "--job", "1", "--grace", "1000"});
   until([&] { return out() == "up\ngot it\n"; }, "the signal");
   running->interrupt();
-  EXPECT_EQ(running->wait().code, 130);
+  const CommandResult result = running->wait();
+  EXPECT_EQ(result.code, 130);
+  EXPECT_THAT(result.err,
+              ::testing::EndsWith("\ninterrupted: servers that were reached finish ending the jobs; "
+                                  "see which still run with: remote job-list\n"));
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/files.hpp"
+#include "base/shell_quote.hpp"
 #include "support/command_world.hpp"
+#include "support/job_journal.hpp"
 #include "support/waiting.hpp"
 
 namespace remote::test {
@@ -81,8 +83,7 @@ TEST(CommandJobList, OneThatEndsInThisRoundIsShownOnceMore) {
   const auto job = world.job("a", "until test -e go; do sleep 0.2; done; exit 2");
   EXPECT_EQ(world.run({"--json", "job-list"}).json().at(0)["state"], "running");
   write_file_atomic(world.there("a") / "go", "");
-  until([&] { return std::filesystem::exists(world.there("a") / ".jobs" / job.id.text() / "result"); },
-        "the job's end");
+  until([&] { return test::has_ended(world.there("a") / ".jobs" / job.id.text()); }, "the job's end");
   EXPECT_EQ(world.run({"--json", "job-list"}).json().at(0)["state"], "failed");
   EXPECT_THAT(world.run({"--json", "job-list"}), Ends(0, "[]\n", ""));
 }
@@ -134,10 +135,26 @@ TEST(CommandJobList, AServerThatIsNotReachedMakesItsJobsUnknown) {
   EXPECT_EQ(result.json()[1]["state"], "unknown");
 }
 
+// Its agent is silent for so long after its start.
+void delay_agent(const fs::path& home, int seconds) {
+  std::vector<fs::path> agents;
+  for (const auto& entry : fs::recursive_directory_iterator(home / ".cache/remote")) {
+    if (entry.path().filename() == "remote-agent") {
+      agents.push_back(entry.path());
+    }
+  }
+  ASSERT_EQ(agents.size(), 1U);
+  const fs::path moved = home / "moved-agent";
+  fs::rename(agents[0], moved);
+  write_file_atomic(agents[0], "#!/bin/sh\n[ $1 = try ] || sleep " + std::to_string(seconds) + "\nexec " +
+                                   shell_quote(moved.string()) + " \"$@\"\n");
+  fs::permissions(agents[0], fs::perms::owner_all);
+}
+
 TEST(CommandJobList, PatienceIsHowLongAServerMayBeSilent) {
   CommandWorld world;
   world.job("a", "sleep 1000");
-  world.servers().add_program("date", "sleep 2\nexec /bin/date \"$@\"\n");
+  delay_agent(world.servers().home("a"), 2);
   EXPECT_THAT(world.run({"job-list", "--patience", "1"}),
               Ends(0, HasSubstr("unknown"), HasSubstr("a: no answer: nothing came from the server for 1 s")));
   EXPECT_THAT(world.run({"job-list", "--patience", "60"}), Ends(0, HasSubstr("running"), ""));

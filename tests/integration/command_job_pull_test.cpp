@@ -101,7 +101,8 @@ TEST_F(CommandJobPull, AnInterruptIs130AndTheHintSaysHowToGoOn) {
   const auto running = world.start({"job-pull", "--job", "1", "out", "--to", to.string()});
   until([&] { return fs::exists(world.servers().home("a") / "began"); }, "the transfer's beginning");
   running->interrupt();
-  EXPECT_THAT(running->wait(), Ends(130, "", "the same command again goes on where this one stopped\n"));
+  EXPECT_THAT(running->wait(),
+              Ends(130, "", "interrupted: the same command again continues where this one stopped\n"));
 }
 
 TEST_F(CommandJobPull, TheKeyMayStandBeforeThePaths) {

@@ -5,6 +5,7 @@
 #include "base/files.hpp"
 #include "base/paths.hpp"
 #include "support/command_world.hpp"
+#include "support/job_journal.hpp"
 #include "support/waiting.hpp"
 
 namespace remote::test {
@@ -31,6 +32,43 @@ TEST(CommandJobTail, FollowsToTheEnd) {
   EXPECT_THAT(running->wait(), Ends(0, "begun\nended\n", "job 1 on a: succeeded\n"));
 }
 
+TEST(CommandJobTail, SaysThatTheRankWaitsInADebugger) {
+  CommandWorld world;
+  world.job("a", "exec python3 -c 'breakpoint(); print(1)'", {"--enable-stacks"});
+  const auto running = world.start({"job-tail", "--job", "1"});
+  until([&] { return running->err().find("job 1 on a: waiting in breakpoint()") != std::string::npos; },
+        "what it waits for");
+  EXPECT_THAT(running->err(), HasSubstr("remote attach --job 1\n"));
+}
+
+TEST(CommandAttach, TakesItsCommandsFromAPipe) {
+  CommandWorld world;
+  world.job("a", "exec python3 -uc 'x = 5\nbreakpoint()\nprint(\"x is\", x)'", {"--enable-stacks"});
+  const auto attach = [&](const std::string& commands) {
+    return world.run({"attach", "--job", "1"}, piped(commands));
+  };
+  until([&] { return attach("").code == 0; }, "it waits");
+  const CommandResult looked = attach("!x = 41\np x + 1");
+  EXPECT_EQ(looked.code, 0) << looked;
+  EXPECT_THAT(looked.out, AllOf(HasSubstr("(Pdb) p x + 1\n42\n"), Not(HasSubstr("@remote1"))));
+  EXPECT_THAT(looked.err, HasSubstr("job 1 on a still waits: remote attach --job 1\n"));
+  EXPECT_THAT(attach("c\n").err, HasSubstr("job 1 on a goes on\n"));
+  EXPECT_THAT(world.run({"job-tail", "1"}).out, HasSubstr("x is 41\n"));
+  EXPECT_EQ(attach("c\n").code, 1);
+}
+
+TEST(CommandJobTail, SaysThatTheServerIsCutOff) {
+  CommandWorld world;
+  world.job("a", "echo begun; exec sleep 1000");
+  const auto running = world.start({"job-tail", "--job", "1"});
+  until([&] { return running->out() == "begun\n"; }, "what is there");
+  world.cut_off({"a"});
+  until([&] { return running->err().find("the state of its jobs is unknown") != std::string::npos; },
+        "that the server does not answer");
+  running->interrupt();
+  EXPECT_EQ(running->wait().code, 130);
+}
+
 TEST(CommandJobTail, NoFollowStopsAtTheEndOfWhatIsThere) {
   CommandWorld world;
   const auto job = world.job("a", "echo begun; sleep 1000");
@@ -48,7 +86,7 @@ TEST(CommandJobTail, AnInterruptIs130AndTheJobGoesOn) {
   running->interrupt();
   EXPECT_THAT(
       running->wait(),
-      Ends(130, "begun\n", "\nstopped following; the job goes on. To end it: remote job-kill --job 1\n"));
+      Ends(130, "begun\n", "stopped following; the job goes on. To end it: remote job-kill --job 1\n"));
 }
 
 TEST(CommandJobTail, SeveralJobsHaveTheirKeysBeforeTheirLines) {
@@ -171,8 +209,8 @@ TEST(CommandJobWait, EndsThatASlowServerTellsLateAreToldAsOldOnes) {
   CommandWorld world;
   for (int i = 0; i < 2; ++i) {
     const Job job = world.job("a", "true", {"--tag", "x"});
-    const auto result = world.there("a") / ".jobs" / job.id.text() / "result";
-    until([&] { return is_there(result); }, "its end");
+    const auto folder = world.there("a") / ".jobs" / job.id.text();
+    until([&] { return test::has_ended(folder); }, "its end");
   }
   const std::time_t ended = std::time(nullptr);
   until([&] { return std::time(nullptr) > ended + 1; }, "the next second");  // ends are told in seconds
@@ -201,7 +239,7 @@ TEST(CommandJobWait, AnInterruptIs130AndTheJobGoesOn) {
   const auto running = world.start({"job-wait"});
   until([&] { return running->err() == "waiting for 1 job\n"; }, "the first words");
   running->interrupt();
-  EXPECT_EQ(running->wait().code, 130);
+  EXPECT_THAT(running->wait(), Ends(130, "", "waiting for 1 job\nstopped waiting; the job goes on\n"));
   EXPECT_EQ(world.run({"--json", "job-list"}).json()[0]["state"], "running");
 }
 

@@ -43,6 +43,23 @@ TEST_F(CommandLaunch, OneRankIsNamedAsOne) {
   EXPECT_THAT(result.err, StartsWith("1 rank (one a server"));
 }
 
+TEST_F(CommandLaunch, RanksForGpusNeedGpusAndAutoSaysWhatItChose) {
+  EXPECT_THAT(launch({"--cmd", "true", "--nproc-per-node", "gpu"}), Refused("no GPU was found"));
+  EXPECT_THAT(launch({"--cmd", "true", "--nproc-per-node", "gpu", "--dry-run"}),
+              Refused("or for one for each core"));
+  EXPECT_TRUE(world.store().list().jobs.empty());
+  EXPECT_THAT(launch({"--cmd", "true", "--nproc-per-node", "auto"}).err,
+              HasSubstr("(auto: no GPUs found, one for each core), master"));
+  world.servers().add_gpus(3);
+  const CommandResult gpus = launch({"--cmd", "true", "--nproc-per-node", "auto"});
+  EXPECT_THAT(gpus.err, HasSubstr("6 ranks (auto: one for each GPU), master"));
+  EXPECT_THAT(launch({"--cmd", "true", "--nproc-per-node", "auto", "--dry-run"}).out,
+              HasSubstr("6 ranks (auto: one for each GPU) on 2 servers"));
+  EXPECT_THAT(launch({"--cmd", "true", "--nproc-per-node", "gpu"}).err, HasSubstr("6 ranks, master"));
+  EXPECT_THAT(launch({"--cmd", "true", "--nproc-per-node", "gpu", "--env", "CUDA_VISIBLE_DEVICES", "-1"}),
+              Refused("CUDA_VISIBLE_DEVICES hides every GPU"));
+}
+
 TEST_F(CommandLaunch, JsonIsTheJobsOfTheRanks) {
   const CommandResult result = launch({"--cmd", "sleep 1000", "--nproc-per-node", "1", "--json"});
   EXPECT_EQ(result.code, 0);
@@ -111,10 +128,12 @@ TEST_F(CommandLaunch, FollowTellsWhichRankFailedFirstAndIsOne) {
            both),
        "--nproc-per-node", "1", "--failure-grace", "0", "--follow"});
   EXPECT_EQ(result.code, 1) << result;
-  EXPECT_THAT(result.err, AllOf(HasSubstr("rank 1 on b failed first (exit 5, "),
-                                HasSubstr(": last lines of its stderr:\n  the reason\n"),
-                                HasSubstr("1 other was ended after it\n"),
-                                HasSubstr("its output: remote job-tail --job 2\n")));
+  EXPECT_THAT(
+      result.err,
+      AllOf(HasSubstr("rank 1 on b failed first (exit 5, "),
+            HasSubstr(": last lines of its stderr:\n  the reason\n"),
+            HasSubstr("1 other was ended after it\n"), HasSubstr("its output: remote job-tail --job 2\n"),
+            HasSubstr("a rank failed; ending the other ranks\n"), Not(HasSubstr("job 2 (rank"))));
   EXPECT_THAT(world.run({"--json", "job-list"}), Ends(0, "[]\n", ""));
 }
 
@@ -138,7 +157,12 @@ TEST_F(CommandLaunch, OneRankIsJudgedAsManyAre) {
   };
   EXPECT_THAT(one("exit 0").err, HasSubstr("the rank succeeded\n"));
   EXPECT_THAT(one("echo the reason >&2; exit 3").err,
-              AllOf(HasSubstr("rank 0 on a failed (exit 3, "), HasSubstr("\n  the reason\n")));
+              AllOf(HasSubstr("rank 0 on a failed (exit 3, "), HasSubstr("the reason\n"),
+                    Not(HasSubstr("  the reason"))))
+      << "what was just shown is not printed again";
+  EXPECT_THAT(world.run({"job-wait", "--launch", "last"}).err, HasSubstr("\n  the reason\n"));
+  EXPECT_THAT(world.run({"job-tail", "--launch", "last", "--no-follow", "--grep", "nothing"}).err,
+              HasSubstr("\n  the reason\n"));
 }
 
 TEST_F(CommandLaunch, EveryCommandTellsTheSameVerdict) {
@@ -289,7 +313,7 @@ TEST_F(CommandLaunch, TheStacksOfPythonCanBeReadByDefault) {
   const auto enabled = [&](std::vector<std::string> words) {
     words.insert(words.end(), {"--cmd", "true", "--nproc-per-node", "1", "--server", "a", "--json"});
     const std::string id = world.run(words).json().at(0)["id"];
-    return read_file(world.there("a") / ".jobs" / id / "job.sh").find("\nenable_stacks ") !=
+    return read_file(world.there("a") / ".jobs" / id / "spec.json").find("\"startup_files\":\"none\"") ==
            std::string::npos;
   };
   EXPECT_TRUE(enabled({"torch-launch"}));
@@ -409,14 +433,15 @@ TEST_F(CommandLaunch, WhatIsLeftOfOneThatFailedIsTold) {
 }
 
 TEST_F(CommandLaunch, RanksThatDoNotStartForOneReasonAreOneError) {
-  world.servers().add_program("mkdir",
-                              "case $* in */.jobs/[0-9a-f]*) echo \"mkdir: $*: full\" >&2; exit 1 ;; esac\n"
-                              "exec /bin/mkdir \"$@\"\n");
+  EXPECT_EQ(launch({"--cmd", "true"}).code, 0);  // the programs are there now
+  // From now on no file can be written.
+  world.servers().add_program("sh", "trap '' XFSZ\nulimit -f 0\nexec /bin/dash \"$@\"\n");
   const CommandResult result = launch({"--cmd", "sleep 1000", "--nproc-per-node", "4"});
   EXPECT_EQ(result.code, 1);
-  EXPECT_THAT(result.err, AllOf(HasSubstr("error: a: jobs 1-4 were not started: mkdir: "),
-                                HasSubstr("/.jobs: full\n hint: `remote check --server a` shows what is "
-                                          "wrong there\nerror: b: jobs 5-8 were not started: ")));
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("error: a: jobs 3-6 were not started: cannot write in "),
+                    HasSubstr("/.jobs: is the disk full?\n hint: `remote check --server a` shows what is "
+                              "wrong there\nerror: b: jobs 7-10 were not started: ")));
 }
 
 TEST_F(CommandLaunch, AServerThatRefusesHasStartedNothing) {

@@ -157,6 +157,90 @@ TEST_F(CommandLaunches, AnUnknownColumnIsRefusedWithThoseThereAre) {
   EXPECT_THAT(world.run({"history", "--sort", "servers"}), Refused("'servers'\n hint: there are loss\n"));
 }
 
+TEST_F(CommandLaunches, AfterJobCleanItIsSaidThatTheJobsWereRemoved) {
+  ASSERT_EQ(world.run({"launch", "--name", "base", "--follow", "--cmd", "true"}).code, 0);
+  ASSERT_EQ(world.run({"job-clean", "--yes"}).code, 0);
+  for (const char* command : {"report", "job-tail", "job-wait", "job-kill", "job-stacks"}) {
+    for (const char* name : {"base", "1", "2"}) {
+      EXPECT_THAT(world.run({command, name}),
+                  Refused("they were removed by job-clean, and their output with them\n hint: its record is "
+                          "still here; see: remote history\n"))
+          << command << " " << name;
+    }
+  }
+  EXPECT_EQ(world.run({"show", "base"}).code, 0);
+  EXPECT_THAT(world.run({"job-tail", "other"}), Refused("there are no jobs"));
+  world.job("a", "exec sleep 1000");
+  EXPECT_THAT(world.run({"report", "base"}), Refused("they were removed"));
+}
+
+TEST_F(CommandLaunches, AResultIsPulledAlsoAfterJobClean) {
+  world.configure(read_file(world.project() / ".remote/configs.yaml") + "outputs: [out.txt]\n");
+  make_folders(world.there("a"));
+  ASSERT_EQ(world.run({"launch", "--server", "a", "--follow", "--cmd", "echo one >out.txt"}).code, 0);
+  ASSERT_EQ(world.run({"job-clean", "--yes"}).code, 0);
+  const CommandResult pulled = world.run({"pull", "1"});
+  EXPECT_EQ(pulled.code, 0) << pulled;
+  EXPECT_EQ(read_file_if_there(world.project() / "results/1/out.txt"), "one\n");
+  // What a later launch wrote is not this one's.
+  fs::last_write_time(world.there("a") / "out.txt", fs::file_time_type::clock::now() + std::chrono::hours(1));
+  fs::remove_all(world.project() / "results");
+  EXPECT_EQ(world.run({"pull", "1"}).code, 0);
+  EXPECT_FALSE(fs::exists(world.project() / "results/1/out.txt"));
+  for (const auto& entry : fs::directory_iterator(world.there("a") / ".jobs")) {
+    EXPECT_THAT(entry.path().filename().string(), Not(StartsWith(".results")));
+  }
+}
+
+TEST_F(CommandLaunches, AReportTakesSeveralKeys) {
+  launch("echo loss 1", "1");
+  launch("echo loss 2", "1");
+  ASSERT_EQ(world.run({"job-wait", "--tag", "t"}).code, 0);
+  const CommandResult both = world.run({"report", "1", "3", "--json"});
+  EXPECT_EQ(both.code, 0) << both;
+  EXPECT_EQ(both.json().at("launches").size(), 2U);
+  EXPECT_EQ(world.run({"report", "1", "2", "--json"}).json().contains("launches"), false) << "one launch";
+  world.ended_job("a", "true");
+  EXPECT_THAT(world.run({"report", "1", "5"}), Refused("5"));
+}
+
+TEST_F(CommandLaunches, DiffOfANameAndItsRerunComparesTheTwo) {
+  ASSERT_EQ(world.run({"launch", "--name", "base", "--follow", "--cmd", "true"}).code, 0);
+  EXPECT_THAT(world.run({"diff", "base", "last"}), Refused("'base' and 'last' are the same launch, 1"));
+  EXPECT_THAT(world.run({"diff", "1", "2"}), Refused("are the same launch"));
+  ASSERT_EQ(world.run({"rerun", "base", "--code", "now", "--yes", "--follow", "--env", "A", "b"}).code, 0);
+  const auto keys = [&](const char* from, const char* to) {
+    const auto diff = world.run({"diff", from, to, "--json"}).json();
+    return std::pair(diff["from"]["key"].get<int>(), diff["to"]["key"].get<int>());
+  };
+  EXPECT_EQ(keys("base", "last"), std::pair(1, 3));
+  EXPECT_EQ(keys("last", "base"), std::pair(3, 1));
+  EXPECT_EQ(keys("base", "base"), std::pair(1, 3));
+  EXPECT_EQ(keys("1", "base"), std::pair(1, 3));
+  EXPECT_THAT(world.run({"diff", "last", "last"}), Refused("are the same launch, 3"));
+}
+
+TEST_F(CommandLaunches, CompletionOffersWhatRunsFirstAndNoOtherRanks) {
+  ASSERT_EQ(
+      world.run({"launch", "--name", "base", "--nproc-per-node", "2", "--follow", "--cmd", "true"}).code, 0);
+  launch("exec sleep 1000", "2");
+  world.ended_job("a", "true");
+  const auto offered = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> line = {"__complete", "line"};
+    line.insert(line.end(), words.begin(), words.end());
+    std::vector<std::string> found;
+    for (const std::string& one : world.run(line).lines()) {
+      found.push_back(one.substr(0, one.find('\t')));
+    }
+    return found;
+  };
+  EXPECT_THAT(offered({"job-tail", ""}), ElementsAre(":words", "5", "9", "1", "base", "last"));
+  EXPECT_THAT(offered({"job-tail", "7"}), ElementsAre(":words", "7"));
+  EXPECT_THAT(offered({"job-kill", "--launch", ""}), ElementsAre(":words", "5", "1", "base", "last"));
+  EXPECT_THAT(offered({"help", "debug"}), ElementsAre(":words", "debugging"));
+  EXPECT_THAT(offered({"torch-launch", "--", "tr"}), ElementsAre(":files"));
+}
+
 TEST_F(CommandLaunches, AnUnknownNameIsRefusedWithTheNearOne) {
   ASSERT_EQ(world.run({"launch", "--name", "small-run", "--cmd", "true"}).code, 0);
   EXPECT_THAT(world.run({"rerun", "smal-run"}), Refused("hint: did you mean 'small-run'?\n"));

@@ -52,6 +52,12 @@ TEST_F(CommandLease, WaitingStartsThemInTheirTurn) {
         return second["state"] == "queued" && second.dump().find("place 1 in line") != std::string::npos;
       },
       "a place in line");
+  {
+    const auto follower = world.start({"job-tail", "--job", "2"});
+    test::until([&] { return follower->err().find("job 2 on a: queued (") != std::string::npos; },
+                "what it waits for");
+    EXPECT_THAT(follower->err(), HasSubstr("place 1 in line"));
+  }
   EXPECT_THAT(world.run({"job-why", "--job", "2"}), Refused("these jobs are queued: they have no ranks yet"));
   const CommandResult third =
       world.run({"job-run", "--server", "a", "--gpus", "1", "--wait", "--cmd", "true"});

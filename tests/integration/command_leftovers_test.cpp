@@ -1,5 +1,7 @@
 // What a job leaves behind when it ends: listed, brought and ended.
 
+#include <csignal>
+
 #include <unistd.h>
 
 #include "base/files.hpp"
@@ -70,8 +72,11 @@ TEST_F(CommandLeftovers, WhatMayBeOfAKilledJobIsNamed) {
       "sh",
       "gone=-sys_ptrace,-sys_admin,-perfmon\n"
       "exec /usr/bin/setpriv --bounding-set=$gone --inh-caps=$gone /bin/dash \"$@\"\n");
-  world.job("a", undumpable_daemon("up") + "; exec sleep 1000");
+  const Job job = world.job("a", undumpable_daemon("up") + "; exec sleep 1000");
   until([&] { return fs::exists(world.there("a") / "up"); }, "the daemon");
+  // While the job's guard lives, the daemon is its child.
+  const fs::path supervisor = world.there("a") / ".jobs" / job.id.text() / "supervisor";
+  ::kill(std::stoi(read_file(supervisor)), SIGKILL);
   EXPECT_THAT(world.run({"job-kill", "--job", "1"}),
               Ends(0, "job 1 on a: what is known to be of it was killed; see below\n",
                    HasSubstr("  job 1 on a: may be of this job, and was left alone: pid ")));

@@ -216,7 +216,10 @@ TEST_F(CommandReport, AtCtrlCTheWatchedPageIsWrittenForTheLastTime) {
       world.start({"report", "--watch", "--job", std::to_string(job.key), "--out", file.string()});
   until([&] { return running->out().ends_with("\n"); }, "the file");
   running->interrupt();
-  EXPECT_EQ(running->wait().code, 130);
+  const CommandResult result = running->wait();
+  EXPECT_EQ(result.code, 130);
+  EXPECT_THAT(result.err,
+              ::testing::EndsWith("stopped watching; the page has the last state, and the ranks go on\n"));
   EXPECT_THAT(read_file(file), AllOf(HasSubstr("\"running\""), HasSubstr("\"watch\":false")));
 }
 

@@ -15,6 +15,20 @@ TEST(CommandRun, OneServersOutputIsPassedOnAsItIsAndItsCodeIsTheEnd) {
   EXPECT_THAT(world.run({"run", "--server", "a", "--cmd", "kill -KILL $$"}), Ends(137, "", ""));
 }
 
+TEST(CommandRun, ASignalEndsItWithItsNumberAlsoIfSshHasNoNameForIt) {
+  CommandWorld world;
+  for (const auto& [signal, code] :
+       {std::pair{"BUS", 135}, {"TRAP", 133}, {"SYS", 159}, {"XCPU", 152}, {"SEGV", 139}, {"TERM", 143}}) {
+    EXPECT_THAT(
+        world.run({"run", "--server", "a", "--cmd", std::string("echo here; kill -") + signal + " $$"}),
+        Ends(code, "here\n", ""))
+        << signal;
+  }
+  EXPECT_THAT(world.run({"run", "--server", "a", "--cmd", "exit 139"}), Ends(139, "", ""));
+  const CommandResult result = world.run({"--json", "run", "--server", "a", "--cmd", "kill -BUS $$"});
+  EXPECT_EQ(result.json()[0]["signal"], "SIGBUS");
+}
+
 TEST(CommandRun, WhatPythonPrintsComesAtOnce) {
   CommandWorld world;
   // Without an end of its own: only what was not held back is seen.
@@ -44,13 +58,12 @@ TEST(CommandRun, ACommandThatSaysNothingIsWaitedForAloudUntilItDoes) {
   EXPECT_THAT(result.err, MatchesRegex("(.|\n)*\r\033\\[J")) << "the line does not stay";
 }
 
-TEST(CommandRun, AServerThatHasNoRoomForTheProgramSaysSo) {
+TEST(CommandRun, AServerThatHasNoRoomForTheAgentSaysSo) {
   CommandWorld world;
-  world.servers().add_program("mktemp", "exit 1\n");
+  world.servers().add_program("dd", "exit 1\n");
   const CommandResult result = world.run({"run", "--server", "a", "--cmd", "echo here"});
   EXPECT_EQ(result.code, 1) << result;
-  EXPECT_THAT(result.err,
-              AllOf(HasSubstr("the server refused: no folder there takes"), Not(HasSubstr("start files"))));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("cannot start the agent"), Not(HasSubstr("start files"))));
 }
 
 TEST(CommandRun, SeveralServersHaveTheirNamesBeforeWholeLines) {
@@ -191,7 +204,11 @@ TEST(CommandRun, AnInterruptIsExitCode130) {
   const auto running = world.start({"run", "--cmd", "echo up; sleep 1000"});
   until([&] { return running->out().find("up") != std::string::npos; }, "the command's first words");
   running->interrupt();
-  EXPECT_EQ(running->wait().code, 130);
+  const CommandResult result = running->wait();
+  EXPECT_EQ(result.code, 130);
+  EXPECT_THAT(result.err,
+              ::testing::EndsWith("interrupted: the command is ended on a, b; what it put into the "
+                                  "background may go on\n"));
 }
 
 }  // namespace

@@ -1,5 +1,9 @@
 // `remote sweep` with pretended servers: points in turn, retries, the end of all, going on, results.
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
@@ -66,6 +70,50 @@ TEST_F(CommandSweep, APointIsShownAsSoonAsItRuns) {
   EXPECT_THAT(all, Ends(0, AllOf(HasSubstr("point 0"), HasSubstr("point 1")),
                         HasSubstr("2 points of the sweep wait for their turn")));
   EXPECT_EQ(world.run({"job-kill", "--launch", "grid"}).code, 0);
+}
+
+TEST_F(CommandSweep, TopShowsEachPointWhereItRuns) {
+  const fs::path go = world.home() / "go";
+  const std::string line =
+      "echo loss 0.{n}; echo loss 0.{n}; until [ -e " + go.string() + "{n} ]; do sleep 0.1; done";
+  ASSERT_EQ(world.run({"sweep", "--param", "n=1..3", "--cmd", line}).code, 0);
+  // What runs, by server.
+  const auto running = [&] {
+    std::map<std::string, std::vector<std::string>> all;
+    for (const auto& server : world.run({"top", "--once", "--json"}).json()) {
+      for (const auto& job : server["jobs"]) {
+        if (job["state"] == "running") {
+          all[server["server"]].push_back(job["command"].get<std::string>().substr(0, 13));
+        }
+      }
+    }
+    return all;
+  };
+  until([&] { return running().contains("a") && running().contains("b"); }, "a point to run on each server");
+  auto all = running();
+  const std::string second = all["b"].at(0);
+  EXPECT_EQ(all["b"].size(), 1U);
+  EXPECT_THAT(all["a"], ElementsAre(second == "echo loss 0.1" ? "echo loss 0.2" : "echo loss 0.1"));
+  EXPECT_THAT(world.run({"top", "--once"}).out, AllOf(HasSubstr("echo loss 0.2"), Not(HasSubstr("{n}"))));
+  write_file_atomic(go.string() + second.back(), "");
+  // The one that ended is gone, and the third point runs in its place.
+  until([&] { return running()["b"] == std::vector<std::string>{"echo loss 0.3"}; }, "the third point");
+  for (const char* number : {"1", "2", "3"}) {
+    write_file_atomic(go.string() + number, "");
+  }
+  EXPECT_EQ(world.run({"job-wait", "--launch", "1"}).code, 0);
+  EXPECT_TRUE(running().empty());
+  const auto data = world.run({"report", "--json"}).json();
+  std::set<int> colors;
+  std::vector<std::string> labels;
+  for (const auto& curve : data["curves"]) {
+    colors.insert(curve["color"].get<int>());
+    labels.push_back(curve["label"]);
+  }
+  EXPECT_THAT(labels, UnorderedElementsAre("n=1", "n=2", "n=3"));
+  EXPECT_EQ(colors.size(), 3U);
+  EXPECT_EQ(data["jobs"][1]["label"], "n=2");
+  EXPECT_EQ(data["tails"][1]["label"], "n=2");
 }
 
 TEST_F(CommandSweep, WhatFollowedPointsPrintedIsKnown) {

@@ -135,6 +135,14 @@ TEST_F(CommandTop, AsksBeforeItEndsAJob) {
   EXPECT_EQ(world.stored(job.key).state, JobState::killed);
 }
 
+TEST_F(CommandTop, AKeyThatIsNoAnswerLeavesTheQuestionOpen) {
+  const Job job = counting_job();
+  EXPECT_EQ(world.run({"top"}, screen("jxz\nyq")).code, 0);  // Enter means no
+  EXPECT_EQ(world.run({"job-list", "--json"}).json().size(), 1U);
+  EXPECT_THAT(world.run({"top"}, screen("jxzfyq")).err, HasSubstr("it is ended"));
+  EXPECT_EQ(world.stored(job.key).state, JobState::killed);
+}
+
 TEST_F(CommandTop, EndsOneRankOrAllOfALaunch) {
   const auto launch = [&] {
     EXPECT_EQ(world

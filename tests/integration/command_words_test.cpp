@@ -6,6 +6,7 @@
 #include "cli/commands.hpp"
 #include "support/command_world.hpp"
 #include "support/golden.hpp"
+#include "support/job_journal.hpp"
 #include "support/waiting.hpp"
 
 namespace remote::test {
@@ -147,8 +148,7 @@ TEST(CommandWords, ARetryLoopWaitsForTheNewestOfATag) {
   EXPECT_EQ(world.run({"job-wait", "--tag", "try", "--since", "last"}).code, 0);
   // also where nobody has asked yet whether they ended
   const Job unknown = world.job("a", "exit 1", {"--tag", "new"});
-  until([&] { return std::filesystem::exists(world.there("a") / ".jobs" / unknown.id.text() / "result"); },
-        "its end");
+  until([&] { return test::has_ended(world.there("a") / ".jobs" / unknown.id.text()); }, "its end");
   world.job("a", "true", {"--tag", "new"});
   EXPECT_THAT(world.run({"job-wait", "--tag", "new"}).err,
               HasSubstr("--since last waits for the newest alone"));

@@ -24,8 +24,8 @@ class DebuggerStatus : public test::ScriptTest {
 };
 
 TEST_P(DebuggerStatus, TellsOfWhatWaits) {
-  const JobId id = start("exec /usr/bin/python3 -c 'def step():\n  breakpoint()\n  print(1)\nstep()'",
-                         {{"RANK", "3"}}, enable_stacks_text(".jobs"));
+  const JobId id = start_with_stacks(
+      "exec /usr/bin/python3 -c 'def step():\n  breakpoint()\n  print(1)\nstep()'", {{"RANK", "3"}});
   until([&] { return !status(id).waits.empty(); }, "it waits");
   const std::vector<DebuggerWait> waits = status(id).waits;
   ASSERT_EQ(waits.size(), 1U);
@@ -55,7 +55,7 @@ TEST_P(DebuggerStatus, PassesOverWhatIsNoRecord) {
   record(id, "8.x", alive + "- 8 - name.py");
   const std::vector<DebuggerWait> waits = status(id).waits;
   ASSERT_EQ(waits.size(), 1U);
-  EXPECT_EQ(waits[0], (DebuggerWait{"1.1", std::nullopt, "a b\x1b[2J.py", 88, "ValueError"}));
+  EXPECT_EQ(waits[0], (DebuggerWait{"1.1", std::nullopt, "a b\\x1b[2J.py", 88, "ValueError"}));
   kill(id);
 }
 

@@ -110,6 +110,31 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
   EXPECT_EQ(prepare_once().packages, StepResult::skipped);
 }
 
+TEST_F(Environments, OfAnApplicationTheDependenciesAloneAreInstalled) {
+  use(config::PythonManager::venv);
+  make_wheel(here("my wheels"), "1.0");
+  write(here("data/__init__.py"), "");
+  write(here("models/__init__.py"), "");
+  const std::string project = "[project]\nname = 'mine'\nversion = '1'\ndependencies = ['tinywheel']\n";
+  write(here("pyproject.toml"), project);
+  EXPECT_EQ(prepare_well().packages, StepResult::done);
+  EXPECT_EQ(in_environment("python -c 'import tinywheel; print(tinywheel.VALUE)'"), "1.0");
+  EXPECT_EQ(prepare_once().packages, StepResult::skipped);
+  // One that names a build system, which finds no package to build.
+  make_wheel(here("my wheels"), "2.0");
+  write(here("backend.py"),
+        "def build_editable(*_):\n"
+        "    raise SystemExit(\"error: Multiple top-level packages discovered in a flat-layout: ['data']\")\n"
+        "build_wheel = build_editable\n");
+  write(here("pyproject.toml"), project.substr(0, project.find("['")) +
+                                    "['tinywheel==2.0']\n[build-system]\nrequires = []\n"
+                                    "build-backend = 'backend'\nbackend-path = ['.']\n");
+  const PrepareReport report = prepare_well();
+  EXPECT_EQ(report.packages, StepResult::done);
+  EXPECT_THAT(report.notes, ::testing::Contains(HasSubstr("and not the project itself")));
+  EXPECT_EQ(in_environment("python -c 'import tinywheel; print(tinywheel.VALUE)'"), "2.0");
+}
+
 TEST_F(Environments, ALockedPipfileIsInstalledAsItIsLocked) {
   if (!find_program("/usr/bin/pipenv")) {
     GTEST_SKIP() << "pipenv is not installed";
@@ -230,28 +255,6 @@ TEST_F(SystemPackages, ASudoThatAsksIsAClearError) {
   EXPECT_THAT(error.hint(), HasSubstr("libtest1"));
   EXPECT_THAT(error.hint(), HasSubstr("NOPASSWD"));
   EXPECT_EQ(at_home("apt.log"), "");
-}
-
-class OtherMachine : protected StandIns, public CondaTest {
- protected:
-  OtherMachine() : CondaTest(options()) {}
-};
-
-TEST_F(OtherMachine, AnArmServerGetsItsOwnInstallerAndChecksum) {
-  const std::string arm = std::string(installer) + "# for aarch64\n";
-  write(www_.folder() / "Miniconda3-aarch64.sh", arm);
-  add("uname", "echo aarch64\n");
-  config_.python.miniconda_sha256 = {{"x86_64", std::string(64, '0')}, {"aarch64", sha256_hex(arm)}};
-  EXPECT_EQ(prepare_once().setup, StepResult::done);
-  EXPECT_THAT(www_.log(), HasSubstr("GET /Miniconda3-aarch64.sh "));
-  EXPECT_THAT(www_.log(), Not(HasSubstr("x86_64")));
-}
-
-TEST_F(OtherMachine, OneThatMinicondaDoesNotKnowGetsTheWayOut) {
-  add("uname", "echo riscv64\n");
-  const Error error = failure();
-  EXPECT_EQ(error.reason(), "there is no Miniconda for this server's architecture, riscv64");
-  EXPECT_THAT(error.hint(), HasSubstr("manager: venv"));
 }
 
 TEST_F(CondaTest, AnInterruptedInstallerEndsAndTheNextTimeItIsMadeAnew) {

@@ -69,9 +69,11 @@ std::string receive_all(int fd) {
 // Listens on a port of 127.0.0.1; each connection has a thread.
 class TcpServer {
  public:
-  explicit TcpServer(std::function<void(int fd)> serve) : serve_(std::move(serve)) {
+  explicit TcpServer(std::function<void(int fd)> serve, const char* place = "127.0.0.1")
+      : serve_(std::move(serve)) {
     listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address = loopback(0);
+    ::inet_pton(AF_INET, place, &address.sin_addr);
     socklen_t size = sizeof address;
     if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
         ::listen(listener_.get(), 500) != 0) {
@@ -320,6 +322,20 @@ TEST_F(ForwardTest, ARefusedConnectionIsClosedAndToldOnce) {
   EXPECT_THAT(forward.refused(), ElementsAre(fmt::format("one: nothing listens on port {}", nobody)));
 }
 
+TEST_F(ForwardTest, AProgramThatListensOnAnotherAddressIsNamed) {
+  TcpServer server([](int fd) { send_all(fd, "there"); }, "127.0.0.2");
+  Project project = this->project(world.sshd.port());
+  const int local = test::free_port();
+  RunningForward forward(project, to(server.port(), local));
+  EXPECT_EQ(receive_all(connect_to(local).get()), "");
+  EXPECT_TRUE(test::eventually([&] { return !forward.refused().empty(); }));
+  EXPECT_THAT(forward.refused(),
+              ElementsAre(fmt::format("one: nothing listens on 127.0.0.1:{0}: port {0} is open on 127.0.0.2",
+                                      server.port())));
+  RunningForward named(project, {.ports = {{.server = "one", .host = "127.0.0.2", .port = server.port()}}});
+  EXPECT_EQ(receive_all(connect_to(named.port()).get()), "there");
+}
+
 TEST_F(ForwardTest, ATakenPortGetsAnotherAndOnlyLoopbackIsBound) {
   TcpServer server([](int fd) { send_all(fd, "here"); });
   Project project = this->project(world.sshd.port());
@@ -389,6 +405,16 @@ TEST_F(ForwardTest, ReverseReachesTheNamedPortHereAndComesBackToo) {
   EXPECT_TRUE(test::eventually([&] { return ask() == right; }));
   EXPECT_EQ(forward.stop(), "interrupted");
   EXPECT_TRUE(test::eventually([&] { return ask() == "no connection"; })) << "the server listens yet";
+}
+
+// sshd would be content with ::1 alone, and programs there would reach whoever has 127.0.0.1.
+TEST_F(ForwardTest, ReverseAtAPortThatAnotherProgramHasIsAnError) {
+  TcpServer other([](int fd) { send_all(fd, "other"); });
+  Project project = this->project(world.sshd.port());
+  RunningForward forward(
+      project,
+      {.ports = {{.server = "one", .local = test::free_port(), .port = other.port(), .reverse = true}}});
+  EXPECT_THAT(forward.wait(), HasSubstr("the server does not listen on its port"));
 }
 
 TEST_F(ForwardTest, ReverseToNobodyIsClosedAndToldOnce) {

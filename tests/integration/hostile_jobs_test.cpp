@@ -2,7 +2,8 @@
 #include <unistd.h>
 
 #include "jobs/stacks.hpp"
-#include "server/program.hpp"
+#include "server/archive.hpp"
+#include "servers/agent.hpp"
 #include "support/processes.hpp"
 #include "support/script_test.hpp"
 
@@ -55,31 +56,31 @@ TEST_P(HostileJobs, ProcessesOfOtherUsersAreNobodys) {
   fs::copy_file(fs::canonical("/usr/bin/python3"), open.path() / "su");
   fs::permissions(open.path() / "su", fs::perms(04755));
   const Subprocess raised = process({cookie(id)}, true, open.path() / "su");
-  const auto dumps = run(stacks_action(jobs_folder, {id})).dumps;
-  EXPECT_EQ(dumps.size(), 1U);
-  EXPECT_EQ(dumps.at(0).pid, status(id).pid);
+  const auto stacks = ask_stacks(agent(), jobs_folder, {id});
+  EXPECT_EQ(stacks.size(), 1U);
+  EXPECT_EQ(stacks.at(0).pid, status(id).pid);
   EXPECT_FALSE(was_run());
-  const KillReply reply = kill(id);
-  EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
+  const wire::StopResult reply = kill(id);
+  EXPECT_EQ(reply.outcome, StopOutcome::killed);
   EXPECT_EQ(reply.signalled, 1);
   EXPECT_TRUE(test::lives(stranger.pid()));
   EXPECT_TRUE(test::lives(raised.pid()));
   EXPECT_EQ(status(id).phase, Phase::ended);
-  EXPECT_EQ(run(clean_action(jobs_folder, {id})).jobs.at(0).outcome, CleanReply::Outcome::removed);
+  EXPECT_EQ(clean(id).outcome, CleanOutcome::removed);
 }
 
 TEST_P(HostileJobs, NoProgramIsTakenFromAProcesssEnvironment) {
   const JobId id = start(std::string("exec /usr/bin/python3 -c '") + python_that_waits + "'",
                          {{"PATH", traitor().string() + ":/usr/bin:/bin"}});
   until_out(id, "up");
-  auto dumps = run(stacks_action(jobs_folder, {id})).dumps;
-  ASSERT_EQ(dumps.size(), 1U);
-  EXPECT_EQ(dumps[0].method, ProcessDump::Method::kernel);
+  auto stacks = ask_stacks(agent(), jobs_folder, {id});
+  ASSERT_EQ(stacks.size(), 1U);
+  EXPECT_TRUE(stacks[0].threads.empty());
   EXPECT_FALSE(was_run());
   // what the project's configuration names is the project's own
-  dumps = run(stacks_action(jobs_folder, {id}, "PATH=~/traitor:$PATH; echo entered")).dumps;
-  ASSERT_EQ(dumps.size(), 1U);
-  EXPECT_EQ(dumps[0].method, ProcessDump::Method::py_spy);
+  stacks = ask_stacks(agent(), jobs_folder, {id}, "PATH=~/traitor:$PATH; echo entered");
+  ASSERT_EQ(stacks.size(), 1U);
+  EXPECT_EQ(stacks[0].threads.size(), 1U);
   EXPECT_TRUE(was_run());
 }
 
@@ -95,8 +96,8 @@ TEST_P(HostileJobs, OnlyTheWholeVariableIsTheCookie) {
     const Subprocess within = process({"NOTE=see " + cookie(id)});
     const Subprocess lines = process({"NOTE=first\n" + cookie(id) + "\nlast"});
     const Subprocess longer = process({cookie(id) + "0"});
-    const KillReply reply = kill(id);
-    EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
+    const wire::StopResult reply = kill(id);
+    EXPECT_EQ(reply.outcome, StopOutcome::killed);
     EXPECT_EQ(reply.signalled, 2);
     EXPECT_EQ(servers.processes().size(), 0U);
     for (const Subprocess* one : {&before, &within, &lines, &longer}) {
@@ -112,40 +113,50 @@ TEST_P(HostileJobs, ProgramsThatSomebodyElseMadeAreMadeAnewOrRefused) {
   wait_end(first);
   expect_nothing_left();
   const fs::path bin = place() / ".jobs/.bin";
-  const fs::path supervisor = bin / server::program_digest() / "lib/supervisor.sh";
-  const std::string text = read_file(supervisor);
+  const fs::path script = bin / server::archive_digest() / "lib/job.sh";
+  const std::string text = read_file(script);
   const fs::path mark = servers.home("a") / "mark";
   const std::string evil = "touch '" + mark.string() + "'\n";
   const auto expect_it_is_made_anew = [&](const char* what) {
     SCOPED_TRACE(what);
-    EXPECT_EQ(wait_end(start("exit 3")).result(), ExitStatus::exited(3));
+    EXPECT_EQ(result_of(wait_end(start("exit 3"))), ExitStatus::exited(3));
     EXPECT_FALSE(fs::exists(mark));
-    EXPECT_FALSE(fs::is_symlink(supervisor));
-    EXPECT_EQ(read_file(supervisor), text);
-    for (const fs::path& path : {bin, supervisor}) {
+    EXPECT_FALSE(fs::is_symlink(script));
+    EXPECT_EQ(read_file(script), text);
+    for (const fs::path& path : {bin, script}) {
       EXPECT_EQ(fs::status(path).permissions() & (fs::perms::group_write | fs::perms::others_write),
                 fs::perms::none);
     }
   };
-  std::ofstream(supervisor) << evil;
+  const auto expect_refusal = [&](const std::string& reason) {
+    const JobId id = JobId::random();
+    try {
+      start_all({{id, "true", "", {}}});
+      ADD_FAILURE() << "it started a job";
+    } catch (const servers::Refused& error) {
+      EXPECT_NE(error.reason().find(reason), std::string::npos) << error.reason();
+    }
+    EXPECT_FALSE(fs::exists(folder(id)));
+  };
+  std::ofstream(script) << evil;
   expect_it_is_made_anew("another text");
-  fs::permissions(supervisor, fs::perms::others_write, fs::perm_options::add);
+  fs::permissions(script, fs::perms::others_write, fs::perm_options::add);
   expect_it_is_made_anew("a file that others may write to");
   fs::permissions(bin, fs::perms::group_write, fs::perm_options::add);
   expect_it_is_made_anew("a folder that others may write to");
-  fs::rename(supervisor, bin / "other");
-  fs::create_symlink("other", supervisor);
+  fs::rename(script, bin / "other");
+  fs::create_symlink("other", script);
   expect_it_is_made_anew("a link");
   if (::geteuid() == 0) {
-    ASSERT_EQ(::chown(supervisor.c_str(), 65534, 65534), 0);
+    ASSERT_EQ(::chown(script.c_str(), 65534, 65534), 0);
     expect_it_is_made_anew("another user's file");
     ASSERT_EQ(::chown(bin.c_str(), 65534, 65534), 0);
-    EXPECT_THROW(start_all({{JobId::random(), "true", "", {}}}), Error);
+    expect_refusal(bin.string() + " belongs to another user");
     ASSERT_EQ(::chown(bin.c_str(), ::geteuid(), ::getegid()), 0);
   }
   fs::rename(bin, servers.home("a") / "bin elsewhere");
   fs::create_symlink(servers.home("a") / "bin elsewhere", bin);
-  EXPECT_THROW(start_all({{JobId::random(), "true", "", {}}}), Error);
+  expect_refusal(bin.string() + " is a symbolic link");
 }
 
 INSTANTIATE_TEST_SUITE_P(Shells, HostileJobs, test::every_shell, test::shell_name);

@@ -2,10 +2,10 @@
 #include <unistd.h>
 
 #include "base/subprocess.hpp"
+#include "jobs/from_wire.hpp"
 #include "jobs/stacks.hpp"
 #include "servers/facts.hpp"
 #include "support/processes.hpp"
-#include "support/program_as.hpp"
 #include "support/script_test.hpp"
 
 // Names that others on a server choose: paths of open files, arguments, variables, names of processes and of
@@ -82,21 +82,16 @@ TEST_P(HostileNames, NoneIsRunAndNoneEndsOrSavesAProcess) {
     until_out(id, "up");
     const Subprocess others = start_crowd(seed, id);
     EXPECT_EQ(status(id).phase, Phase::running);
-    EXPECT_EQ(run(stacks_action(jobs_folder, {id})).dumps.size(), 1U);
-    const auto facts =
-        servers::facts_action({.parts = {{"tell_clock"},
-                                         {"tell_machine"},
-                                         {"tell_load"},
-                                         {"tell_logind"},
-                                         {"tell_disks", "project", "environment", "tmp", "shm"},
-                                         {"tell_python", "packages"},
-                                         {"tell_gpus", "full"},
-                                         {"tell_route", "127.0.0.1", "ip"},
-                                         {"tell_port", "22"}},
-                               .project = "~/my proj"});
-    EXPECT_TRUE(run(facts).suggested_port);
-    const KillReply reply = kill(id);
-    EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
+    EXPECT_EQ(ask_stacks(agent(), jobs_folder, {id}).size(), 1U);
+    servers::FactsRequest facts{.wanted = wire::moment_request("~/my proj")};
+    facts.wanted.clock = facts.wanted.machine = facts.wanted.logind = facts.wanted.others = true;
+    facts.wanted.python = true;
+    facts.wanted.gpus = wire::GpuDetail::full;
+    facts.wanted.route_to = "127.0.0.1";
+    facts.wanted.port = 22;
+    EXPECT_TRUE(servers::ask_facts(*connection, facts, Cancel()).port->suggested);
+    const wire::StopResult reply = kill(id);
+    EXPECT_EQ(reply.outcome, StopOutcome::killed);
     EXPECT_EQ(reply.signalled, 2);
     EXPECT_EQ(status(id).phase, Phase::ended);
     EXPECT_EQ(children_of(others.pid()), 24U);
@@ -109,24 +104,22 @@ TEST_P(HostileNames, OfAUserIsNotBelieved) {
     GTEST_SKIP() << "needs root, to be another user";
   }
   const JobId id = start("exec sleep 1000");
-  for (const char* program : {"stat", "id", "getent"}) {
+  for (const char* program : {"getent"}) {
     servers.add_program(program, "printf '$(>${HOME}.taken)\\n@remote1 end\\n* x\\n'\n");
   }
-  for (const fs::path& path :
-       {servers.bin().parent_path(), servers.home("a").parent_path(), servers.home("a"), place()}) {
-    fs::permissions(path, fs::perms::all);
-  }
+  status(id);  // this user's agent is there first
+  test::AsNobody nobody(servers);
+  fs::permissions(place(), fs::perms::all);
   for (const auto& entry : fs::recursive_directory_iterator(place())) {
     fs::permissions(entry.path(), fs::perms::all);
   }
-  const ssh::ExecRequest request = test::program_as(
-      "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups",
-      kill_action(jobs_folder, {id}, {SIGTERM, 0, "nobody"}).script.input());
-  const KillReply reply = read_answer<KillAnswer>(test::program_output(*connection, request)).jobs.at(0);
+  const wire::StopResult reply =
+      ask_stop(nobody.agent(), {.folder = jobs_folder, .ids = {id}}).results.at(id);
   ASSERT_FALSE(reply.survivors.empty());
-  EXPECT_NE(reply.survivors[0].find("(sleep, user ?, state S)"), std::string::npos) << reply.survivors[0];
+  const std::string survivor = describe(reply.survivors[0]);
+  EXPECT_NE(survivor.find("(sleep, user root, state S)"), std::string::npos) << survivor;
   EXPECT_FALSE(fs::exists(servers.home("a").string() + ".taken"));
-  EXPECT_EQ(kill(id).outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(kill(id).outcome, StopOutcome::killed);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shells, HostileNames, test::every_shell, test::shell_name);

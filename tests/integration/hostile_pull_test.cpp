@@ -175,7 +175,7 @@ TEST_F(HostilePull, NoRightsComeAlong) {
   EXPECT_EQ(pull("results", to).code, 0);
   struct stat found {};
   ASSERT_EQ(::stat((to / "results/good").c_str(), &found), 0);
-  EXPECT_EQ(found.st_mode & 07777, 0775U);
+  EXPECT_EQ(found.st_mode & 07777, 0755U);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "jobs/refresh.hpp"
 #include "support/command_world.hpp"
+#include "support/job_journal.hpp"
 #include "support/job_world.hpp"
 
 // Records of jobs that name what is none of the project's: a project may come from somebody else, with its
@@ -25,7 +26,7 @@ class HostileRecords : public ::testing::Test {
     job.remote_folder = {"~/precious", "cache"};
     const fs::path folder = precious(job);
     make_folders(folder);
-    std::ofstream(folder / "result") << "exit 0 1000\n";
+    std::ofstream(folder / "journal.jsonl") << test::format_end(0);
     std::ofstream(folder / "job.out") << "precious\n";
     std::ofstream(folder / "job.err") << "";
     std::vector<Job> jobs{job};
@@ -51,7 +52,7 @@ TEST_F(HostileRecords, NothingIsRemovedOrBroughtBecauseARecordNamesIt) {
         << words[0];
   }
   EXPECT_TRUE(fs::exists(precious(job) / "job.out"));
-  EXPECT_FALSE(fs::exists(precious(job) / "stop"));
+  EXPECT_EQ(test::read_journal(precious(job)), test::format_end(0));
   EXPECT_FALSE(fs::exists(world.brought(job, "job.out")));
   EXPECT_TRUE(fs::exists(world.store().job_folder(job.id))) << "its record stays";
 }

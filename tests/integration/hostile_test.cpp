@@ -172,6 +172,7 @@ const std::vector<std::pair<std::string, std::string>> nonsense = {
     {"somebody else's",
      "echo '@remote1 now 1'; echo '@remote1 job 0123456789abcdef0123456789abcdef running pid=1'; "
      "echo '@remote1 end'"},
+    {"no frames", "printf '\\n@remote-agent here\\nbinary\\033[31m, and no frame'"},
     {"an unknown word", "echo '@remote1 hack /etc/passwd'; echo '@remote1 end'"},
 };
 
@@ -231,6 +232,8 @@ const std::vector<std::pair<std::string, std::string>> floods = {
     {"a line of ours", "printf '@remote1 '; exec tr '\\0' x </dev/zero"},
     {"empty lines", "exec yes ''"},
     {"the program", "exec yes '@remote1 need'"},
+    {"the agent", "exec yes '@remote-agent need x86_64'"},
+    {"frames", "printf '\\n@remote-agent here\\n'; exec cat /dev/zero"},
 };
 
 TEST_F(Hostile, EndlessOutputIsCutOffAndMemoryStays) {
@@ -241,11 +244,12 @@ TEST_F(Hostile, EndlessOutputIsCutOffAndMemoryStays) {
     EXPECT_EQ(state_of(listing, "bad"), "unknown") << name;
     EXPECT_EQ(state_of(listing, "good"), "running") << name;
     expect_named(listing, name);
-    for (const std::vector<std::string>& words :
-         std::vector<std::vector<std::string>>{{"job-kill", "--job", "1", "--yes"},
-                                               {"job-run", "--server", "bad", "--cmd", "true"},
-                                               {"job-rsync", "--server", "bad"},
-                                               {"prepare"}}) {
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"job-kill", "--job", "1", "--yes"},
+             {"job-run", "--server", "bad", "--cmd", "true"},
+             {"job-rsync", "--server", "bad"},
+             {"launch", "--server", "bad", "--nproc-per-node", "1", "--cmd", "true"},
+             {"prepare"}}) {
       const Ended one = remote(words);
       EXPECT_EQ(one.code, 1) << name << words[0] << one.err;
       expect_named(one, name + " " + words[0]);
@@ -260,14 +264,14 @@ TEST_F(Hostile, FollowingAServerThatPrintsWithoutEndIsGivenUp) {
   EXPECT_EQ(tail.code, 1) << tail.err;
   EXPECT_THAT(tail.err, HasSubstr("prints without end"));
   expect_named(tail);
-  answer("printf '@remote1 follow 99999999999999999999 -1\\n'; printf '@remote1 follow x\\n' >&2");
+  answer("printf '\\n@remote-agent here\\n\\377\\377\\377\\377 and more than a header'");
   const Ended header = remote({"job-tail", "--job", "1"});
   EXPECT_EQ(header.code, 1) << header.err;
   EXPECT_THAT(header.err, HasSubstr("not understood"));
 }
 
-// Where run.sh has begun, output is the command's and may be endless; before, it is the login shell's.
-constexpr const char* endless_command = "printf '\\n@remote1 run\\n'; exec cat /dev/zero";
+// A command's output may be endless, but not what the login shell prints before.
+constexpr const char* endless_command = "case $PWD in */bad-server) exec cat /dev/zero ;; esac; echo hello";
 
 TEST_F(Hostile, EndlessOutputBeforeTheCommandIsGivenUp) {
   answer("exec cat /dev/zero");
@@ -278,8 +282,7 @@ TEST_F(Hostile, EndlessOutputBeforeTheCommandIsGivenUp) {
 }
 
 TEST_F(Hostile, EndlessOutputOfRunKeepsMemoryAndCanBeInterrupted) {
-  answer(endless_command);
-  const Ended run = interrupted({"run", "--server", "bad", "--cmd", "true"}, [&] {
+  const Ended run = interrupted({"run", "--server", "bad", "--cmd", endless_command}, [&] {
     std::error_code error;
     const auto size = fs::file_size(folder_.path() / "interrupted.out", error);
     return !error && size > 50'000'000;
@@ -289,8 +292,7 @@ TEST_F(Hostile, EndlessOutputOfRunKeepsMemoryAndCanBeInterrupted) {
 }
 
 TEST_F(Hostile, JsonOfEndlessOutputIsAnError) {
-  answer(endless_command);
-  const Ended run = remote({"run", "--json", "--cmd", "echo hello"});
+  const Ended run = remote({"run", "--json", "--cmd", endless_command});
   EXPECT_EQ(run.code, 1);
   const json all = json::parse(run.out);
   EXPECT_THAT(all.at(0).at("error").get<std::string>(), HasSubstr("bad: too much output"));
@@ -334,14 +336,20 @@ TEST_F(Hostile, AServerThatHangsAfterLoginIsUnknownAndCtrlCEndsAtOnce) {
 
 TEST_F(Hostile, ALaunchThatIsInterruptedEndsTheRanksThatDidStart) {
   const fs::path mark = folder_.path() / "asked";
-  // A file for each command: the shell of the next one is made ready beside the one before.
-  const std::string input = shell_quote((folder_.path() / "input").string()) + ".$$";
-  answer(
-      "exec 3<&0; while IFS= read -r line; do printf '%s\\n' \"$line\"; case $line in .*) break ;; esac; "
-      "done >" +
-      input + "; if grep -q start_begin " + input + "; then echo $$ >" + shell_quote(mark.string()) +
-      "; exec sleep 1000; fi; mkfifo " + input + ".fifo; { cat " + input + "; exec cat <&3; } >" + input +
-      ".fifo & sh -c \"$SSH_ORIGINAL_COMMAND\" <" + input + ".fifo; status=$?; kill $!; exit $status");
+  // Passes everything on, but keeps the start for itself.
+  const fs::path relay = folder_.path() / "relay.py";
+  std::ofstream(relay) << "import os, subprocess, sys, time\n"
+                          "command = ['sh', '-c', os.environ['SSH_ORIGINAL_COMMAND']]\n"
+                          "child = subprocess.Popen(command, stdin=subprocess.PIPE)\n"
+                          "while data := os.read(0, 65536):\n"
+                          "    if b'start_jobs' in data:\n"
+                          "        open(sys.argv[1], 'w').write(str(os.getpid()))\n"
+                          "        time.sleep(1000)\n"
+                          "    child.stdin.write(data)\n"
+                          "    child.stdin.flush()\n"
+                          "child.stdin.close()\n"
+                          "sys.exit(child.wait())\n";
+  answer("exec python3 " + shell_quote(relay.string()) + " " + shell_quote(mark.string()));
   const auto started_on_good = [&] {
     std::error_code error;
     for (const auto& job : fs::directory_iterator(server_folder("good") / ".jobs", error)) {

@@ -64,6 +64,60 @@ TEST_F(HostileProject, APasswordIsAllowedForOneServerOnly) {
   EXPECT_THAT(hello(), Refused("is not trusted"));
 }
 
+// An update of the project must not redirect what was allowed: by another way to the server, or by other host
+// keys.
+TEST_F(HostileProject, APasswordIsAllowedForOneWayAndForOneSetOfHostKeys) {
+  const auto configure = [&](const std::string& server_lines, const std::string& top_lines = "") {
+    world.configure("name: proj\npython: {manager: system}\n" + top_lines +
+                    "servers:\n  a:\n    hostname: gpu\n    password_command: pass show a\n" + server_lines);
+  };
+  const fs::path file = world.project() / ".remote/hosts";
+  const std::string key =
+      " ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIS+5HCcW59PRmZ7P8bJzXaxxx/pB1tCHfCsOdGNxVyQ\n";
+  const std::string pinned = "    known_hosts: .remote/hosts\n";
+  const auto allow = [&] {
+    ASSERT_EQ(world.run({"trust", "--forget"}).code, 0);
+    ASSERT_EQ(world.run({"trust", "--yes"}).code, 0);
+    ASSERT_EQ(hello().code, 0);
+  };
+  configure("");
+  allow();
+  for (const char* line :
+       {"    proxy_jump: evil.example\n", "    proxy_jump: none\n", "    username: eve\n", "    port: 2222\n",
+        "    known_hosts: .remote/hosts\n", "    connection: libssh\n"}) {
+    configure(line);
+    EXPECT_THAT(hello(), Refused("is not trusted")) << line;
+    EXPECT_THAT(world.run({"trust"}), Refused("pass show a")) << line;
+  }
+  configure("", "connection: libssh\n");
+  EXPECT_THAT(hello(), Refused("is not trusted"));
+  configure("    proxy_jump: ann@bastion\n");
+  EXPECT_THAT(hello().err, HasSubstr("gpu through ann@bastion"));
+  allow();
+  for (const char* line : {"    proxy_jump: eve@bastion\n", "    proxy_jump: ann@bastion:2222\n",
+                           "    proxy_jump: evil.example,ann@bastion\n", ""}) {
+    configure(line);
+    EXPECT_THAT(hello(), Refused("is not trusted")) << line;
+  }
+  // What is in the file of the project decides, too.
+  write_file_atomic(file, "gpu" + key);
+  configure(pinned);
+  EXPECT_THAT(hello().err, HasSubstr(".remote/hosts"));
+  allow();
+  write_file_atomic(file, "gpu" + key + "@cert-authority *" + key);
+  EXPECT_THAT(hello(), Refused("is not trusted"));
+  write_file_atomic(file, "");
+  EXPECT_THAT(hello(), Refused("is not trusted"));
+  fs::remove(file);
+  EXPECT_THAT(hello(), Refused("is not trusted"));
+  write_file_atomic(file, "gpu" + key);
+  EXPECT_EQ(hello().code, 0);
+  configure("", "host_keys: strict\n");
+  allow();
+  configure("");
+  EXPECT_THAT(hello(), Refused("is not trusted"));
+}
+
 TEST_F(HostileProject, APersonIsAskedOnce) {
   with_server_key("password_command: pass show a");
   EXPECT_EQ(hello(screen("n\n")).code, 2);

@@ -8,9 +8,11 @@
 #include "base/hashing.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "jobs/ask.hpp"
 #include "jobs/helpers.hpp"
-#include "jobs/protocol.hpp"
 #include "jobs/start.hpp"
+#include "jobs/start_jobs.hpp"
+#include "support/job_reports.hpp"
 #include "support/local_connection.hpp"
 #include "support/test_lifeline.hpp"
 #include "support/test_sshd.hpp"
@@ -28,7 +30,7 @@ using ::testing::HasSubstr;
 class OrdersTest : public ::testing::TestWithParam<test::ServerShell> {
  protected:
   OrdersTest() : servers(GetParam()) {
-    lifeline.mpi_hosts = {{"localhost", "a"}, {"remote-b", "b"}};
+    launch.servers = {{"a", 1, "localhost"}, {"b", 1, "remote-b"}};
     // The daemon: puts its words on record, and ends when it may.
     set_daemon("printf '%s\\n' \"$@\" >>~/words; until [ -e ~/go ]; do sleep 0.2; done");
   }
@@ -46,32 +48,29 @@ class OrdersTest : public ::testing::TestWithParam<test::ServerShell> {
     Job job;
     job.id = JobId::random();
     job.rank = server == "a" ? 0 : 1;
-    const servers::ProcessSpec process{
-        command,
-        "PATH=$HOME/bin:$PATH; export PATH\n" +
-            helpers_text(".jobs", {"remote-mpi-agent", "remote-mpi-member", "remote-mpi-rank"}),
-        {}};
-    const auto action =
-        start_action({"~/proj", ".jobs"}, {{job.id, process}}, lifeline_request(lifeline, server, {job}));
-    const StartAnswer answer = servers::run_action(*servers.connect(server), action, Cancel());
-    EXPECT_EQ(answer.jobs.at(0).outcome, StartReply::Outcome::started) << answer.jobs.at(0).reason;
+    servers::ProcessSpec process{command, "PATH=$HOME/bin:$PATH; export PATH\n", {}};
+    process.programs = {"remote-mpi-agent", "remote-mpi-member", "remote-mpi-rank"};
+    const auto connection = servers.connect(server);
+    const auto replies = ask_start({*connection, Cancel()}, {.folder = {"~/proj", ".jobs"},
+                                                             .requests = {{job.id, process}},
+                                                             .launch = spec_for(launch, server, {job})});
+    EXPECT_EQ(replies.at(0).outcome, StartOutcome::started) << replies.at(0).reason;
     return job.id;
   }
-  StatusReply status(const std::string& server, const JobId& id) {
-    return servers::run_action(*servers.connect(server), status_action({"~/proj", ".jobs"}, {id}, {}),
-                               Cancel())
-        .jobs.at(0);
+  wire::JobReport status(const std::string& server, const JobId& id) {
+    const auto connection = servers.connect(server);
+    return ask_state({*connection, Cancel()}, {.folder = {"~/proj", ".jobs"}, .ids = {id}}).jobs.at(id);
   }
   std::optional<ExitStatus> result(const std::string& server, const JobId& id) {
-    StatusReply reply;
+    wire::JobReport reply;
     EXPECT_TRUE(test::eventually(
         [&] {
           reply = status(server, id);
-          return reply.phase == StatusReply::Phase::ended;
+          return reply.phase == wire::JobPhase::ended;
         },
         20))
         << "the end of the job on " << server;
-    return reply.result();
+    return result_of(reply);
   }
   std::string errors(const std::string& server, const JobId& id) {
     return read_file(servers.home(server) / "proj/.jobs" / id.text() / "job.err");
@@ -88,19 +87,13 @@ class OrdersTest : public ::testing::TestWithParam<test::ServerShell> {
         20))
         << prefix;
   }
-  // Returns what was on record about its process.
-  std::string kill_lifeline(const fs::path& folder) {
-    const std::string text = read_file(folder / "lifeline.pid");
-    EXPECT_EQ(::kill(parse_number<pid_t>(text.substr(0, text.find(' '))).value(), SIGKILL), 0);
-    return text;
-  }
   void go(const std::string& server) { write_file_atomic(servers.home(server) / "go", ""); }
   void until_words() {
     EXPECT_TRUE(test::eventually([&] { return !words().empty(); }, 20)) << "no order came";
   }
 
   test::LocalServers servers;
-  Lifeline lifeline = test::lifeline_of_two();
+  wire::LaunchSpec launch = test::launch_of_two();
 };
 
 TEST_P(OrdersTest, AreOnlyTheDaemonAndItsArguments) {
@@ -125,7 +118,7 @@ TEST_P(OrdersTest, GoToServersOfTheLaunchAndToNoOtherProgram) {
                         "remote-mpi-agent remote-b orted '\"'; exit 0");
   EXPECT_EQ(result("a", a), ExitStatus::exited(0));
   EXPECT_EQ(errors("a", a),
-            "remote: mpirun cannot start its daemon for remote-c: it is no server of this launch\n"
+            "remote: mpirun cannot start its daemon for remote-c: it is not a server of this launch\n"
             "remote: mpirun cannot start its daemon for remote-b: its command line is not understood\n"
             "remote: mpirun cannot start its daemon for remote-b: its command line is not understood\n");
   // mpirun has ended without an order that counts: nobody waits for one any more, and that is no success
@@ -148,6 +141,7 @@ TEST_P(OrdersTest, TheFirstOneCounts) {
 
 // MPICH's mpirun takes the end of its agent for the end of its daemon.
 TEST_P(OrdersTest, TheAgentOfHydraStaysUntilTheJobThereHasEnded) {
+  launch.grace_seconds = 2;  // or the failure on b would end the job on a before it can write
   for (const int code : {0, 3}) {
     SCOPED_TRACE(code);
     fs::remove(servers.home("b") / "go");
@@ -161,24 +155,21 @@ TEST_P(OrdersTest, TheAgentOfHydraStaysUntilTheJobThereHasEnded) {
     until_file(folder, "until.");
     EXPECT_EQ(errors("a", a), "");
     if (code == 0) {  // another lifeline takes the waiting over
-      const std::string text = kill_lifeline(folder);
-      EXPECT_TRUE(test::eventually(
-          [&] {
-            status("a", a);  // starts it again
-            return read_file_if_there(folder / "lifeline.pid").value_or(text) != text;
-          },
-          20));
+      const pid_t dead = test::read_lifeline_pid(folder);
+      test::kill_lifeline(folder);
+      status("a", a);  // starts it again
+      EXPECT_NE(test::read_lifeline_pid(folder), dead);
     }
     go("b");
     EXPECT_TRUE(test::eventually([&] { return errors("a", a) == "ended\n"; }, 20));
     EXPECT_EQ(result("b", b), ExitStatus::exited(code));
-    servers::run_action(*servers.connect("a"), kill_action({"~/proj", ".jobs"}, {a}, {SIGTERM, 1, "me"}),
-                        Cancel());
+    const auto connection = servers.connect("a");
+    ask_stop({*connection, Cancel()}, {.folder = {"~/proj", ".jobs"}, .ids = {a}, .grace_s = 1});
   }
 }
 
 TEST_P(OrdersTest, AServerThatDoesNotComeIsNamed) {
-  lifeline.timeout_s = 2;
+  launch.timeout_seconds = 2;
   const JobId a = start("a", "remote-mpi-agent remote-b orted");
   EXPECT_EQ(result("a", a), ExitStatus::exited(1));
   EXPECT_THAT(errors("a", a), HasSubstr("server b does not reach this one at 127.0.0.1 port"));
@@ -190,7 +181,7 @@ TEST_P(OrdersTest, OutliveTheLifeline) {
   const JobId a = start("a", "until [ -e ~/go ]; do sleep 0.2; done; remote-mpi-agent remote-b orted late");
   const fs::path record = servers.home("a") / "proj/.jobs" / a.text() / "lifeline.pid";
   EXPECT_TRUE(test::eventually([&] { return fs::exists(record); }, 20));
-  kill_lifeline(record.parent_path());
+  test::kill_lifeline(record.parent_path());
   go("a");
   until_file(record.parent_path(), "order.");
   EXPECT_EQ(result("a", a), ExitStatus::exited(0));  // a status starts it again

@@ -106,6 +106,7 @@ TEST_F(OverMaster, AutoUsesAMasterThatIsOpenAndElseLogsInByItself) {
   EXPECT_FALSE(over_master(*connect(sshd, config::ConnectBy::libssh)));
   const auto sockets = control_sockets(client.masters());
   ASSERT_EQ(sockets.size(), 1U);
+  EXPECT_FALSE(std::filesystem::exists(sockets[0].string() + ".lock"));
   EXPECT_TRUE(ssh::mux::end_master(sockets[0]));
   EXPECT_FALSE(over_master(*connect(sshd, config::ConnectBy::automatic)));
 }
@@ -166,6 +167,16 @@ TEST_F(OverMaster, AMasterThatDiesIsALostLinkAndTheNextOneWorks) {
     killer.join();
     EXPECT_FALSE(connection->idle());
   }
+}
+
+// So that who follows a job waits for it, as without a master.
+TEST_F(OverMaster, AServerThatIsAwayIsUnreachable) {
+  TestSshd sshd(client.public_key());
+  connect(sshd, config::ConnectBy::openssh);
+  ASSERT_EQ(control_sockets(client.masters()).size(), 1U);
+  EXPECT_TRUE(ssh::mux::end_master(control_sockets(client.masters())[0]));
+  sshd.stop();
+  EXPECT_THROW(connect(sshd, config::ConnectBy::openssh), ssh::Unreachable);
 }
 
 TEST_F(OverMaster, WhereTheServerTakesNoMoreOverOneAutoTakesAnother) {

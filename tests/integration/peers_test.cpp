@@ -25,7 +25,8 @@ namespace {
 
 class PeersTest : public SandboxTest {
  protected:
-  PeersTest() : SandboxTest(2), peers_(config_) {
+  explicit PeersTest(sandbox::SandboxOptions options = {})
+      : SandboxTest(2, std::move(options)), peers_(config_) {
     ::unsetenv("SSH_AUTH_SOCK");
     options_.pipe_program = test::remote_binary;
     connect_all();
@@ -74,7 +75,7 @@ class PeersTest : public SandboxTest {
 
 TEST_F(PeersTest, TheProjectGoesOnFromTheFirstWithTheForwardedKeyAndLeavesNoneThere) {
   const TempFolder outside;
-  write(outside.path() / "data", std::string(1 << 20U, 'x'));
+  write(outside.path() / "data", std::string(1 << 23U, 'x'));
   fs::create_symlink(outside.path() / "data", here("link"));
   fs::create_symlink("nowhere", here("dangling"));
   write(here(".remote/exclude.txt"), "*.tmp\n");
@@ -91,7 +92,7 @@ TEST_F(PeersTest, TheProjectGoesOnFromTheFirstWithTheForwardedKeyAndLeavesNoneTh
               UnorderedElementsAre("train.py", "link", "with space/it's", "$HOME `x`", "ünï", "star*[a]?",
                                    "-dash", "#hash", ";semi", "@remote1 fail x"));
   EXPECT_THAT(second.from_here, UnorderedElementsAre("line\\#012break", "back\\slash"));
-  EXPECT_LT(connections_[1].sent(), std::uint64_t{200000}) << "the laptop sent the contents itself";
+  EXPECT_LT(connections_[1].sent(), std::uint64_t{1'000'000}) << "the laptop sent the contents itself";
   SubprocessSpec compare;
   compare.argv = {"diff", "-r", "--exclude=.remote-scripts", there("", 0).string(), there("", 1).string()};
   EXPECT_EQ(run_subprocess(compare).out, "");
@@ -120,6 +121,7 @@ TEST_F(PeersTest, AKeyInTheHomeFolderWillDo) {
   fs::rename(sandbox_.home(1) / "key", sandbox_.home(1) / ".ssh/id_ed25519");
   std::ofstream(sandbox_.home(0) / ".ssh/authorized_keys", std::ios::app)
       << read_file(sandbox_.home(1) / "key.pub");
+  std::ofstream(sandbox_.home(0) / ".bashrc") << "cd /\n";  // if that is the login shell
   send(0);
   const Sent second = send(1);
   EXPECT_EQ(second.from, "node-1") << second.why;
@@ -224,6 +226,35 @@ TEST_F(PeersTest, AnInterruptedTransferLeavesNoneOfItsFilesAndGoesOnTheNextTime)
 }
 
 // The whole command, with four servers.
+// Servers whose rsync reports files that nobody asked it for, by the mark that it was given.
+struct ProgramFolder {
+  TempFolder bin_;
+};
+class HostilePeers : ProgramFolder, public PeersTest {
+ protected:
+  HostilePeers() : PeersTest(options_with(bin_.path())) {}
+  static sandbox::SandboxOptions options_with(const fs::path& bin) {
+    write(bin / "rsync",
+          "#!/bin/sh\nfor word; do\n  case $word in --out-format=*)\n    mark=${word#*=}\n"
+          "    for name in ../secret /etc/passwd other; do\n"
+          "      printf '%s>f+++++++++ 5 %s\\n' \"${mark%\\%i*}\" \"$name\"\n    done ;;\n  esac\n"
+          "done\nexec /usr/bin/rsync \"$@\"\n");
+    fs::permissions(bin / "rsync", fs::perms::owner_all);
+    sandbox::SandboxOptions options;
+    options.environment["PATH"] = bin.string() + ":/usr/bin:/bin";
+    return options;
+  }
+};
+
+TEST_F(HostilePeers, NoServerLearnsTheDigestOfAFileThatItWasNotToHave) {
+  write(here("other"), "2");
+  options_.leave = {"other"};
+  send(0);
+  const Sent second = send(1);
+  EXPECT_EQ(second.from, "node-1") << second.why;
+  EXPECT_THAT(second.by_peer, ElementsAre("train.py"));
+}
+
 TEST(FanOutPeers, FourServersGetTheSameAsWithoutIt) {
   ::unsetenv("SSH_AUTH_SOCK");
   test::TestSandbox sandbox(4);

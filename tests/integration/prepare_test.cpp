@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <remote/error.hpp>
 
+#include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/shell_quote.hpp"
 #include "support/prepare_world.hpp"
@@ -235,6 +236,9 @@ TEST_F(PrepareTest, APyprojectThatOnlyConfiguresToolsInstallsNothing) {
   use(config::PythonManager::venv);
   write(here("pyproject.toml"), "[tool.black]\nline-length = 99\n");
   EXPECT_EQ(prepare_once().package_source, PackageSource::none);
+  // Who can read a lock can hold it.
+  EXPECT_EQ(fs::status(there(".remote-scripts/setup.lock")).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
 }
 
 TEST_F(PrepareTest, PipenvWhereThereIsAPipfile) {
@@ -272,7 +276,8 @@ TEST_F(CondaTest, InstalledOnceWithTheLaptopsVersion) {
   EXPECT_EQ(again.setup, StepResult::skipped);
   EXPECT_EQ(again.packages, StepResult::skipped);
   for (const auto& entry : fs::directory_iterator(sandbox_.home(0))) {
-    EXPECT_THAT(entry.path().string(), Not(HasSubstr("installer"))) << "left behind";
+    EXPECT_THAT(entry.path().string(), Not(AnyOf(HasSubstr("installer"), HasSubstr(".lock"))))
+        << "left behind";
   }
   steps_.default_python = "3.12";  // another laptop: no reason to make it anew
   EXPECT_EQ(prepare_once().setup, StepResult::skipped);
@@ -292,6 +297,8 @@ TEST_F(CondaTest, AnEnvironmentElsewhereIsUsedAsItIs) {
     EXPECT_EQ(in_environment("echo \"$CONDA_PREFIX ${CONDA_EXE-none}\""), theirs.string() + " none");
   }
   EXPECT_FALSE(fs::exists(conda()));
+  EXPECT_FALSE(fs::exists(theirs.string() + ".lock"));
+  EXPECT_FALSE(fs::exists(theirs.parent_path().parent_path().string() + ".lock"));
   EXPECT_THAT(www_.log(), Not(HasSubstr("GET")));
   steps_.force = false;
   EXPECT_EQ(prepare_well().setup, StepResult::skipped);
@@ -345,6 +352,37 @@ TEST_F(CondaTest, AnUnreachableMirrorIsNamed) {
   EXPECT_FALSE(fs::exists(conda()));
   EXPECT_FALSE(fs::exists(conda().string() + ".unfinished"));
   EXPECT_FALSE(fs::exists(conda().string() + ".lock"));
+}
+
+// A package of the project that pip copies: all of it counts that the servers are sent, and nothing that
+// building leaves.
+TEST(LocalPackages, CodeOfAPackageThatIsCopiedCounts) {
+  const TempFolder folder("remote-local-package-");
+  config::Config config;
+  config.project = folder.path();
+  config.name = "p";
+  const auto write = [&](const std::string& name, const std::string& text) {
+    make_folders((folder.path() / name).parent_path());
+    write_file_atomic(folder.path() / name, text);
+  };
+  write(".remote/exclude.txt", "*.log\n");
+  write("requirements.txt", "./libs/p[fast]\nq @ file:libs/q\n");
+  write("libs/p/setup.py", "1\n");
+  write("libs/q/setup.py", "1\n");
+  write("libs/other/setup.py", "1\n");
+  std::string before = packages_digest(config);
+  for (const char* name : {"libs/p/p/__init__.py", "libs/p/p/data.bin", "libs/q/q.py", "libs/q/setup.py"}) {
+    write(name, "2\n");
+    EXPECT_NE(packages_digest(config), before) << name;
+    before = packages_digest(config);
+  }
+  for (const char* name : {"train.py", "libs/other/setup.py", "libs/p/p/__pycache__/x.pyc", "libs/p/run.log",
+                           "libs/p/p.egg-info/PKG-INFO", "libs/p/build/lib/p.py"}) {
+    write(name, "3\n");
+    EXPECT_EQ(packages_digest(config), before) << name;
+  }
+  fs::remove(folder.path() / "libs/p/p/data.bin");
+  EXPECT_NE(packages_digest(config), before);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "jobs/kill.hpp"
+#include "support/job_journal.hpp"
 #include "support/job_world.hpp"
 #include "support/waiting.hpp"
 
@@ -23,7 +24,7 @@ class RefreshJobs : public ::testing::Test {
 TEST_F(RefreshJobs, OneExecAServerAndNoneForEndedJobs) {
   const auto jobs = world.run_all(
       {world.job("a", "exec sleep 300"), world.job("a", "exit 3"), world.job("b", "exec sleep 300")});
-  ASSERT_TRUE(test::eventually([&] { return !world.file(jobs[1], "result").empty(); }));
+  ASSERT_TRUE(test::eventually([&] { return test::has_ended(world.folder(jobs[1])); }));
   int before = world.servers.commands();
   News news = refresh_all(jobs);
   EXPECT_EQ(world.servers.commands() - before, 2);
@@ -52,16 +53,6 @@ TEST_F(RefreshJobs, SilenceIsUnknownAndNeverStored) {
   }
 }
 
-TEST_F(RefreshJobs, WhatHasComeBeforeTheSilenceCounts) {
-  const auto jobs = world.run_all({world.job("a", "exec sleep 300"), world.job("a", "exec sleep 300")});
-  world.break_next(&test::Faults::cut, 170);  // within the line about the second one
-  const News news = refresh_all(jobs);
-  ASSERT_EQ(news.silent.size(), 1U);
-  EXPECT_EQ(news.silent[0].server(), "a");
-  EXPECT_EQ(news.jobs[0].state, JobState::running);
-  EXPECT_EQ(news.jobs[1].state, JobState::unknown);
-}
-
 // Each piece of the answer takes a while, and all of them longer than the patience with silence.
 TEST_F(RefreshJobs, ALongAnswerIsHeardToItsEnd) {
   std::vector<NewJob> entries(8, world.job("a", "exit 3"));
@@ -70,7 +61,7 @@ TEST_F(RefreshJobs, ALongAnswerIsHeardToItsEnd) {
   }
   const auto jobs = world.run_all(entries);
   for (const Job& job : jobs) {
-    ASSERT_TRUE(test::eventually([&] { return !world.file(job, "result").empty(); }));
+    ASSERT_TRUE(test::eventually([&] { return test::has_ended(world.folder(job)); }));
   }
   world.servers.add_program("stat", "sleep 0.4\nexec /usr/bin/stat \"$@\"\n");
   const News news = refresh(world.site(), jobs, seconds(2));
@@ -92,7 +83,7 @@ TEST_F(RefreshJobs, AForgottenServerHidesNoOthers) {
 
 TEST_F(RefreshJobs, NewsAreTrueAlsoWhereTheyCannotBeSaved) {
   const auto jobs = world.run_all({world.job("a", "exit 3"), world.job("b", "exec sleep 300")});
-  ASSERT_TRUE(test::eventually([&] { return !world.file(jobs[0], "result").empty(); }));
+  ASSERT_TRUE(test::eventually([&] { return test::has_ended(world.folder(jobs[0])); }));
   Store full(world.store_folder(), [](std::string_view) { throw Error("cannot write", "the disk is full"); });
   const News news = refresh({world.config, full, world.servers, Cancel()}, jobs, seconds(20));
   EXPECT_TRUE(news.silent.empty());

@@ -1,6 +1,7 @@
-// The shared file of a launch on the servers: init_check.sh, and init_file.sh as part of the jobs' scripts.
+// The shared file of a launch on the servers: the checks before a launch, and its removal when jobs end.
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "servers/init_file.hpp"
 #include "support/script_test.hpp"
@@ -18,18 +19,23 @@ class JobInitFile : public test::ScriptTest {
   }
   // As a launch does on its first server.
   void make() {
-    ASSERT_EQ(run(servers::make_init_file_action(disk, launch, false)).folder, shared.string());
+    ASSERT_EQ(make_in(disk).folder, shared.string());
     write_file_atomic(shared / "store", "");
   }
-  JobId start_with_file(const std::string& command, std::size_t jobs) {
+  JobId start_with_file(const std::string& command, std::size_t jobs, const JobId& id = JobId::random()) {
     StartRequest request;
-    request.id = JobId::random();
+    request.id = id;
     request.process.command = command;
     request.files.emplace_back("init_file", servers::init_file_text(jobs, shared.string()) + "\n");
-    EXPECT_EQ(start_all({request}).front().outcome, StartReply::Outcome::started);
+    EXPECT_EQ(start_all({request}).front().outcome, StartOutcome::started);
     return request.id;
   }
-  std::string failure(const servers::Action<servers::InitFileAnswer>& action) { return run(action).failure; }
+  wire::InitFileReply make_in(const std::string& folder) {
+    return servers::make_init_file(*connection, folder, launch, false, cancel);
+  }
+  wire::InitFileReply see_in(const std::string& folder) {
+    return servers::see_init_file(*connection, folder, launch, "a", cancel);
+  }
 
   const JobId launch = JobId::random();
   const std::string disk = (place().parent_path() / "a disk").string();
@@ -38,18 +44,16 @@ class JobInitFile : public test::ScriptTest {
 
 TEST_P(JobInitFile, IsSeenByAllAndRemovedAgain) {
   make();
-  EXPECT_EQ(run(servers::see_init_file_action(disk, launch, "a")).folder, shared.string());
-  EXPECT_THAT(failure(servers::make_init_file_action(disk, launch, false)),
-              HasSubstr("cannot write in " + disk));
+  EXPECT_EQ(see_in(disk).folder, shared.string());
+  EXPECT_THAT(make_in(disk).failure, HasSubstr("cannot write in " + disk));
   const std::string other = disk + "/other";
-  EXPECT_THAT(failure(servers::see_init_file_action(other, launch, "a")),
-              HasSubstr("there is no folder " + other));
+  EXPECT_THAT(see_in(other).failure, HasSubstr("there is no folder " + other));
   fs::create_directories(other);
-  EXPECT_THAT(failure(servers::see_init_file_action(other, launch, "a")),
-              HasSubstr("is not the same folder as on a"));
+  EXPECT_THAT(see_in(other).failure, HasSubstr("is not the same folder as on a"));
   const std::string odd = disk + "/a?b";
-  EXPECT_THAT(failure(servers::make_init_file_action(odd, launch, true)), HasSubstr("torch does not take"));
-  run(servers::drop_init_file_action(disk, launch));
+  EXPECT_THAT(servers::make_init_file(*connection, odd, launch, true, cancel).failure,
+              HasSubstr("torch does not take"));
+  servers::drop_init_file(*connection, disk, launch, cancel);
   EXPECT_FALSE(fs::exists(shared));
 }
 
@@ -69,9 +73,9 @@ TEST_P(JobInitFile, IsRemovedByAKillAndForASupervisorThatIsDead) {
   const JobId killed = start_with_file("exec sleep 1000", 2);
   const JobId orphan = start_with_file("exec sleep 1000", 2);
   ::kill(supervisor_of(orphan), SIGKILL);
-  EXPECT_EQ(kill(killed).outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(kill(killed).outcome, StopOutcome::killed);
   EXPECT_TRUE(fs::exists(shared / "store"));
-  EXPECT_EQ(kill(orphan).outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(kill(orphan).outcome, StopOutcome::killed);
   EXPECT_FALSE(fs::exists(shared));
 }
 
@@ -95,7 +99,7 @@ TEST_P(JobInitFile, NothingElseIsRemoved) {
   fs::rename(shared, fs::path(disk) / "elsewhere");
   fs::create_directory_symlink(own, shared);
   wait_end(start_with_file("true", 1));
-  run(servers::drop_init_file_action(disk, launch));
+  servers::drop_init_file(*connection, disk, launch, cancel);
   expect_nothing_left();
   EXPECT_EQ(read_file(own / "store"), "data");
   // What is not the launch's own stays, and with it the folder.
@@ -105,6 +109,26 @@ TEST_P(JobInitFile, NothingElseIsRemoved) {
   wait_end(start_with_file("true", 1));
   until([&] { return !fs::exists(shared / "store"); }, "the file's removal");
   EXPECT_EQ(read_file(shared / "notes"), "mine");
+}
+
+TEST_P(JobInitFile, NoLinkInAFolderOfAnotherUserIsFollowed) {
+  const fs::path precious = fs::path(disk) / "precious";
+  write_file_atomic(precious, "data");
+  const JobId id = JobId::random();
+  fs::create_directory(shared);  // in the place of the launch's own
+  write_file_atomic(shared / "launch", launch.text() + "\n");
+  fs::create_symlink(precious, shared / ("ended." + id.text()));
+  wait_end(start_with_file("true", 2, id));
+  expect_nothing_left();
+  EXPECT_EQ(read_file(precious), "data");
+}
+
+TEST_P(JobInitFile, AFifoDelaysNoSupervisor) {
+  fs::create_directory(shared);
+  ASSERT_EQ(::mkfifo((shared / "launch").c_str(), 0600), 0);
+  const JobId id = start_with_file("true", 1);
+  wait_end(id);
+  expect_nothing_left();
 }
 
 INSTANTIATE_TEST_SUITE_P(Shells, JobInitFile, test::every_shell, test::shell_name);

@@ -5,12 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.hpp"
 #include "base/subprocess.hpp"
+#include "jobs/from_wire.hpp"
+#include "support/job_journal.hpp"
 #include "support/processes.hpp"
-#include "support/program_as.hpp"
 #include "support/script_test.hpp"
 
-// What kill.sh ends and leaves alone, under every sh that servers have.
+// What stopping jobs ends and leaves alone, under every sh that servers have.
 
 namespace remote::jobs {
 namespace {
@@ -35,20 +37,20 @@ TEST_P(JobKill, KillLeavesNothing) {
     const JobId id = start(command);
     until_out(id, "up");
     const auto begin = std::chrono::steady_clock::now();
-    const KillReply reply = kill(id, SIGTERM, 1);
+    const wire::StopResult reply = kill(id, SIGTERM, 1);
     const auto took = std::chrono::steady_clock::now() - begin;
-    EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
+    EXPECT_EQ(reply.outcome, StopOutcome::killed);
     EXPECT_GE(reply.signalled, 1);
     EXPECT_LT(took, std::chrono::seconds(20)) << "the grace is 1 s";
-    EXPECT_EQ(reply.survivors, std::vector<std::string>{});
+    EXPECT_TRUE(reply.survivors.empty());
     EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
-    const StatusReply after = status(id);
+    const wire::JobReport after = status(id);
     EXPECT_EQ(after.phase, Phase::ended);
-    ASSERT_TRUE(after.result());
-    EXPECT_FALSE(after.result()->success());
-    EXPECT_EQ(after.stop_signal, SIGTERM);
-    EXPECT_EQ(after.stop_by, parse_by("ada@laptop"));
-    EXPECT_EQ(kill(id).outcome, KillReply::Outcome::ended);
+    ASSERT_TRUE(result_of(after));
+    EXPECT_FALSE(result_of(after)->success());
+    EXPECT_EQ(after.stop.value().signal, SIGTERM);
+    EXPECT_EQ(after.stop.value().by, by_ada);
+    EXPECT_EQ(kill(id).outcome, StopOutcome::ended);
   }
 }
 
@@ -59,7 +61,7 @@ TEST_P(JobKill, KillLeavesOtherJobsAlone) {
   }
   start_all(requests);
   // A job that another one started, so it is in that one's process tree, is not its own.
-  EXPECT_EQ(kill(requests[7].id).outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(kill(requests[7].id).outcome, StopOutcome::killed);
   EXPECT_EQ(status(requests[7].id).phase, Phase::ended);
   std::vector<JobId> others;
   for (int i = 0; i < 20; ++i) {
@@ -67,15 +69,14 @@ TEST_P(JobKill, KillLeavesOtherJobsAlone) {
       others.push_back(requests[static_cast<std::size_t>(i)].id);
     }
   }
-  const auto answer = run(status_action(jobs_folder, others, {}));
-  for (const StatusReply& job : answer.jobs) {
+  for (const auto& [id, job] : status_of(others)) {
     EXPECT_EQ(job.phase, Phase::running);
   }
   EXPECT_GE(servers.processes().size(), 19U * 2);
-  const auto killed = run(kill_action(jobs_folder, others, {SIGKILL, 0, ""})).jobs;
+  const auto killed = kill_all(others, SIGKILL, 0);
   EXPECT_EQ(killed.size(), 19U);
-  for (const KillReply& reply : killed) {
-    EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
+  for (const auto& [id, reply] : killed) {
+    EXPECT_EQ(reply.outcome, StopOutcome::killed);
   }
   EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
 }
@@ -96,7 +97,7 @@ TEST_P(JobKill, AProcessThatIsOlderThanTheJobIsAnother) {
   const fs::path open = fs::path("/proc") / std::to_string(older.pid()) / "fd/1";
   until([&] { return fs::read_symlink(open) == fs::canonical(folder(id) / "job.out"); },
         "that it writes there");
-  EXPECT_EQ(kill(id).outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(kill(id).outcome, StopOutcome::killed);
   EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
   EXPECT_TRUE(test::lives(older.pid()));
 }
@@ -118,17 +119,16 @@ TEST_P(JobKill, TwoKillsAtOnceRecordWhoEndedTheJobs) {
   }
   {
     const std::jthread other([&, mine = servers.connect("a")] {
-      ssh::ExecRequest request;
-      request.input = kill_action(jobs_folder, ids, {SIGTERM, 1, "lifeline"}).script.input();
-      mine->exec(request);
+      ask_stop({*mine, Cancel()}, {.folder = jobs_folder, .ids = ids, .grace_s = 1});
     });
-    run(kill_action(jobs_folder, ids, {SIGTERM, 1, "ada@laptop"}));
+    kill_all(ids, SIGTERM, 1);
   }
-  const auto answer = run(status_action(jobs_folder, ids, {}));
-  ASSERT_EQ(answer.jobs.size(), ids.size());
-  for (const StatusReply& job : answer.jobs) {
+  const auto reports = status_of(ids);
+  ASSERT_EQ(reports.size(), ids.size());
+  for (const auto& [id, job] : reports) {
     EXPECT_EQ(job.phase, Phase::ended);
-    EXPECT_EQ(job.stop_signal, SIGTERM);
+    ASSERT_TRUE(job.stop);
+    EXPECT_EQ(job.stop->signal, SIGTERM);
   }
 }
 
@@ -144,9 +144,8 @@ TEST_P(JobKill, SideBySideNotOneAfterTheOther) {
     until_out(id, "up");
   }
   const auto begin = std::chrono::steady_clock::now();
-  const KillAnswer answer = run(kill_action(jobs_folder, ids, {SIGTERM, 4, "me"}));
-  for (const KillReply& reply : answer.jobs) {
-    EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
+  for (const auto& [id, reply] : kill_all(ids, SIGTERM, 4)) {
+    EXPECT_EQ(reply.outcome, StopOutcome::killed);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << "otherwise it is 24 s";
   EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
@@ -158,10 +157,13 @@ TEST_P(JobKill, AnEndIsNotToldWhileSomethingLives) {
       start("(setsid sh -c 'trap \"\" TERM; echo up; sleep 1000; sleep 1000' &); exec sleep 1000");
   until_out(id, "up");
   until([&] { return !file(id, "pid").empty(); }, "its pid");
-  std::ofstream(folder(id) / "stop") << "15 ada 1700000000\n";
+  std::ofstream(folder(id) / "journal.jsonl", std::ios::app)
+      << "{\"kind\":\"stop_requested\",\"stop\":{\"signal\":15,\"by\":{\"cause\":\"user\",\"number\":0,"
+         "\"text\":\"ada\"},\"at\":1700000000000},\"stopper\":{\"pid\":1,\"start\":1},\"records_end\":false}"
+         "\n";
   ::kill(std::stoi(file(id, "pid")), SIGTERM);
-  until([&] { return !file(id, "result").empty(); }, "the result");
-  StatusReply reply = status(id);
+  until([&] { return test::has_ended(folder(id)); }, "the result");
+  wire::JobReport reply = status(id);
   EXPECT_EQ(reply.phase, Phase::running);
   EXPECT_TRUE(reply.left);
   ASSERT_TRUE(reply.pid);
@@ -169,19 +171,19 @@ TEST_P(JobKill, AnEndIsNotToldWhileSomethingLives) {
   EXPECT_EQ(kill(id, SIGTERM, 0).signalled, 2);
   reply = status(id);
   EXPECT_EQ(reply.phase, Phase::ended);
-  EXPECT_EQ(reply.result(), ExitStatus::signalled(SIGTERM));
+  EXPECT_EQ(result_of(reply), ExitStatus::signalled(SIGTERM));
 }
 
 TEST_P(JobKill, LeftoversOfAnEndedJobAreEnded) {
   const JobId id = start("(setsid sh -c 'sleep 1000 & exit' &); exit 5");
-  EXPECT_EQ(wait_end(id).result(), ExitStatus::exited(5));
+  EXPECT_EQ(result_of(wait_end(id)), ExitStatus::exited(5));
   until([&] { return servers.processes().size() == 1; }, "the daemon alone");
-  const KillReply reply = kill(id);
-  EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
+  const wire::StopResult reply = kill(id);
+  EXPECT_EQ(reply.outcome, StopOutcome::ended);
   EXPECT_EQ(reply.signalled, 1);
   EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
-  EXPECT_EQ(status(id).result(), ExitStatus::exited(5));
-  EXPECT_FALSE(status(id).stop_signal);
+  EXPECT_EQ(result_of(status(id)), ExitStatus::exited(5));
+  EXPECT_FALSE(status(id).stop);
 }
 
 TEST_P(JobKill, ADeathThatItDidNotCauseIsNotClaimed) {
@@ -191,11 +193,11 @@ TEST_P(JobKill, ADeathThatItDidNotCauseIsNotClaimed) {
   ::kill(supervisor_of(lost), SIGKILL);
   ::kill(std::stoi(file(lost, "pid")), SIGKILL);
   expect_nothing_left();
-  KillReply reply = kill(lost);
-  EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
+  wire::StopResult reply = kill(lost);
+  EXPECT_EQ(reply.outcome, StopOutcome::ended);
   EXPECT_EQ(reply.signalled, 0);
   EXPECT_EQ(status(lost).phase, Phase::gone);
-  EXPECT_FALSE(status(lost).stop_signal);
+  EXPECT_FALSE(status(lost).stop);
 
   // only what it left behind is there to be ended
   const JobId orphaned = start("setsid sleep 1000 & echo up; exec sleep 1000");
@@ -204,7 +206,7 @@ TEST_P(JobKill, ADeathThatItDidNotCauseIsNotClaimed) {
   ::kill(std::stoi(file(orphaned, "pid")), SIGKILL);
   until([&] { return servers.processes().size() == 1; }, "the child alone");
   reply = kill(orphaned);
-  EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
+  EXPECT_EQ(reply.outcome, StopOutcome::ended);
   EXPECT_EQ(reply.signalled, 1);
   EXPECT_EQ(status(orphaned).phase, Phase::gone);
 
@@ -215,41 +217,25 @@ TEST_P(JobKill, ADeathThatItDidNotCauseIsNotClaimed) {
   ::kill(supervisor, SIGSTOP);
   ::kill(std::stoi(file(failed, "pid")), SIGSEGV);
   reply = kill(failed);
-  EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
-  EXPECT_EQ(status(failed).result(), ExitStatus::signalled(SIGSEGV));
-  EXPECT_FALSE(status(failed).stop_signal);
-}
-
-// As on a disk that has become read-only: the supervisor tries for ten minutes to write the result.
-TEST_P(JobKill, ASupervisorThatCannotWriteTheResultIsEndedToo) {
-  // in its folder no more than in the second place
-  servers.add_program("mv", "case $* in *result*) exit 1 ;; esac\nexec /bin/mv \"$@\"\n");
-  const JobId id = start("ulimit -c 0; echo up; exec sleep 1000");
-  until_out(id, "up");
-  const int pid = std::stoi(file(id, "pid"));
-  ::kill(pid, SIGKILL);
-  until([&] { return servers.processes().size() == 2 && !test::lives(pid); }, "the supervisor and its sleep");
-  const KillReply reply = kill(id, SIGTERM, 0);
-  EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
-  EXPECT_EQ(reply.survivors, std::vector<std::string>{});
-  expect_nothing_left();
-  EXPECT_EQ(status(id).phase, Phase::gone);
+  EXPECT_EQ(reply.outcome, StopOutcome::ended);
+  EXPECT_EQ(result_of(status(failed)), ExitStatus::signalled(SIGSEGV));
+  EXPECT_FALSE(status(failed).stop);
 }
 
 TEST_P(JobKill, GpuMemoryThatIsStillHeldIsTold) {
   servers.add_program("nvidia-smi", "cat \"$HOME/gpu_pids\"\n");
   const JobId id = start("exec sleep 1000");
   std::ofstream(servers.home("a") / "gpu_pids") << status(id).pid.value() << "\n1\nNo such device\n";
-  const KillReply reply = kill(id);
-  EXPECT_EQ(reply.outcome, KillReply::Outcome::survivors);
+  const wire::StopResult reply = kill(id);
+  EXPECT_EQ(reply.outcome, StopOutcome::survivors);
   ASSERT_EQ(reply.survivors.size(), 1U);
-  EXPECT_NE(reply.survivors[0].find("GPU memory"), std::string::npos);
+  EXPECT_NE(describe(reply.survivors[0]).find("GPU memory"), std::string::npos);
   EXPECT_EQ(status(id).phase, Phase::running);
   EXPECT_TRUE(status(id).left);
   std::ofstream(servers.home("a") / "gpu_pids") << "1\n";
   EXPECT_EQ(status(id).phase, Phase::ended);
   const JobId other = start("exec sleep 1000");
-  EXPECT_EQ(kill(other).outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(kill(other).outcome, StopOutcome::killed);
 }
 
 // Nothing of the job lives, and this kill is the only one left to tell how it ended: it waits for the driver
@@ -265,19 +251,18 @@ TEST_P(JobKill, AJobWithoutASupervisorIsNotGoneBeforeItsKillHasSaidHowItEnded) {
   std::ofstream(servers.home("a") / "hold");
   {
     const std::jthread killer([&, mine = servers.connect("a")] {
-      ssh::ExecRequest request;
-      request.input = kill_action(jobs_folder, {id}, {SIGTERM, 5, "ada@laptop"}).script.input();
-      EXPECT_EQ(read_answer<KillAnswer>(mine->exec(request).out).jobs.at(0).outcome,
-                KillReply::Outcome::killed);
+      const StopAnswer answer =
+          ask_stop({*mine, Cancel()}, {.folder = jobs_folder, .ids = {id}, .grace_s = 5});
+      EXPECT_EQ(answer.results.at(id).outcome, StopOutcome::killed);
     });
     until([&] { return fs::exists(servers.home("a") / "held"); }, "the kill that waits");
     EXPECT_FALSE(test::lives(std::stoi(file(id, "pid"))));
-    const StatusReply meanwhile = status(id);
+    const wire::JobReport meanwhile = status(id);
     fs::remove(servers.home("a") / "hold");
     EXPECT_EQ(meanwhile.phase, Phase::running);
   }
-  EXPECT_EQ(status(id).result(), ExitStatus::signalled(SIGTERM));
-  fs::remove(folder(id) / "result");  // as one that died before it could tell
+  EXPECT_EQ(result_of(status(id)), ExitStatus::signalled(SIGTERM));
+  fs::remove(folder(id) / "journal.jsonl");  // as one that died before it could tell
   EXPECT_EQ(status(id).phase, Phase::gone);
 }
 
@@ -286,93 +271,78 @@ TEST_P(JobKill, WhatCannotBeKilledIsNamed) {
     GTEST_SKIP() << "needs root, to be another user";
   }
   const JobId id = start("exec sleep 1000");
-  const ssh::ExecRequest request = test::program_as(
-      "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups",
-      kill_action(jobs_folder, {id}, {SIGTERM, 0, "nobody"}).script.input());
-  for (const fs::path& path :
-       {servers.bin().parent_path(), servers.home("a").parent_path(), servers.home("a")}) {
-    fs::permissions(path, fs::perms::all);
-  }
+  status(id);  // this user's agent is there first
+  test::AsNobody nobody(servers);
+  const auto kill_as_nobody = [&] {
+    return ask_stop(nobody.agent(), {.folder = jobs_folder, .ids = {id}}).results.at(id);
+  };
   // a folder that is another's: nothing can be said, and nothing is done
-  const KillReply refused = read_answer<KillAnswer>(test::program_output(*connection, request)).jobs.at(0);
-  EXPECT_EQ(refused.outcome, KillReply::Outcome::refused);
+  const wire::StopResult refused = kill_as_nobody();
+  EXPECT_EQ(refused.outcome, StopOutcome::refused);
   EXPECT_NE(refused.reason.find("no right to look into"), std::string::npos) << refused.reason;
   // a folder that may be read, processes that are another's
   for (const auto& entry : fs::recursive_directory_iterator(place())) {
     fs::permissions(entry.path(), fs::perms::all);
   }
   fs::permissions(place(), fs::perms::all);
-  const KillReply reply = read_answer<KillAnswer>(test::program_output(*connection, request)).jobs.at(0);
-  EXPECT_EQ(reply.outcome, KillReply::Outcome::survivors);
+  const wire::StopResult reply = kill_as_nobody();
+  EXPECT_EQ(reply.outcome, StopOutcome::survivors);
   EXPECT_EQ(reply.signalled, 0);
   ASSERT_FALSE(reply.survivors.empty());
-  EXPECT_NE(reply.survivors[0].find("(sleep, user root, state S)"), std::string::npos) << reply.survivors[0];
+  const std::string survivor = describe(reply.survivors[0]);
+  EXPECT_NE(survivor.find("(sleep, user root, state S)"), std::string::npos) << survivor;
   EXPECT_EQ(status(id).phase, Phase::running);
-  EXPECT_EQ(kill(id).outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(kill(id).outcome, StopOutcome::killed);
 }
 
-// How long a kill waits, without what a busy machine adds: on a clock that goes on with its pauses only.
+// How long stopping waits. Only the lower limits are exact: a busy machine adds to the others.
 class KillTimes : public JobKill {
  protected:
-  struct Times {
-    double first = -1;   // the first signal
-    double forced = -1;  // the first SIGKILL
-    double all = -1;     // the whole action
-    KillReply reply;
-  };
-  Times times_of(const JobId& id, int grace, const std::string& before = "exec") {
-    std::string script = kill_action(jobs_folder, {id}, {SIGTERM, grace, "ada"}).script.input();
-    const std::size_t at = script.find("\n:kill_begin\n");
-    EXPECT_NE(at, std::string::npos);
-    // nap takes hundredths off its text: 0.1 -> 10, 0.02 -> 2
-    script.insert(
-        at + 1,
-        servers::Script()
-            .append("ticks=100000\n"
-                    "read_clock() { clock=$ticks; }\n"
-                    "nap() { tick=${1#0.}; case $tick in 0?) tick=${tick#0} ;; ?) tick=${tick}0 ;; esac\n"
-                    "ticks=$((ticks + tick)); sleep 0.02; }\n"
-                    "kill() { case \"$*\" in *CONT*) ;; *) echo \"sent $((ticks - 100000)) $*\" ;; esac\n"
-                    "command kill \"$@\"; }\n")
-            .text());
-    const std::string call = "\n:kill_finish\n";
-    const std::size_t end = script.find(call, at);
-    EXPECT_NE(end, std::string::npos);
-    script.insert(end + call.size(), servers::Script().append("echo \"took $((ticks - 100000))\"\n").text());
-    const std::string out = test::program_output(*connection, test::program_as(before, script));
-    Times times;
-    for (const std::string& line : split(out, '\n')) {
-      const auto words = split_words(line);
-      if (words.size() >= 2 && words[0] == "took") {
-        times.all = std::stoi(words[1]) / 100.0;
-      } else if (words.size() >= 3 && words[0] == "sent") {
-        const double when = std::stoi(words[1]) / 100.0;
-        times.first = times.first < 0 ? when : times.first;
-        times.forced = times.forced < 0 && words[2] == "-9" ? when : times.forced;
-      }
-    }
-    times.reply = read_answer<KillAnswer>(out).jobs.at(0);
-    return times;
+  static constexpr std::chrono::seconds busy{8};
+
+  template <typename Stop>
+  std::chrono::milliseconds time(const Stop& stop) {
+    const auto begin = std::chrono::steady_clock::now();
+    stop();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+  }
+  // When the job wrote this, by the clock of this machine.
+  std::chrono::milliseconds moment_in(const JobId& id, const std::string& name) {
+    return std::chrono::milliseconds(parse_number<std::int64_t>(trim(file(id, name))).value());
   }
 };
 
 TEST_P(KillTimes, TermAtOnceKillAfterTheGraceAndTheEndTwoSecondsLater) {
   const JobId obedient = start("echo up; exec sleep 1000");
   until_out(obedient, "up");
-  Times times = times_of(obedient, 5);
-  EXPECT_EQ(times.reply.outcome, KillReply::Outcome::killed);
-  EXPECT_EQ(times.first, 0);
-  EXPECT_EQ(times.forced, -1) << "it had no need of it";
-  EXPECT_LT(times.all, 5) << "the grace is no time to wait out";
+  wire::StopResult result;
+  const auto short_time = time([&] { result = kill(obedient, SIGTERM, 60); });
+  EXPECT_EQ(result.outcome, StopOutcome::killed);
+  EXPECT_LT(short_time, std::chrono::seconds(30)) << "the grace is not waited out";
+  EXPECT_EQ(result_of(status(obedient)), ExitStatus::signalled(SIGTERM)) << "it needed no KILL";
 
-  const JobId deaf = start(stubborn_children[0]);
+  // It notes when it got TERM, and after that every moment that it still lives.
+  const JobId deaf = start(
+      "exec /usr/bin/python3 -c '\n"
+      "import os, signal, time\n"
+      "folder = \".jobs/\" + os.environ[\"REMOTE_JOB_ID\"]\n"
+      "def note(name):\n"
+      "  with open(folder + \"/.\" + name, \"w\") as file: print(int(time.time() * 1000), file=file)\n"
+      "  os.rename(folder + \"/.\" + name, folder + \"/\" + name)\n"
+      "signal.signal(signal.SIGTERM, lambda *_: note(\"told\"))\n"
+      "print(\"up\", flush=True)\n"
+      "while True:\n"
+      "  time.sleep(0.02)\n"
+      "  note(\"alive\")\n"
+      "'");
   until_out(deaf, "up");
-  times = times_of(deaf, 1);
-  EXPECT_EQ(times.reply.outcome, KillReply::Outcome::killed);
-  EXPECT_EQ(times.first, 0);
-  EXPECT_GE(times.forced, 1);
-  EXPECT_LE(times.forced, 1.1);
-  EXPECT_LE(times.all, 1 + 2);
+  const ExactInstant begin = now_milliseconds();
+  const auto whole = time([&] { result = kill(deaf, SIGTERM, 1); });
+  EXPECT_EQ(result.outcome, StopOutcome::killed);
+  EXPECT_LT(moment_in(deaf, "told") - begin.time_since_epoch(), busy) << "TERM comes first";
+  EXPECT_GE(moment_in(deaf, "alive") - moment_in(deaf, "told"), std::chrono::milliseconds(800));
+  EXPECT_GE(whole, std::chrono::seconds(1));
+  EXPECT_LT(whole, std::chrono::seconds(1 + 2) + busy);
 }
 
 TEST_P(KillTimes, WhatCannotBeKilledIsGivenUpTwoSecondsAfterTheGrace) {
@@ -380,20 +350,20 @@ TEST_P(KillTimes, WhatCannotBeKilledIsGivenUpTwoSecondsAfterTheGrace) {
     GTEST_SKIP() << "needs root, to be another user";
   }
   const JobId id = start("exec sleep 1000");
-  for (const fs::path& path :
-       {servers.bin().parent_path(), servers.home("a").parent_path(), servers.home("a")}) {
-    fs::permissions(path, fs::perms::all);
-  }
+  status(id);  // this user's agent is there first
+  test::AsNobody nobody(servers);
   for (const auto& entry : fs::recursive_directory_iterator(place())) {
     fs::permissions(entry.path(), fs::perms::all);
   }
   fs::permissions(place(), fs::perms::all);
-  const Times times = times_of(
-      id, 1, "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups");
-  EXPECT_EQ(times.reply.outcome, KillReply::Outcome::survivors);
-  EXPECT_GE(times.all, 1);
-  EXPECT_LE(times.all, 1 + 2);
-  EXPECT_EQ(kill(id).outcome, KillReply::Outcome::killed);
+  wire::StopResult result;
+  const auto whole = time([&] {
+    result = ask_stop(nobody.agent(), {.folder = jobs_folder, .ids = {id}, .grace_s = 1}).results.at(id);
+  });
+  EXPECT_EQ(result.outcome, StopOutcome::survivors);
+  EXPECT_GE(whole, std::chrono::seconds(1));
+  EXPECT_LT(whole, std::chrono::seconds(1 + 2) + busy);
+  EXPECT_EQ(kill(id).outcome, StopOutcome::killed);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shells, JobKill, test::every_shell, test::shell_name);

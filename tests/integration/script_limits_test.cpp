@@ -1,13 +1,21 @@
+#include <algorithm>
 #include <csignal>
+#include <iterator>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/subprocess.hpp"
+#include "jobs/from_wire.hpp"
+#include "servers/agent.hpp"
 #include "servers/facts.hpp"
+#include "servers/leases.hpp"
+#include "support/job_journal.hpp"
 #include "support/processes.hpp"
 #include "support/script_test.hpp"
+#include "wire/json.hpp"
 
 // What can be told and done where the login has as many processes as it may have, and where some of its
 // processes let nobody look into them.
@@ -83,18 +91,18 @@ class JobLimits : public test::ScriptTest {
 TEST_P(JobLimits, ARunawayJobIsListedAndEnded) {
   limit_processes(24);
   const JobId id = start_runaway();
-  const StatusReply reply = status(id);
+  const wire::JobReport reply = status(id);
   EXPECT_EQ(reply.phase, Phase::running);
   EXPECT_TRUE(reply.pid);
-  const KillReply killed = kill(id, SIGTERM, 1);
-  EXPECT_EQ(killed.outcome, KillReply::Outcome::killed);
+  const wire::StopResult killed = kill(id, SIGTERM, 1);
+  EXPECT_EQ(killed.outcome, StopOutcome::killed);
   EXPECT_GT(killed.signalled, 10);
   expect_nothing_left();
   EXPECT_EQ(status(id).phase, Phase::ended);
-  EXPECT_EQ(status(id).stop_by, parse_by("ada@laptop"));
+  EXPECT_EQ(status(id).stop.value().by, by_ada);
 }
 
-TEST_P(JobLimits, WhatAnEndedOneHasLeftCannotBeLookedForAndThatIsSaid) {
+TEST_P(JobLimits, WhatAnEndedOneHasLeftIsFoundAlsoThen) {
   limit_processes(24);
   const JobId id = start(
       "exec /usr/bin/python3 -c '\n"
@@ -103,37 +111,39 @@ TEST_P(JobLimits, WhatAnEndedOneHasLeftCannotBeLookedForAndThatIsSaid) {
       "  if os.fork() == 0:\n"
       "    time.sleep(1000)\n"
       "'");
-  until([&] { return !file(id, "result").empty(); }, "the end of the job");
-  const StatusReply reply = status(id);
+  until([&] { return test::has_ended(folder(id)); }, "the end of the job");
+  const wire::JobReport reply = status(id);
   EXPECT_EQ(reply.phase, Phase::ended);
-  EXPECT_TRUE(reply.unseen);
-  EXPECT_FALSE(reply.leftovers);
+  EXPECT_FALSE(reply.unseen) << "the agent starts nothing to look";
+  EXPECT_EQ(reply.leftovers, 17);
   for (const pid_t pid : test::processes_with("REMOTE_JOB_ID=" + id.text())) {
     ::kill(pid, SIGKILL);
   }
   expect_nothing_left();
-  until([&] { return !status(id).unseen; }, "room for processes");
+  EXPECT_FALSE(status(id).leftovers);
 }
 
 TEST_P(JobLimits, TheReasonIsNamedWhereNothingCanBeStarted) {
   limit_processes(24);
   const JobId id = start_runaway();
-  const auto refusal = [&](const std::string& script) {
-    ssh::ExecRequest request;
-    request.input = script;
-    return connection->exec(request).out;
-  };
-  for (const std::string& script :
-       {servers::facts_action({.parts = {{"tell_port", "0"}}}).script.input(),
-        start_action(jobs_folder, {{JobId::random(), "true", "", {}}}).script.input()}) {
-    const std::string out = refusal(script);
-    EXPECT_NE(
-        out.find(
-            "@remote1 error it cannot start a process there: the login's limit of 24 processes (ulimit -u)"),
-        std::string::npos)
-        << out;
+  const std::string reason = "it cannot start a process there: the login's limit of 24 processes (ulimit -u)";
+  const JobId late = JobId::random();
+  try {
+    start_all({{late, "true", "", {}}});
+    ADD_FAILURE() << "it started a job";
+  } catch (const servers::Refused& error) {
+    EXPECT_THAT(error.reason(), ::testing::HasSubstr(reason));
   }
-  EXPECT_EQ(kill(id, SIGKILL, 0).outcome, KillReply::Outcome::killed);
+  EXPECT_FALSE(fs::exists(folder(late)));
+  servers::FactsRequest facts;
+  facts.wanted.python = true;
+  try {
+    servers::ask_facts(*connection, facts, Cancel());
+    ADD_FAILURE() << "it found a Python";
+  } catch (const Error& error) {
+    EXPECT_NE(error.reason().find("limit"), std::string::npos) << error.reason();
+  }
+  EXPECT_EQ(kill(id, SIGKILL, 0).outcome, StopOutcome::killed);
 }
 
 // A daemon that nobody may look into, as ssh-agent makes itself.
@@ -150,16 +160,23 @@ TEST_P(JobLimits, ADaemonThatLetsNobodyLookIsNamedAndLeftAlone) {
   };
   const JobId id = start(test::undumpable_daemon("daemon") + "; exec sleep 1000");
   const pid_t pid = daemon_pid();
-  const KillReply reply = kill(id);
-  EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
+  // While the job's guard lives, the daemon is its child.
+  ::kill(supervisor_of(id), SIGKILL);
+  const auto suspects_of = [](const wire::StopResult& result) {
+    std::vector<std::string> suspects;
+    std::ranges::transform(result.suspects, std::back_inserter(suspects), describe_suspect);
+    return suspects;
+  };
+  const wire::StopResult reply = kill(id);
+  EXPECT_EQ(reply.outcome, StopOutcome::killed);
   // Other tests that run beside this one may have such daemons too.
   const auto names_it =
       ::testing::Contains(::testing::StartsWith("pid " + std::to_string(pid) + " (python3, user "));
-  EXPECT_THAT(reply.suspects, names_it);
+  EXPECT_THAT(suspects_of(reply), names_it);
   EXPECT_TRUE(test::lives(pid));
   // what began before a job is none of it
   const JobId other = start("exec sleep 1000");
-  EXPECT_THAT(kill(other).suspects, ::testing::Not(names_it));
+  EXPECT_THAT(suspects_of(kill(other)), ::testing::Not(names_it));
   ::kill(pid, SIGKILL);
 }
 
@@ -171,32 +188,32 @@ TEST_P(JobLimits, AResultThatItsFolderDoesNotTakeIsInTheSecondPlace) {
   until_out(killed, "up");
   until_out(alone, "up");
   for (const JobId& one : {id, killed, alone}) {
-    until([&] { return fs::exists(folder(one) / ".stop"); }, "the room for the result");
-    fs::remove(folder(one) / ".stop");
+    until([&] { return fs::exists(folder(one) / "journal.jsonl"); }, "its journal");
+    fs::remove(folder(one) / "journal.jsonl");
     make_read_only(one);
   }
   EXPECT_EQ(status(id).phase, Phase::running);
   write_file_atomic(servers.home("a") / "go", "");
-  EXPECT_EQ(wait_end(id).result(), ExitStatus::exited(5));
+  EXPECT_EQ(result_of(wait_end(id)), ExitStatus::exited(5));
   const fs::path second = second_place("/var/tmp");
   EXPECT_EQ(fs::status(second).permissions(), fs::perms::owner_all);
-  EXPECT_EQ(fs::status(second / (id.text() + ".result")).permissions(),
+  EXPECT_EQ(fs::status(second / (id.text() + ".journal.jsonl")).permissions(),
             fs::perms::owner_read | fs::perms::owner_write);
-  EXPECT_EQ(kill(killed).outcome, KillReply::Outcome::killed);
-  EXPECT_EQ(status(killed).stop_by, parse_by("ada@laptop"));
-  EXPECT_EQ(status(killed).result(), ExitStatus::signalled(SIGTERM));
+  EXPECT_EQ(kill(killed).outcome, StopOutcome::killed);
+  EXPECT_EQ(status(killed).stop.value().by, by_ada);
+  EXPECT_EQ(result_of(status(killed)), ExitStatus::signalled(SIGTERM));
   // here kill writes the result
   ::kill(supervisor_of(alone), SIGKILL);
-  EXPECT_EQ(kill(alone).outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(kill(alone).outcome, StopOutcome::killed);
   EXPECT_EQ(status(alone).phase, Phase::ended);
   expect_nothing_left();
   // with room again it all goes home
   for (const JobId& one : {id, killed, alone}) {
     make_read_only(one, false);
     EXPECT_EQ(status(one).phase, Phase::ended);
-    EXPECT_NE(file(one, "result"), "");
+    EXPECT_TRUE(test::has_ended(folder(one)));
   }
-  EXPECT_EQ(status(killed).stop_by, parse_by("ada@laptop"));
+  EXPECT_EQ(status(killed).stop.value().by, by_ada);
   EXPECT_FALSE(fs::exists(second));
 }
 
@@ -207,14 +224,15 @@ TEST_P(JobLimits, NobodyElseCanPutAResultIntoTheSecondPlace) {
   // made by somebody else, and a link to what somebody else has made
   fs::create_directory(first);
   fs::permissions(first, fs::perms::all);
-  std::ofstream(first / (id.text() + ".result")) << "exit 0 1700000000\n";
+  std::ofstream(first / (id.text() + ".journal.jsonl")) << test::format_end(0);
   fs::create_symlink(first, second_place("/tmp"));
   EXPECT_EQ(status(id).phase, Phase::running);
-  until([&] { return fs::exists(folder(id) / ".stop"); }, "the room for the result");
+  until([&] { return fs::exists(folder(id) / "journal.jsonl"); }, "its journal");
+  fs::remove(folder(id) / "journal.jsonl");
   make_read_only(id);
   write_file_atomic(servers.home("a") / "go", "");
-  EXPECT_EQ(wait_end(id).result(), ExitStatus::exited(5));
-  EXPECT_TRUE(fs::exists(second_place("/dev/shm") / (id.text() + ".result")));
+  EXPECT_EQ(result_of(wait_end(id)), ExitStatus::exited(5));
+  EXPECT_TRUE(fs::exists(second_place("/dev/shm") / (id.text() + ".journal.jsonl")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Shells, JobLimits, test::every_shell, test::shell_name);

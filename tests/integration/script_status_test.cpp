@@ -3,10 +3,11 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "support/instants.hpp"
+#include "jobs/from_wire.hpp"
+#include "support/job_journal.hpp"
 #include "support/script_test.hpp"
 
-// What status.sh tells of jobs, under every sh that servers have.
+// What the agent reports about jobs that every sh of servers has started.
 
 namespace remote::jobs {
 namespace {
@@ -20,7 +21,7 @@ TEST_P(JobStatus, OneWhosePidCouldNotBeWrittenDidNotStart) {
   const JobId id = start("exit 127");
   EXPECT_EQ(wait_end(id).reason, "") << "the command's own exit code";
   std::ofstream(folder(id) / "pid", std::ios::trunc).flush();
-  const StatusReply reply = status(id);
+  const wire::JobReport reply = status(id);
   EXPECT_EQ(reply.phase, Phase::ended);
   EXPECT_EQ(reply.reason, "it did not start, as its folder takes no files: is the disk full?");
 }
@@ -37,17 +38,12 @@ TEST_P(JobStatus, TellsTheMomentOfAFailuresLastWords) {
       },
       "a tenth of a second");
   std::ofstream(servers.home("a") / "go") << "";
-  const StatusReply reply = wait_end(id);
-  const StatusAnswer answer = run(status_action(jobs_folder, {id}, {}));
-  if (GetParam() == test::ServerShell::busybox) {
-    EXPECT_FALSE(reply.wrote_at);
-    EXPECT_FALSE(answer.exact);
-  } else {
-    ASSERT_TRUE(reply.wrote_at && reply.end && reply.end->at && answer.exact);
-    EXPECT_GE((*reply.end->at - *reply.wrote_at).count(), 99);
-    EXPECT_GE(answer.server_now, *reply.end->at);
-  }
-  const StatusReply fine = wait_end(start("echo why >&2"));
+  const wire::JobReport reply = wait_end(id);
+  const StateAnswer answer = ask_state(agent(), {.folder = jobs_folder, .ids = {id}});
+  ASSERT_TRUE(reply.wrote_at && reply.end && reply.end->at);
+  EXPECT_GE((*reply.end->at - *reply.wrote_at).count(), 99);
+  EXPECT_GE(answer.time->now, to_instant(*reply.end->at));
+  const wire::JobReport fine = wait_end(start("echo why >&2"));
   EXPECT_FALSE(fine.wrote_at);
 }
 
@@ -57,7 +53,7 @@ TEST_P(JobStatus, TellsWhenAnErrorWasRaisedThatWaitedForADebugger) {
     std::ofstream(folder(id) / "raised") << text;
     return wait_end(id).raised_at;
   };
-  EXPECT_EQ(raised("1764000000123\n"), exact_instant(1764000000123));
+  EXPECT_EQ(raised("1764000000123\n"), milliseconds(1764000000123));
   for (const char* wrong : {"", "x\n", "-1\n", "1 2\n", "99999999999999999\n"}) {
     EXPECT_FALSE(raised(wrong)) << wrong;
   }
@@ -97,43 +93,33 @@ TEST_P(JobStatus, TellsWhoseLastWordsAreOfAPeer) {
 // have another clock.
 TEST_P(JobStatus, TellsTheMomentOfAnEndAndNotOfItsRecord) {
   const JobId id = start("echo why >&2; exit 3");
-  const StatusReply before = wait_end(id);
+  const wire::JobReport before = wait_end(id);
   EXPECT_EQ(before.end->by, "supervisor");
-  for (const char* name : {"result", "job.err"}) {
+  for (const char* name : {"journal.jsonl", "job.err"}) {
     fs::last_write_time(folder(id) / name, fs::last_write_time(folder(id) / name) + std::chrono::seconds(5));
   }
-  const StatusReply reply = status(id);
+  const wire::JobReport reply = status(id);
   EXPECT_EQ(reply.end->at, before.end->at);
   EXPECT_FALSE(reply.wrote_at);
 }
 
-// What builds before this one wrote.
-TEST_P(JobStatus, UnderstandsOlderRecords) {
+TEST_P(JobStatus, IgnoresDamagedRecords) {
   const JobId id = start("exit 3");
   wait_end(id);
-  const auto told = [&](const std::string& record) {
-    std::ofstream(folder(id) / "result") << record << "\n";
+  const auto told = [&](const std::string& journal) {
+    std::ofstream(folder(id) / "journal.jsonl") << journal;
     return status(id);
   };
-  for (const char* record : {"signal 9 1700000000", "signal 9 1700000000.000"}) {
-    const StatusReply reply = told(record);
-    ASSERT_TRUE(reply.end) << record;
-    EXPECT_EQ(reply.result(), ExitStatus::signalled(9));
-    EXPECT_EQ(reply.end->at, exact_instant(1700000000000));
-    EXPECT_EQ(reply.end->by, "-");
+  EXPECT_EQ(told("{\"kind\":\"never_starts\",\"at\":1700000000123}\n").phase, Phase::none);
+  const std::string line = test::format_end(3, "1700000000123");
+  EXPECT_EQ(told(line).end->at, milliseconds(1700000000123));
+  for (const std::string& journal : {std::string(), line.substr(0, 20), line.substr(0, line.size() - 1),
+                                     test::format_end(3333), test::format_end(3, "-1")}) {
+    EXPECT_FALSE(told(journal).end) << journal;
   }
-  EXPECT_EQ(told("never 0 1700000000").phase, Phase::none);
-  EXPECT_EQ(told("never 0 1700000000123 claim").phase, Phase::none);
-  EXPECT_EQ(told("exit 3 1700000000123 supervisor").end->at, exact_instant(1700000000123));
-  for (const char* record : {"", "exit", "exit x", "walked 3 1700000000", "exit 3333"}) {
-    EXPECT_FALSE(told(record).end) << record;
-  }
-  std::ofstream(folder(id) / "stop") << "15 loss%20of%20b 1700000000\n";
-  const StatusReply stopped = told("signal 15 1700000001");
-  EXPECT_EQ(stopped.stop_by, (JobReason{.kind = JobReason::Kind::after_loss, .text = "b"}));
-  EXPECT_EQ(stopped.stopped_at, exact_instant(1700000000000));
-  std::ofstream(folder(id) / "stop") << "15 a b c 1700000000000\n";
-  EXPECT_EQ(told("signal 15 1700000001").stop_by, JobReason()) << "the answer about the others stays whole";
+  EXPECT_FALSE(told("{\"kind\":\"stop_requested\",\"stop\":{}}\n" + line).stop);
+  EXPECT_TRUE(told("{\"kind\":\"stop_requested\",\"stop\":{}}\n" + line).end)
+      << "the answer about the others stays whole";
 }
 
 TEST_P(JobStatus, TellsSignalsFromExitCodes) {
@@ -156,10 +142,10 @@ TEST_P(JobStatus, TellsSignalsFromExitCodes) {
   }
   start_all(requests);
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const StatusReply reply = wait_end(requests[i].id);
+    const wire::JobReport reply = wait_end(requests[i].id);
     ASSERT_TRUE(reply.end) << requests[i].process.command << file(requests[i].id, "job.err");
-    EXPECT_EQ(reply.end->status, expected[i])
-        << requests[i].process.command << ": " << reply.end->status.describe();
+    EXPECT_EQ(result_of(reply), expected[i])
+        << requests[i].process.command << ": " << reply.end->how.status().describe();
   }
 }
 
@@ -167,10 +153,10 @@ TEST_P(JobStatus, TellsSignalsFromExitCodes) {
 TEST_P(JobStatus, AResultWithoutItsTimeIsUnderstood) {
   const JobId id = start("exit 3");
   wait_end(id);
-  std::ofstream(folder(id) / "result") << "exit 3 \n";
-  const StatusReply reply = status(id);
+  std::ofstream(folder(id) / "journal.jsonl") << test::format_end(3, "");
+  const wire::JobReport reply = status(id);
   EXPECT_EQ(reply.phase, Phase::ended);
-  EXPECT_EQ(reply.result(), ExitStatus::exited(3));
+  EXPECT_EQ(result_of(reply), ExitStatus::exited(3));
   EXPECT_FALSE(reply.end->at);
 }
 
@@ -178,13 +164,13 @@ TEST_P(JobStatus, ADeadSupervisorHidesNoJob) {
   const JobId id = start("echo up; sleep 1000 & wait");
   until_out(id, "up");
   ::kill(supervisor_of(id), SIGKILL);
-  StatusReply reply;
+  wire::JobReport reply;
   until([&] { return !(reply = status(id)).supervised; }, "news of the supervisor");
   EXPECT_EQ(reply.phase, Phase::running);
-  EXPECT_EQ(kill(id).outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(kill(id).outcome, StopOutcome::killed);
   EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
   EXPECT_EQ(status(id).phase, Phase::ended);
-  EXPECT_EQ(status(id).result(), ExitStatus::signalled(SIGTERM));
+  EXPECT_EQ(result_of(status(id)), ExitStatus::signalled(SIGTERM));
 }
 
 TEST_P(JobStatus, GoneWhenSupervisorAndJobAreDeadByForce) {
@@ -217,7 +203,7 @@ TEST_P(JobStatus, APidAloneProvesNothing) {
   EXPECT_EQ(kill(id).signalled, 0);
   // and after a restart of the server not even both together
   std::ofstream(folder(id) / "supervisor") << words.at(0) << ' ' << words.at(1) << " another-boot -\n";
-  fs::remove(folder(id) / "result");
+  fs::remove(folder(id) / "journal.jsonl");
   EXPECT_EQ(status(id).phase, Phase::rebooted);
 }
 
@@ -228,7 +214,7 @@ TEST_P(JobStatus, AStoppedSupervisorAndAZombieAreSeenThrough) {
   ::kill(status(id).pid.value(), SIGKILL);  // a zombie now: its parent is stopped
   EXPECT_EQ(status(id).phase, Phase::running);
   kill(id);
-  EXPECT_EQ(status(id).result(), ExitStatus::signalled(SIGKILL));
+  EXPECT_EQ(result_of(status(id)), ExitStatus::signalled(SIGKILL));
   EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
 }
 
@@ -240,7 +226,7 @@ TEST_P(JobStatus, TheSupervisorOutlivesSignals) {
     ::kill(supervisor, number);
   }
   ::kill(status(id).pid.value(), SIGINT);
-  EXPECT_EQ(wait_end(id).result(), ExitStatus::signalled(SIGINT));
+  EXPECT_EQ(result_of(wait_end(id)), ExitStatus::signalled(SIGINT));
 }
 
 TEST_P(JobStatus, ARemovedFolderHoldsNoSupervisor) {
@@ -260,14 +246,15 @@ TEST_P(JobStatus, TheAbandonedAreLookedAtTogether) {
     make_folders(folder(ids.back()));
     std::ofstream(folder(ids.back()) / "supervisor") << "";
   }
-  servers.add_program("sleep", "echo nap >>\"$HOME/naps\"\nexec /bin/sleep \"$@\"\n");
-  const auto replies = run(status_action(jobs_folder, ids, ids)).jobs;
+  status(JobId::random());  // the agent is there now
+  const auto begin = std::chrono::steady_clock::now();
+  const auto replies = ask_state(agent(), {.folder = jobs_folder, .ids = ids, .claim = ids}).jobs;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4)) << "not one after the other";
   ASSERT_EQ(replies.size(), ids.size());
-  for (const StatusReply& reply : replies) {
+  for (const auto& [id, reply] : replies) {
     EXPECT_EQ(reply.phase, Phase::none);
-    EXPECT_THAT(file(reply.id, "result"), ::testing::StartsWith("never 0 "));
+    EXPECT_THAT(test::read_journal(folder(id)), ::testing::HasSubstr("never_starts"));
   }
-  EXPECT_EQ(read_file(servers.home("a") / "naps"), "nap\n");
 }
 
 TEST_P(JobStatus, AsksAbout200JobsAtOnce) {
@@ -281,31 +268,12 @@ TEST_P(JobStatus, AsksAbout200JobsAtOnce) {
     std::ofstream(folder(ids.back()) / "pid") << ::getpid() << " 1\n";
     std::ofstream(folder(ids.back()) / "job.out") << "12345";
   }
-  const auto answer = run(status_action(jobs_folder, ids, {}));
-  ASSERT_EQ(answer.jobs.size(), 200U);
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    EXPECT_EQ(answer.jobs[i].id, ids[i]);
-    EXPECT_EQ(answer.jobs[i].phase, Phase::gone);
-    EXPECT_EQ(answer.jobs[i].out_size, 5U);
+  const auto reports = status_of(ids);
+  ASSERT_EQ(reports.size(), 200U);
+  for (const auto& [id, report] : reports) {
+    EXPECT_EQ(report.phase, Phase::gone);
+    EXPECT_EQ(report.out_size, 5U);
   }
-}
-
-TEST_P(JobStatus, TheOutOfMemoryKillerIsTold) {
-  // the counter, by a grep that reads it elsewhere
-  const fs::path counter = servers.home("a") / "oom_kills";
-  std::ofstream(counter) << "oom_kill 41\n";
-  servers.add_program("grep", "case $* in *oom_kill*) exec cat '" + counter.string() +
-                                  "' ;; esac\nexec /usr/bin/grep \"$@\"\n");
-  const JobId calm = start("exit 1");
-  EXPECT_FALSE(wait_end(calm).oom);
-  const JobId struck = start("echo 'oom_kill 43' >~/oom_kills; kill -9 $$");
-  const StatusReply reply = wait_end(struck);
-  EXPECT_EQ(reply.result(), ExitStatus::signalled(SIGKILL));
-  EXPECT_TRUE(reply.oom);
-  EXPECT_EQ(file(struck, "oom"), "2\n");
-  // another's trouble is no news about a job that did well
-  const JobId fine = start("echo 'oom_kill 50' >~/oom_kills");
-  EXPECT_FALSE(wait_end(fine).oom);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shells, JobStatus, test::every_shell, test::shell_name);

@@ -22,10 +22,10 @@ TEST_P(JobStopped, ALifelineIsWokenByAKill) {
   ASSERT_EQ(::kill(lifeline.pid(), SIGSTOP), 0);
   until([&] { return field(2) == "T"; }, "it is stopped");
   std::ofstream(folder(id) / "lifeline.pid") << lifeline.pid() << " " << field(21) << " boot\n";
-  EXPECT_EQ(kill(id).outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(kill(id).outcome, StopOutcome::killed);
   until([&] { return field(2) == "S"; }, "it goes on");
   // what is left of the job goes by one call, with the others of the same clean
-  EXPECT_EQ(run(clean_action(jobs_folder, {id})).jobs.at(0).outcome, CleanReply::Outcome::removed);
+  EXPECT_EQ(clean(id).outcome, CleanOutcome::removed);
   EXPECT_FALSE(fs::exists(folder(id)));
 }
 

@@ -1,26 +1,23 @@
 #include <sys/stat.h>
 
-#include "jobs/protocol.hpp"
 #include "jobs/stacks.hpp"
-#include "support/instants.hpp"
+#include "support/job_journal.hpp"
 #include "support/script_test.hpp"
 
-// clean.sh and stacks.sh on the local shell, without ssh, under every sh that servers have.
+// Removing jobs, their stacks and last lines, without ssh, under every sh that servers have.
 
 namespace remote::jobs {
 namespace {
 
-using Outcome = CleanReply::Outcome;
-using Method = ProcessDump::Method;
+using Outcome = CleanOutcome;
 
 class JobTools : public test::ScriptTest {
  protected:
   void until_ended(const JobId& id) {
-    test::until([&] { return fs::exists(folder(id) / "result"); }, "the job's end");
+    test::until([&] { return test::has_ended(folder(id)); }, "the job's end");
   }
-  CleanReply clean(const JobId& id) { return run(clean_action(jobs_folder, {id})).jobs.at(0); }
-  std::vector<ProcessDump> stacks(const JobId& id) { return run(stacks_action(jobs_folder, {id})).dumps; }
-  bool runs(const JobId& id) { return status(id).phase == StatusReply::Phase::running; }
+  std::vector<wire::ProcessStack> stacks(const JobId& id) { return ask_stacks(agent(), jobs_folder, {id}); }
+  bool runs(const JobId& id) { return status(id).phase == wire::JobPhase::running; }
   void end(const JobId& id) { kill(id, SIGKILL, 0); }
 };
 
@@ -30,17 +27,14 @@ TEST_P(JobTools, CleanRemovesWhatEndedAndNothingElse) {
   until_ended(ended);
   std::ofstream(place() / ".jobs/mine.txt") << "mine";
   const JobId absent = JobId::random();
-  auto replies = run(clean_action(jobs_folder, {ended, running, absent})).jobs;
+  CleanAnswer replies = ask_clean(agent(), jobs_folder, {ended, running, absent});
   ASSERT_EQ(replies.size(), 3U);
-  for (std::size_t i = 0; const JobId& id : {ended, running, absent}) {  // they come as they are known
-    std::swap(replies[i++], *std::ranges::find(replies, id, &CleanReply::id));
-  }
-  EXPECT_EQ(replies[0].outcome, Outcome::removed) << replies[0].reason;
-  EXPECT_EQ(replies[1].outcome, Outcome::running);
-  EXPECT_NE(replies[1].reason.find("pid"), std::string::npos);
-  EXPECT_EQ(replies[2].outcome, Outcome::none);
+  EXPECT_EQ(replies[ended].outcome, Outcome::removed) << replies[ended].reason;
+  EXPECT_EQ(replies[running].outcome, Outcome::running);
+  EXPECT_NE(replies[running].reason.find("pid"), std::string::npos);
+  EXPECT_EQ(replies[absent].outcome, Outcome::none);
   EXPECT_FALSE(fs::exists(folder(ended)));
-  EXPECT_TRUE(fs::exists(folder(running) / "job.sh"));
+  EXPECT_TRUE(fs::exists(folder(running) / "spec.json"));
   EXPECT_TRUE(fs::exists(place() / ".jobs/mine.txt"));
   EXPECT_TRUE(runs(running));
   end(running);
@@ -66,10 +60,10 @@ TEST_P(JobTools, CleanSeesWhatTheSupervisorDoesNot) {
 TEST_P(JobTools, CleanKeepsAFreshClaim) {
   fs::create_directories(place() / ".jobs");
   const JobId id = JobId::random();
-  run(status_action(jobs_folder, {id}, {id}));
-  ASSERT_TRUE(fs::exists(folder(id) / "result"));
+  status(id, true);
+  ASSERT_TRUE(test::has_ended(folder(id)));
   EXPECT_EQ(clean(id).outcome, Outcome::running);
-  std::ofstream(folder(id) / "result") << "never 0 1000\n";
+  std::ofstream(folder(id) / "journal.jsonl") << "{\"kind\":\"never_starts\",\"at\":1000}\n";
   EXPECT_EQ(clean(id).outcome, Outcome::removed);
 }
 
@@ -77,11 +71,11 @@ TEST_P(JobTools, CleanDoesNotFollowLinks) {
   fs::create_directories(place() / ".jobs");
   const fs::path precious = servers.home("a") / "precious";
   fs::create_directories(precious);
-  std::ofstream(precious / "result") << "exit 0 1000\n";
+  std::ofstream(precious / "journal.jsonl") << test::format_end(0);
   const JobId id = JobId::random();
   fs::create_symlink(precious, folder(id));
   EXPECT_EQ(clean(id).outcome, Outcome::failed);
-  EXPECT_TRUE(fs::exists(precious / "result"));
+  EXPECT_TRUE(fs::exists(precious / "journal.jsonl"));
 }
 
 constexpr const char* program =
@@ -90,15 +84,15 @@ constexpr const char* program =
     "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nwait_here()'";
 
 TEST_P(JobTools, StacksOfAPreparedProgram) {
-  const JobId id = start(program, {{"RANK", "7"}}, enable_stacks_text(".jobs"));
+  const JobId id = start_with_stacks(program, {{"RANK", "7"}});
   until_out(id, "up");
   for (int round = 0; round < 2; ++round) {  // the second answer holds nothing of the first
-    const auto dumps = stacks(id);
-    ASSERT_EQ(dumps.size(), 1U);
-    EXPECT_EQ(dumps[0].id, id);
-    EXPECT_EQ(dumps[0].rank, 7);
-    ASSERT_EQ(dumps[0].method, Method::faulthandler) << dumps[0].why;
-    const auto threads = parse_threads(dumps[0]);
+    const auto found = stacks(id);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].id, id.text());
+    EXPECT_EQ(found[0].rank, 7);
+    EXPECT_EQ(found[0].why, "");
+    const std::vector<ThreadStack>& threads = found[0].threads;
     ASSERT_EQ(threads.size(), 2U);
     ASSERT_FALSE(threads[0].frames.empty());
     EXPECT_EQ(threads[0].frames[0], "wait_here (<string>:4)");
@@ -106,6 +100,22 @@ TEST_P(JobTools, StacksOfAPreparedProgram) {
   EXPECT_TRUE(runs(id));
   end(id);
   EXPECT_TRUE(stacks(id).empty());
+}
+
+// The answer to a question of one looks like work of the rank to the other.
+TEST_P(JobTools, WhoLooksAtAJobWaitsForAnotherOneThatDoes) {
+  const JobId id = start_with_stacks(program, {});
+  until_out(id, "up");
+  const JobId other = start("exec sleep 3");
+  until([&] { return !file(other, "pid").empty(); }, "the other process runs");
+  write_file_atomic(folder(id) / "looker", file(other, "pid"));
+  EXPECT_EQ(stacks(id).at(0).why, "");
+  EXPECT_FALSE(runs(other));
+  EXPECT_FALSE(fs::exists(folder(id) / "looker"));
+  write_file_atomic(folder(id) / "looker", "1 1\n");  // of one that was killed
+  EXPECT_EQ(stacks(id).at(0).why, "");
+  EXPECT_FALSE(fs::exists(folder(id) / "looker"));
+  end(id);
 }
 
 // A torch that is built without libuv refuses a store that asks for it, which is the default since torch 2.4.
@@ -138,7 +148,7 @@ TEST_P(JobTools, ATorchWithoutLibuvDoesWithout) {
       "exec /usr/bin/python3 -c 'from torch.distributed import TCPStore\n"
       "print(TCPStore(\"here\", port=7).at)\ntry:\n  TCPStore(\"here\", 0)\nexcept RuntimeError as e:\n  "
       "print(e)'";
-  const JobId id = start(work, {{"PYTHONPATH", "."}}, enable_stacks_text(".jobs"));
+  const JobId id = start_with_stacks(work, {{"PYTHONPATH", "."}});
   until_ended(id);
   EXPECT_EQ(file(id, "job.out"), "('here', 7)\nanother reason\n") << file(id, "job.err");
   const JobId plain = start(work, {{"PYTHONPATH", "."}});
@@ -150,12 +160,12 @@ TEST_P(JobTools, StacksNeverSignalTheUnprepared) {
   const JobId python = start(program);
   const JobId other = start("exec sleep 60");
   until_out(python, "up");
-  const auto dumps = stacks(python);
-  ASSERT_EQ(dumps.size(), 1U);
-  EXPECT_EQ(dumps[0].method, Method::kernel);
-  EXPECT_NE(dumps[0].why.find("--enable-stacks"), std::string::npos);
-  ASSERT_EQ(dumps[0].lines.size(), 2U);  // two threads
-  EXPECT_NE(dumps[0].lines[0].find("state S"), std::string::npos);
+  const auto found = stacks(python);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_TRUE(found[0].threads.empty());
+  EXPECT_NE(found[0].why.find("--enable-stacks"), std::string::npos);
+  ASSERT_EQ(found[0].kernel.size(), 2U);  // two threads
+  EXPECT_NE(found[0].kernel[0].find("state S"), std::string::npos);
   EXPECT_NE(stacks(other).at(0).why.find("not a Python process"), std::string::npos);
   EXPECT_TRUE(runs(python));
   EXPECT_TRUE(runs(other));
@@ -164,32 +174,30 @@ TEST_P(JobTools, StacksNeverSignalTheUnprepared) {
 }
 
 TEST_P(JobTools, EnableStacksChainsAndDisturbsNothing) {
-  const JobId id = start(
+  const JobId id = start_with_stacks(
       "mkdir -p other && echo 'print(\"other sitecustomize\", __name__)' >other/sitecustomize.py\n"
       "PYTHONPATH=$PYTHONPATH:other /usr/bin/python3 -c 'import sitecustomize; "
       "print(sitecustomize.__file__)'",
-      {{"PYTHONPATH", "first"}}, enable_stacks_text(".jobs"));
+      {{"PYTHONPATH", "first"}});
   until_ended(id);
   const std::string out = file(id, "job.out");
   EXPECT_NE(out.find("other sitecustomize sitecustomize\n"), std::string::npos) << out;
   EXPECT_NE(out.find("other/sitecustomize.py\n"), std::string::npos) << out;
   EXPECT_EQ(read_file(folder(id) / "job.err"), "");
-  const JobId plain =
-      start("echo \"${PYTHONPATH##*:}\"; exit 3", {{"PYTHONPATH", "first"}}, enable_stacks_text(".jobs"));
+  const JobId plain = start_with_stacks("echo \"${PYTHONPATH##*:}\"; exit 3", {{"PYTHONPATH", "first"}});
   until_ended(plain);
   EXPECT_EQ(file(plain, "job.out"), "first\n");
 }
 
-// mpi_rank.sh ends a rank that left such a note and hangs in MPI_Finalize.
+// The note of a rank that then hangs in MPI_Finalize (src/agent/mpi/rank.cpp).
 TEST_P(JobTools, ARankOfMpiThatRaisesSystemExitIsNoted) {
   const fs::path note = place() / "raised.rank.0";
   // What is noted of how the rank has left: " 7\n", or nothing.
   const auto noted = [&](const std::string& text) {
     fs::remove(note);
-    const JobId id =
-        start("/usr/bin/python3 -c 'import sys\n" + text + "'",
-              {{"RANK", "0"}, {"OMPI_COMM_WORLD_RANK", "0"}, {"REMOTE_JOB_FOLDER", place().string()}},
-              enable_stacks_text(".jobs"));
+    const JobId id = start_with_stacks(
+        "/usr/bin/python3 -c 'import sys\n" + text + "'",
+        {{"RANK", "0"}, {"OMPI_COMM_WORLD_RANK", "0"}, {"REMOTE_JOB_FOLDER", place().string()}});
     until_ended(id);
     return fs::exists(note) ? read_file(note).substr(read_file(note).find(' ')) : "";
   };
@@ -207,65 +215,35 @@ TEST_P(JobTools, ARankOfMpiThatRaisesSystemExitIsNoted) {
   EXPECT_EQ(noted("try: raise SystemExit(5)\nexcept SystemExit as error: assert error.code == 5"), "");
 }
 
-TEST_P(JobTools, LooksAtPathsBeforeTheyAreBrought) {
-  const fs::path home = servers.home("a");
-  std::ofstream(home / "a file");
-  fs::create_symlink("a file", home / "link");
-  fs::create_symlink("nothing", home / "dangling");
-  exec(servers::Script().input());  // it has the program now
-  EXPECT_EQ(exec(servers::Script()
-                     .add("actions/pull_look.sh")
-                     .call_paths("pull_look", {"~/a file", "~", "link", "~/dangling", "~/nothing"})
-                     .input()),
-            "\n@remote1 pull there\n@remote1 pull there\n@remote1 pull link\n@remote1 pull missing\n"
-            "@remote1 pull missing\n@remote1 end\n");
-}
-
-TEST_P(JobTools, FindsWhatFitsAPattern) {
-  const fs::path folder = servers.home("a") / "my [project]/a b";
-  fs::create_directories(folder);
-  for (const char* name : {"1.pt", "2 *.pt", ".3.pt", "line\nbreak.pt"}) {
-    std::ofstream(folder / name);
-  }
-  const auto match = [&](const std::string& pattern) {
-    return exec(servers::Script()
-                    .add("actions/pull_match.sh")
-                    .append("set -f; IFS=x; folder=~/'my [project]'; pull_match " + pattern)
-                    .input());
-  };
-  exec(servers::Script().input());  // it has the program now
-  EXPECT_EQ(match("'a*/*.pt'"),
-            "\n@remote1 pull name |a b/1.pt\n@remote1 pull name |a b/2 *.pt\n@remote1 end\n");
-  EXPECT_EQ(match("'*/*.zip'"), "\n@remote1 end\n");
-  EXPECT_EQ(match("'*/nothing/*'"), "\n@remote1 end\n");
-}
-
 TEST_P(JobTools, TellsTheLastLinesOfFiles) {
-  exec(servers::Script().input());  // it has the program now
-  const auto last = [&](const std::string& text) {
-    std::ofstream(servers.home("a") / "job.err") << text;
-    return exec(
-        servers::Script().add("actions/last_lines.sh").append("folder=~; last_lines 2 job.err").input());
+  using Lines = std::vector<std::string>;
+  const JobId id = start("exit 0");
+  until_ended(id);
+  const auto last = [&](const std::string& text, const std::string& name = "job.err") {
+    fs::create_directories(folder(id) / "ranks");
+    std::ofstream(folder(id) / name) << text;
+    return ask_lines(agent(), {.folder = jobs_folder, .ids = {id}, .files = {name}, .count = 2});
   };
-  EXPECT_EQ(last("1\n@remote1 end\n3"), "\n@remote1 line |@remote1 end\n@remote1 line |3\n@remote1 end\n");
-  EXPECT_EQ(last("\xff" + std::string(99999, 'x') + "\n\n"),
-            "\n@remote1 line |" + std::string(2000, 'x') + "\n@remote1 line |\n@remote1 end\n");
-  EXPECT_EQ(last(""), "\n@remote1 end\n");
+  EXPECT_EQ(last("1\n@remote1 end\n3"), (Lines{"@remote1 end", "3"}));
+  EXPECT_EQ(last("\xff" + std::string(99999, 'x') + "\n\n"), (Lines{std::string(2000, 'x'), ""}));
+  EXPECT_EQ(last("10%\r20%\n"), Lines{"20%"}) << "a progress bar's last state";
+  EXPECT_EQ(last("", "job.out"), Lines());
+  EXPECT_EQ(last("a rank\n", "ranks/0.err"), Lines{"a rank"});
+  EXPECT_EQ(last(""), Lines());
   // Of the last attempt only
   const std::string anew = "remote: the ranks begin anew (restart 1) at 2026-11-24T11:58:19Z after rank 1\n";
-  EXPECT_EQ(last("1\n" + anew + "2\n"), "\n@remote1 line |2\n@remote1 end\n");
-  EXPECT_EQ(last("1\n" + anew), "\n@remote1 end\n");
-  EXPECT_EQ(last(anew + anew), "\n@remote1 end\n");
-  EXPECT_EQ(last(anew + "\n2"), "\n@remote1 line |\n@remote1 line |2\n@remote1 end\n");
-  EXPECT_EQ(last("1\nremote: the workers begin anew (restart 1) at 2026-11-24T11:58:19.000Z\n"),
-            "\n@remote1 end\n");
-  EXPECT_EQ(last("1\nremote: the point begins again (retry 1 of 1) after exit 1\n"), "\n@remote1 end\n");
+  EXPECT_EQ(last("1\n" + anew + "2\n"), Lines{"2"});
+  EXPECT_EQ(last("1\n" + anew), Lines());
+  EXPECT_EQ(last(anew + anew), Lines());
+  EXPECT_EQ(last(anew + "\n2"), (Lines{"", "2"}));
+  EXPECT_EQ(last("1\nremote: the workers begin anew (restart 1) at 2026-11-24T11:58:19.000Z\n"), Lines());
+  EXPECT_EQ(last("1\nremote: the point begins again (retry 1 of 1) after exit 1\n"), Lines());
 }
 
 TEST_P(JobTools, TellsHowTorchrunsWorkersEnded) {
   const JobId id = start("exit 1");
   until_ended(id);
-  const auto workers = [&] { return run(workers_action(jobs_folder, id, 2)).workers; };
+  const auto workers = [&] { return ask_workers(agent(), jobs_folder, id, 2).workers; };
   EXPECT_TRUE(workers().empty());
   const fs::path failures = folder(id) / "failures";
   fs::create_directory(failures);
@@ -282,16 +260,16 @@ TEST_P(JobTools, TellsHowTorchrunsWorkersEnded) {
   EXPECT_EQ(told.at(4).end->node, "n-4.x");
   EXPECT_EQ(told.at(5).end->node, "");
   EXPECT_EQ(told.at(5).end->by, "torchrun");
-  EXPECT_EQ(told.at(3).raised_at, exact_instant(1700000000123));
+  EXPECT_EQ(told.at(3).raised_at, std::chrono::milliseconds(1700000000123));
   EXPECT_EQ(told.at(3).last_lines, (std::vector<std::string>{"  File", "ValueError: a bad batch"}));
   EXPECT_FALSE(told.at(3).after_peer);
-  EXPECT_EQ(told.at(3).end->status, ExitStatus::exited(1));
+  EXPECT_EQ(told.at(3).end->how, wire::ProcessEnd::exited(1));
   EXPECT_EQ(told.at(3).end->node, "n2");
   EXPECT_EQ(told.at(1).end->node, "");  // no name of a node
   EXPECT_TRUE(told.at(0).after_peer);
   EXPECT_EQ(told.at(0).last_lines.back(), "@remote1 end");
-  EXPECT_EQ(told.at(2).end->status, ExitStatus::signalled(9));
-  EXPECT_EQ(told.at(2).end->at, exact_instant(1700000001042));
+  EXPECT_EQ(told.at(2).end->how, wire::ProcessEnd::signalled(9));
+  EXPECT_EQ(told.at(2).end->at, std::chrono::milliseconds(1700000001042));
   EXPECT_EQ(told.at(2).last_lines, (std::vector<std::string>{"step 2", "Segmentation fault"}));
   EXPECT_FALSE(told.at(2).after_peer);
   EXPECT_TRUE(told.at(1).after_peer);

@@ -2,7 +2,6 @@
 
 #include "base/subprocess.hpp"
 #include "support/processes.hpp"
-#include "support/program_as.hpp"
 #include "support/script_test.hpp"
 
 // Jobs whose folder cannot be seen any more, under every sh that servers have.
@@ -18,19 +17,18 @@ class UnseenJob : public test::ScriptTest {
     until_out(id, "up");
     return id;
   }
-  CleanReply clean(const JobId& id) { return run(clean_action(jobs_folder, {id})).jobs.at(0); }
   // Runs, cannot be removed, and is ended with all its processes.
   void expect_it_is_seen_to_run_and_is_ended(const JobId& id) {
-    const StatusReply reply = status(id);
+    const wire::JobReport reply = status(id);
     EXPECT_EQ(reply.phase, Phase::running);
     EXPECT_NE(reply.reason.find("its folder"), std::string::npos) << reply.reason;
     ASSERT_TRUE(reply.pid);
     EXPECT_TRUE(test::lives(*reply.pid));
     EXPECT_EQ(status(id, true).phase, Phase::running) << "a claim changes nothing";
-    const CleanReply kept = clean(id);
-    EXPECT_EQ(kept.outcome, CleanReply::Outcome::running);
-    const KillReply reply_to_kill = kill(id, SIGTERM, 5);
-    EXPECT_EQ(reply_to_kill.outcome, KillReply::Outcome::killed);
+    const wire::CleanedJob kept = clean(id);
+    EXPECT_EQ(kept.outcome, CleanOutcome::running);
+    const wire::StopResult reply_to_kill = kill(id, SIGTERM, 5);
+    EXPECT_EQ(reply_to_kill.outcome, StopOutcome::killed);
     EXPECT_GE(reply_to_kill.signalled, 2);
     EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
   }
@@ -41,7 +39,7 @@ TEST_P(UnseenJob, ThatRunsWithoutItsFolderIsNotDead) {
   fs::remove_all(place() / ".jobs");  // as `git clean -fdx` does
   expect_it_is_seen_to_run_and_is_ended(id);
   EXPECT_EQ(status(id).phase, Phase::none);
-  EXPECT_EQ(clean(id).outcome, CleanReply::Outcome::none);
+  EXPECT_EQ(clean(id).outcome, CleanOutcome::none);
 }
 
 TEST_P(UnseenJob, OfAProjectThatWasMovedIsNotDeadAndIsSeenAgain) {
@@ -54,11 +52,11 @@ TEST_P(UnseenJob, OfAProjectThatWasMovedIsNotDeadAndIsSeenAgain) {
   EXPECT_NE(status(ended).reason.find("the folder of the project"), std::string::npos)
       << status(ended).reason;
   EXPECT_EQ(status(running).phase, Phase::running);
-  EXPECT_EQ(clean(ended).outcome, CleanReply::Outcome::failed);
-  EXPECT_EQ(kill(ended).outcome, KillReply::Outcome::refused);
+  EXPECT_EQ(clean(ended).outcome, CleanOutcome::failed);
+  EXPECT_EQ(kill(ended).outcome, StopOutcome::refused);
   EXPECT_FALSE(fs::exists(place())) << "nothing is made in its place";
   fs::rename(elsewhere, place());
-  EXPECT_EQ(status(ended).result(), ExitStatus::exited(3));
+  EXPECT_EQ(result_of(status(ended)), ExitStatus::exited(3));
   EXPECT_EQ(status(running).reason, "");
   fs::rename(place(), elsewhere);
   expect_it_is_seen_to_run_and_is_ended(running);
@@ -71,12 +69,26 @@ TEST_P(UnseenJob, OfAProjectThatWasMovedIsNotDeadAndIsSeenAgain) {
 TEST_P(UnseenJob, ThatMayNotHaveStartedYetNeverWillAlsoWithoutAProject) {
   const JobId id = JobId::random();
   const auto kill_it = [&](const std::vector<JobId>& claim) {
-    return run(kill_action(jobs_folder, {id}, {SIGTERM, 0, "ada"}, claim)).jobs.at(0).outcome;
+    return kill_all({id}, SIGTERM, 0, claim).at(id).outcome;
   };
-  EXPECT_EQ(kill_it({}), KillReply::Outcome::refused);
+  EXPECT_EQ(kill_it({}), StopOutcome::refused);
   EXPECT_FALSE(fs::exists(place()));
-  EXPECT_EQ(kill_it({id}), KillReply::Outcome::none);
-  EXPECT_EQ(start_all({{id, "echo late", "", {}}}).at(0).outcome, StartReply::Outcome::exists);
+  EXPECT_EQ(kill_it({id}), StopOutcome::none);
+  EXPECT_EQ(start_all({{id, "echo late", "", {}}}).at(0).outcome, StartOutcome::exists);
+}
+
+// As after job-clean, while the launch's lifeline or the one who follows it still ends its jobs.
+TEST_P(UnseenJob, ThatWasRemovedIsNotMadeAgain) {
+  const JobId removed = start("exit 3");
+  wait_end(removed);
+  EXPECT_EQ(clean(removed).outcome, CleanOutcome::removed);
+  EXPECT_EQ(kill(removed, SIGTERM, 0).outcome, StopOutcome::none);
+  EXPECT_EQ(status(removed).phase, Phase::none);
+  EXPECT_FALSE(fs::exists(place() / ".jobs" / removed.text()));
+  // One that may not have started yet leaves a mark, so that it never does.
+  const JobId late = JobId::random();
+  kill_all({late}, SIGTERM, 0, {late});
+  EXPECT_TRUE(fs::exists(place() / ".jobs" / late.text()));
 }
 
 TEST_P(UnseenJob, ThatOneHasNoRightToSeeIsUnknown) {
@@ -84,16 +96,8 @@ TEST_P(UnseenJob, ThatOneHasNoRightToSeeIsUnknown) {
     GTEST_SKIP() << "needs root, to be another user";
   }
   const JobId id = two_processes();
-  for (const fs::path& path :
-       {servers.bin().parent_path(), servers.home("a").parent_path(), servers.home("a")}) {
-    fs::permissions(path, fs::perms::all);
-  }
-  const auto as_nobody = [&](const auto& action) {
-    return test::program_output(*connection,
-                                test::program_as("exec " + find_program("setpriv")->string() +
-                                                     " --reuid=65534 --regid=65534 --clear-groups",
-                                                 action.script.input()));
-  };
+  status(id);  // this user's agent is there first
+  test::AsNobody nobody(servers);
   const std::vector<fs::path> barriers{place(), place() / ".jobs", folder(id)};
   for (std::size_t i = 0; i < barriers.size(); ++i) {
     SCOPED_TRACE(barriers[i]);
@@ -101,20 +105,20 @@ TEST_P(UnseenJob, ThatOneHasNoRightToSeeIsUnknown) {
       fs::permissions(barriers[k], k == i ? fs::perms::owner_all : fs::perms::all);
     }
     for (const bool claim : {false, true}) {
-      const auto claims = claim ? std::vector{id} : std::vector<JobId>{};
-      const auto reply =
-          read_answer<StatusAnswer>(as_nobody(status_action(jobs_folder, {id}, claims))).jobs.at(0);
+      StateQuestion question{.folder = jobs_folder, .ids = {id}};
+      question.claim = claim ? std::vector{id} : std::vector<JobId>{};
+      const wire::JobReport reply = ask_state(nobody.agent(), question).jobs.at(id);
       EXPECT_EQ(reply.phase, Phase::unknown);
       EXPECT_NE(reply.reason.find("no right to look into"), std::string::npos) << reply.reason;
     }
-    const auto kept = read_answer<CleanAnswer>(as_nobody(clean_action(jobs_folder, {id}))).jobs.at(0);
-    EXPECT_EQ(kept.outcome, CleanReply::Outcome::failed);
-    const auto refused =
-        read_answer<KillAnswer>(as_nobody(kill_action(jobs_folder, {id}, {SIGTERM, 0, "nobody"}))).jobs.at(0);
-    EXPECT_EQ(refused.outcome, KillReply::Outcome::refused);
+    const wire::CleanedJob kept = ask_clean(nobody.agent(), jobs_folder, {id}).at(id);
+    EXPECT_EQ(kept.outcome, CleanOutcome::failed);
+    const wire::StopResult refused =
+        ask_stop(nobody.agent(), {.folder = jobs_folder, .ids = {id}}).results.at(id);
+    EXPECT_EQ(refused.outcome, StopOutcome::refused);
   }
   EXPECT_EQ(status(id).phase, Phase::running);
-  EXPECT_EQ(kill(id).outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(kill(id).outcome, StopOutcome::killed);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shells, UnseenJob, test::every_shell, test::shell_name);

@@ -4,6 +4,7 @@
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "support/command_world.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::test {
 namespace {
@@ -200,6 +201,14 @@ TEST_F(CommandSharedHome, JobsStayApart) {
   EXPECT_TRUE(fs::exists(world.there("b") / ".jobs" / lives.id.text()));
   EXPECT_FALSE(fs::exists(world.there("a") / ".jobs" / ends.id.text()));
   EXPECT_EQ(world.run({"job-kill", "--job", std::to_string(lives.key), "--yes"}).code, 0);
+}
+
+// Each removes the program of the others while they run.
+TEST_F(CommandSharedHome, UninstallLeavesNothing) {
+  world.ended_job("a", "true");
+  until([&] { return world.run({"uninstall", "--yes"}).code == 0; }, "nothing is left");
+  EXPECT_FALSE(fs::exists(world.servers().home("a") / ".cache/remote"));
+  EXPECT_FALSE(fs::exists(world.there("a") / ".jobs/.bin"));
 }
 
 }  // namespace

@@ -49,8 +49,11 @@ TEST(ShellQuoteThroughSh, EveryValueArrivesExactly) {
 }
 
 TEST(ShellQuoteThroughSh, RemotePathsAreUnderHomeUnlessAbsolute) {
-  const SubprocessSpec base{
-      .argv = {"sh", "-c", ""}, .directory = {}, .set_env = {{"HOME", "/h o"}}, .pass_fds = {}};
+  const SubprocessSpec base{.argv = {"sh", "-c", ""},
+                            .directory = {},
+                            .set_env = {{"HOME", "/h o"}},
+                            .unset_env = {},
+                            .pass_fds = {}};
   const auto expand = [&](const std::string& path) {
     SubprocessSpec spec = base;
     spec.argv[2] = "printf %s " + remote_path_word(path);

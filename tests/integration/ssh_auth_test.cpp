@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/strings.hpp"
+#include "config/trust.hpp"
 #include "support/password_server.hpp"
 #include "support/test_sshd.hpp"
 #include "support/waiting.hpp"
@@ -223,10 +224,24 @@ TEST_F(SshAuth, TheRightKeyOfManyInTheAgentIsFound) {
   const auto ask = connector(answering("wrong"));
   EXPECT_EQ(log_in(*ask, sshd.server(keys.back())), "");
   EXPECT_TRUE(questions.empty());
+  // The same by its public half alone, in configs.yaml and in ~/.ssh/config.
+  const auto moved = client.folder() / "elsewhere";
+  std::filesystem::rename(keys.back(), moved);
+  EXPECT_EQ(log_in(*ask, sshd.server(keys.back())), "");
+  EXPECT_EQ(log_in(*ask, sshd.server(keys.back().string() + ".pub")), "");
+  config::Server by_config = sshd.server(client.key());
+  by_config.private_key.reset();
+  write_file_atomic(client.ssh_config(), fmt::format("IdentityFile {}.pub\n", keys.back().string()));
+  EXPECT_EQ(log_in(*ask, by_config), "");
+  std::filesystem::remove(client.ssh_config());
+  std::filesystem::rename(moved, keys.back());
+  EXPECT_TRUE(questions.empty());
   // All of them is too many, and that is said.
   config::Server server = sshd.server(client.key());
   server.private_key.reset();
-  EXPECT_THAT(log_in(*connector(), server), HasSubstr("private_key")) << sshd.log();
+  EXPECT_THAT(log_in(*connector(), server),
+              testing::AllOf(HasSubstr("private_key"), HasSubstr("after these attempts: the agent's keys")))
+      << sshd.log();
   // With IdentitiesOnly, only what the configuration names is offered.
   write_file_atomic(client.ssh_config(),
                     fmt::format("IdentitiesOnly yes\nIdentityFile {}\n", keys.back().string()));
@@ -248,7 +263,7 @@ TEST_F(SshAuth, AConfiguredPassword) {
   server.password = "pass word";
   const auto link = connector();
   const auto connection = link->connect(server, Cancel());
-  EXPECT_EQ(connection->exec({}).out, "welcome ann\n");
+  EXPECT_EQ(connection->exec({.command = "true"}).out, "welcome ann\n");
   EXPECT_EQ(door.attempts(), 1);
   server.password = "wrong";
   server.key_lines = {{"password", 9}};
@@ -359,15 +374,16 @@ TEST_F(SshAuth, WhyNoKeyWillDoIsToldBeforeAPasswordIsAskedFor) {
   make_folders(client.folder() / "a folder");
   test::make_key(client.folder() / "locked", "ed25519", "open sesame");
   write_file_atomic(client.folder() / "rubbish", "hello\n");
+  write_file_atomic(client.folder() / "putty.ppk", "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\n");
   struct Case {
     std::filesystem::path key;
     std::string said;
     std::string hint;
   };
   const std::string folder = client.folder().string();
-  for (const Case& one : {Case{folder + "/nowhere", "no such file", "configs.yaml:17"},
-                          Case{folder + "/a folder", "directory", "name a file"},
+  for (const Case& one : {Case{folder + "/a folder", "directory", "name a file"},
                           Case{folder + "/key.pub", "the public half of a key", "without .pub"},
+                          Case{folder + "/putty.ppk", "a key of PuTTY", "puttygen"},
                           Case{folder + "/locked", "it is encrypted", "ssh-add " + folder + "/locked"},
                           Case{folder + "/rubbish", "not a private key", ""},
                           Case{client.key(), "the server does not take key " + client.key().string(), ""}}) {
@@ -394,7 +410,94 @@ TEST_F(SshAuth, WhyNoKeyWillDoIsToldBeforeAPasswordIsAskedFor) {
     EXPECT_THAT(heard[0], HasSubstr(one.key.string()));
     EXPECT_THAT(heard[1], testing::StartsWith("Password for "));
     EXPECT_EQ(remedy, one.key == client.key() ? Remedy::authorize_key : Remedy::none);
+    if (one.key == client.key()) {
+      EXPECT_THAT(heard[0], HasSubstr("no key logs in as ann"));
+    }
   }
+}
+
+TEST_F(SshAuth, AKeyFileOfConfigsYamlThatIsMissingLeadsToNoPasswordPrompt) {
+  PasswordServer door({.password = "pw", .prompts = {}, .echo = {}, .answers = {}});
+  config::Server server = door.server("one");
+  server.private_key = client.folder() / "nowhere";
+  server.key_lines = {{"private_key", 17}};
+  const auto ask = connector(answering("pw"));
+  EXPECT_THAT(log_in(*ask, server),
+              testing::AllOf(HasSubstr("nowhere: no such file"), HasSubstr("configs.yaml:17")));
+  EXPECT_TRUE(questions.empty());
+  // Of ~/.ssh/config, as with ssh: lines for all hosts may name keys of other machines.
+  server.private_key.reset();
+  write_file_atomic(client.ssh_config(), "IdentityFile ~/nowhere\n");
+  EXPECT_EQ(log_in(*ask, server), "");
+}
+
+TEST_F(SshAuth, AStaleAgentIsNamed) {
+  ::setenv("SSH_AUTH_SOCK", (client.folder() / "gone").c_str(), 1);
+  TestSshd sshd("");
+  config::Server server = sshd.server(client.key());
+  server.private_key.reset();
+  const std::string text = log_in(*connector(), server);
+  EXPECT_THAT(text,
+              HasSubstr("no agent answers at " + (client.folder() / "gone").string() + " (SSH_AUTH_SOCK)"));
+  EXPECT_THAT(text, HasSubstr("ssh-add"));
+}
+
+TEST_F(SshAuth, AnExpiredCertificateIsNamedAndThePlainKeyTried) {
+  const auto ca = client.folder() / "ca";
+  test::make_key(ca);
+  const auto sign = [&](const char* validity) {
+    run({"ssh-keygen", "-q", "-s", ca.string(), "-I", "id", "-n", test::own_user(), "-V", validity,
+         client.key().string() + ".pub"});
+  };
+  TestSshd sshd("", {"TrustedUserCAKeys " + ca.string() + ".pub"});
+  sign("20200101:20200102");
+  EXPECT_THAT(log_in(*connector(), sshd.server(client.key())),
+              testing::AllOf(HasSubstr("-cert.pub: it expired on 2020-01-0"), HasSubstr("new certificate")));
+  sign("20990101:20990102");
+  EXPECT_THAT(log_in(*connector(), sshd.server(client.key())), HasSubstr("it is not valid before 2099-01-0"));
+  sign("always:forever");
+  EXPECT_EQ(log_in(*connector(), sshd.server(client.key())), "");
+  sign("20200101:20200102");
+  TestSshd other(client.public_key());
+  EXPECT_EQ(log_in(*connector(), other.server(client.key())), "");
+}
+
+TEST_F(SshAuth, UserNamesThatLibsshRefuses) {
+  PasswordServer door({.password = "pw", .prompts = {}, .echo = {}, .answers = {}});
+  for (const char* user : {"CORP\\ann", "ann@corp.example", "o'neil"}) {
+    config::Server server = door.server("one", user);
+    server.password = "pw";
+    const auto connection = connector()->connect(server, Cancel());
+    EXPECT_EQ(connection->exec({.command = "true"}).out, fmt::format("welcome {}\n", user));
+  }
+}
+
+// A key that remote adds to a file of the project takes no trust away; any other change of the file does.
+TEST_F(SshAuth, AHostKeyThatIsAddedHereNeedsNoNewTrust) {
+  PasswordServer door({.password = "pw", .prompts = {}, .echo = {}, .answers = {}});
+  config::Config config = client.config();
+  config.project = client.folder() / "proj";
+  make_folders(config.project / ".remote");
+  config.servers = {door.server("one"), door.server("two")};
+  for (config::Server& server : config.servers) {
+    server.password_command = "echo pw";
+    server.known_hosts = config.project / ".remote/known_hosts";
+  }
+  config::TrustStore(config.project).allow(config::demands_of(config));
+  ssh::ConnectorOptions options = client.options();
+  options.known_hosts.clear();
+  const auto link = ssh::make_connector(config, options);
+  EXPECT_EQ(log_in(*link, config.servers[0]), "");
+  const std::string text = read_file(*config.servers[0].known_hosts);
+  EXPECT_THAT(text, HasSubstr("[127.0.0.1]:"));
+  const auto asked = [&] {
+    return config::TrustStore(config.project).not_allowed(config::demands_of(config)).size();
+  };
+  EXPECT_EQ(asked(), 0U);
+  write_file_atomic(*config.servers[0].known_hosts, text + text);
+  EXPECT_EQ(asked(), 2U);
+  write_file_atomic(*config.servers[0].known_hosts, "");
+  EXPECT_EQ(asked(), 2U) << "a file without the key would let another machine in";
 }
 
 TEST_F(SshAuth, WithoutATerminalAPasswordServerGetsAHint) {

@@ -337,6 +337,96 @@ TEST_F(SshConnect, StrictRefusesANewKey) {
   EXPECT_FALSE(std::filesystem::exists(client.known_hosts()));
 }
 
+TEST_F(SshConnect, AHostNameThatLibsshRefuses) {
+  TestSshd sshd(client.public_key());
+  config::Server server = sshd.server(client.key());
+  for (const char* name : {"gpu_box_1", "a@b", "_x"}) {
+    server.hostname = name;
+    write_file_atomic(
+        client.ssh_config(),
+        fmt::format("ProxyCommand python3 {} {}\n", (client.folder() / "connect.py").string(), sshd.port()));
+    write_file_atomic(client.folder() / "connect.py", R"py(
+import os, socket, sys, threading
+link = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+def there():
+    while data := os.read(0, 65536):
+        link.sendall(data)
+    link.shutdown(socket.SHUT_WR)
+threading.Thread(target=there, daemon=True).start()
+while data := link.recv(65536):
+    os.write(1, data)
+)py");
+    EXPECT_EQ(try_connect(*client.connector(), server), "") << name;
+  }
+}
+
+TEST_F(SshConnect, NoAlgorithmInCommonNamesOpenssh) {
+  TestSshd sshd(client.public_key(), {"KexAlgorithms sntrup761x25519-sha512@openssh.com"});
+  EXPECT_THAT(try_connect(*client.connector(), sshd.server(client.key())),
+              testing::AllOf(HasSubstr("no algorithm in common"), HasSubstr("connection: openssh")));
+}
+
+TEST_F(SshConnect, AForeignLineRefusesNewHostsOnlyInAFileOfTheProject) {
+  TestSshd sshd(client.public_key());
+  const std::string foreign = "old.example 1024 35 1234567890\ncut.example ssh-ed25519\n";
+  ssh::ConnectorOptions options = client.options();
+  options.known_hosts.clear();
+  write_file_atomic(client.ssh_config(),
+                    "HashKnownHosts no\nUserKnownHostsFile " + client.known_hosts().string() + "\n");
+  write_file_atomic(client.known_hosts(), foreign);
+  EXPECT_EQ(try_connect(*ssh::make_connector(client.config(), options), sshd.server(client.key())), "");
+  EXPECT_TRUE(read_file(client.known_hosts()).starts_with(foreign + "[127.0.0.1]:"));
+  config::Server server = sshd.server(client.key());
+  server.known_hosts = client.folder() / "of the project";
+  write_file_atomic(*server.known_hosts, foreign);
+  EXPECT_THAT(try_connect(*ssh::make_connector(client.config(), options), server), HasSubstr("line 2"));
+}
+
+class SshAuthority : public SshConnect {
+ protected:
+  static void run(std::vector<std::string> argv) {
+    SubprocessSpec spec;
+    spec.argv = std::move(argv);
+    ASSERT_TRUE(run_subprocess(std::move(spec)).status.success());
+  }
+  SshAuthority() {
+    test::make_key(ca);
+    test::make_key(host, "ecdsa");
+    run({"ssh-keygen", "-q", "-s", ca.string(), "-I", "id", "-h", "-n", "127.0.0.1", host.string() + ".pub"});
+  }
+  std::string connect(config::ConnectBy by, const config::Server& server) {
+    config::Config config = client.config();
+    config.connect_by = by;
+    return try_connect(*ssh::make_connector(config, client.options()), server);
+  }
+  std::filesystem::path ca = client.folder() / "ca";
+  std::filesystem::path host = client.folder() / "host";
+};
+
+TEST_F(SshAuthority, OpensshChecksTheHostCertificate) {
+  TestSshd sshd(client.public_key(),
+                {"HostKey " + host.string(), "HostCertificate " + host.string() + "-cert.pub"});
+  const config::Server server = sshd.server(client.key());
+  const std::string line = "@cert-authority 127.0.0.1 " + key_of(ca.string() + ".pub") + "\n";
+  write_file_atomic(client.known_hosts(), line);
+  EXPECT_THAT(connect(config::ConnectBy::libssh, server),
+              testing::AllOf(HasSubstr("certificate authority"), HasSubstr("connection: openssh")));
+  EXPECT_EQ(connect(config::ConnectBy::automatic, server), "");
+  EXPECT_EQ(read_file(client.known_hosts()), line) << "the key was taken without the authority";
+  // A key that is known needs no authority.
+  write_file_atomic(client.known_hosts(), line + fmt::format("[127.0.0.1]:{} ", sshd.port()) +
+                                              key_of(sshd.folder() / "host_key.pub") + "\n");
+  EXPECT_EQ(connect(config::ConnectBy::libssh, server), "");
+}
+
+TEST_F(SshConnect, ARevokedKeyIsRefusedWhateverElseIsListed) {
+  TestSshd sshd(client.public_key());
+  const std::string key = key_of(sshd.folder() / "host_key.pub");
+  write_file_atomic(client.known_hosts(),
+                    fmt::format("[127.0.0.1]:{} {}\n@revoked * {}\n", sshd.port(), key, key));
+  EXPECT_THAT(try_connect(*client.connector(), sshd.server(client.key())), HasSubstr("revoked"));
+}
+
 TEST_F(SshConnect, AFileThatCannotBeWrittenIsAWarning) {
   TestSshd sshd(client.public_key());
   ssh::ConnectorOptions options = client.options();

@@ -12,7 +12,8 @@
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
-#include "servers/action.hpp"
+#include "servers/facts.hpp"
+#include "servers/run_command.hpp"
 #include "ssh/connector.hpp"
 #include "ssh/session.hpp"
 #include "support/test_sshd.hpp"
@@ -119,6 +120,81 @@ TEST_F(SshExec, AnExpectedCommandThatEndedIsRunAnew) {
   run(*connection, "until [ -s " + pids + " ] && ! kill -0 $(cat " + pids + "); do sleep 0.02; done");
   EXPECT_EQ(run(*connection, command).status, ExitStatus::exited(7));
   EXPECT_EQ(split(read_file(pids), '\n').size(), 3U);  // the last line ends, too
+}
+
+TEST_F(SshExec, AParkedCommandIsResumedByTheNextOneThatOpensIt) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  if (!connection->parks()) {
+    GTEST_SKIP() << "connections over OpenSSH do not park channels";
+  }
+  const std::string begun = (client.folder() / "begun").string();
+  const std::string command = "echo x >>" + begun + "; exec cat";
+  for (const std::string line : {"one\n", "two\n", "three\n"}) {
+    std::string out;
+    const auto channel = connection->open(command, [&](ssh::Stream, std::string_view data) { out += data; });
+    EXPECT_EQ(channel->is_resumed(), line != "one\n");
+    channel->write(line);
+    ASSERT_TRUE(test::eventually([&] {
+      connection->pump(10ms);
+      return out == line;
+    })) << out;
+    ASSERT_TRUE(channel->park());
+    EXPECT_EQ(run(*connection, "echo other").out, "other\n") << "the parked one is left alone";
+  }
+  EXPECT_TRUE(connection->idle());
+  EXPECT_EQ(read_file(begun), "x\n");
+}
+
+TEST_F(SshExec, AParkedCommandGivesItsPlaceToAnotherOne) {
+  TestSshd sshd(client.public_key(), {"MaxSessions 1"});
+  const auto connection = connect(sshd);
+  if (!connection->parks()) {
+    GTEST_SKIP() << "connections over OpenSSH do not park channels";
+  }
+  for (int i = 0; i < 3; ++i) {
+    std::string out;
+    auto channel = connection->open("exec cat", [&](ssh::Stream, std::string_view data) { out += data; });
+    EXPECT_FALSE(channel->is_resumed());
+    channel->write("line\n");
+    ASSERT_TRUE(test::eventually([&] {
+      connection->pump(10ms);
+      return out == "line\n";
+    }));
+    ASSERT_TRUE(channel->park());
+    channel.reset();
+    EXPECT_EQ(run(*connection, "echo 1").out, "1\n");
+  }
+}
+
+TEST_F(SshExec, OnlyARunningCommandWithoutPendingBytesIsParked) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  if (!connection->parks()) {
+    GTEST_SKIP() << "connections over OpenSSH do not park channels";
+  }
+  std::string out;
+  const auto sink = [&](ssh::Stream, std::string_view data) { out += data; };
+  const auto ended = connection->open("echo ended", sink);
+  ASSERT_TRUE(test::eventually([&] {
+    connection->pump(10ms);
+    return ended->finished();
+  }));
+  EXPECT_FALSE(ended->park());
+  const auto closed = connection->open("exec cat", sink);
+  closed->close_input();
+  EXPECT_FALSE(closed->park());
+  // One that ended while it was parked is not resumed.
+  const auto dies = connection->open("echo $$; read -r _", sink);
+  ASSERT_TRUE(test::eventually([&] {
+    connection->pump(10ms);
+    return out.ends_with("\n") && out != "ended\n";
+  }));
+  ASSERT_TRUE(dies->park());
+  const std::string pid = std::string(trim(out.substr(out.find('\n') + 1)));
+  run(*connection, "kill " + pid + "; while kill -0 " + pid + "; do sleep 0.02; done");
+  run(*connection, "true");
+  EXPECT_FALSE(connection->open("echo $$; read -r _", sink)->is_resumed());
 }
 
 TEST_F(SshExec, CarriesTenMegabytesEachWay) {
@@ -279,11 +355,9 @@ TEST_F(SshExec, WhereAnAnswerIsDueAtOnceAFrozenServerIsNoticedSoon) {
   const auto connection = connect(sshd);
   ASSERT_TRUE(run(*connection, "true").status.success());
   const std::vector<pid_t> stopped = sshd.signal_sessions(SIGSTOP);
-  ssh::ExecRequest request;
-  request.input = "true";
-  request.watchful = true;
+  const ssh::Watchful watch(*connection, true);
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THROW(connection->exec(request), ssh::Unreachable);
+  EXPECT_THROW(run(*connection, "true"), ssh::Unreachable);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 15s) << "otherwise it is 25 s";
   for (const pid_t pid : stopped) {
     ::kill(pid, SIGCONT);
@@ -296,15 +370,30 @@ TEST_F(SshExec, AShellThatNeverAnswersIsGivenUp) {
   const auto connection = connect(sshd);
   EXPECT_EQ(connection->answer_time(), 10s);
   connection->set_answer_time(300ms);
-  ssh::ExecRequest request;
-  request.input = "true";
-  request.timeout = 60s;
   try {
-    connection->exec(request);
+    servers::ask_facts(*connection, servers::load_request("~/proj"), Cancel());
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.cause(), Cause::timeout);
     EXPECT_EQ(error.message(), "no answer: nothing came from its login shell for 0 s");
+  }
+}
+
+// Also one that asks for the agent.
+TEST_F(SshExec, AShellThatPrintsWithoutEndIsGivenUp) {
+  for (const std::string first : {"", "@remote-agent need x86_64", "@remote-agent x"}) {
+    TestSshd sshd(client.public_key(),
+                  {"ForceCommand echo '" + first + "'; while echo; do sleep 0.05; done"});
+    const auto connection = connect(sshd);
+    connection->set_answer_time(100ms);
+    try {
+      servers::ProcessSpec process;
+      process.command = "echo done";
+      servers::run_in_foreground(*connection, servers::make_run("~/proj", process), {}, Cancel());
+      FAIL() << first;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.cause(), Cause::timeout) << error.message();
+    }
   }
 }
 
@@ -314,10 +403,7 @@ TEST_F(SshExec, ALoginThatTakesLongMayTakeAsLongAsItSaysSomething) {
                  "exec sh -c \"$SSH_ORIGINAL_COMMAND\""});
   const auto connection = connect(sshd);
   connection->set_answer_time(2s);
-  ssh::ExecRequest request;
-  request.input = servers::Script().append("echo done").input();
-  request.timeout = 60s;
-  EXPECT_EQ(connection->exec(request).out, "done\n");
+  EXPECT_NO_THROW(servers::ask_facts(*connection, servers::load_request("~/proj"), Cancel()));
 }
 
 TEST_F(SshExec, WhoAllowsMoreTimeToConnectAllowsItToTheShell) {

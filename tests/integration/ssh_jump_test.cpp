@@ -99,6 +99,18 @@ TEST_F(SshJump, SaysWhenTheBastionCannotReachTheServer) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, 9s) << "otherwise it is 10 s";
 }
 
+TEST_F(SshJump, SaysThatTheBastionForbidsForwarding) {
+  TestSshd bastion(client.public_key(), {"AllowTcpForwarding no"});
+  TestSshd target(client.public_key());
+  try {
+    client.connector()->connect(behind(target, hop(bastion)), Cancel());
+    FAIL() << "connected through nobody";
+  } catch (const ssh::Unreachable& error) {
+    EXPECT_NE(error.reason().find("jump host " + hop(bastion)), std::string::npos) << error.what();
+    EXPECT_NE(error.reason().find("AllowTcpForwarding"), std::string::npos) << error.what();
+  }
+}
+
 TEST_F(SshJump, NamesTheBastionThatIsDown) {
   TestSshd bastion(client.public_key());
   TestSshd target(client.public_key());

@@ -142,6 +142,20 @@ TEST_F(SyncTest, AFileThatCannotBeSentIsAnErrorWhateverItsName) {
   }
 }
 
+TEST_F(SyncTest, VariablesForTheUsersOwnRsyncChangeNothing) {
+  const std::pair<const char*, const char*> variables[] = {
+      {"RSYNC_ICONV", "utf8,latin1"}, {"RSYNC_RSH", "false"}, {"RSYNC_PARTIAL_DIR", "/dev/null/x"}};
+  for (const auto& [name, value] : variables) {
+    ::setenv(name, value, 1);
+  }
+  write(here("\u00fc\u20ac"), "1");
+  EXPECT_NO_THROW(sync());
+  for (const auto& [name, value] : variables) {
+    ::unsetenv(name);
+  }
+  EXPECT_EQ(read_file_if_there(there("\u00fc\u20ac")), "1");
+}
+
 TEST_F(SyncTest, APathWithAnEmptyEntryHasTheCurrentFolder) {
   const std::string path = std::getenv("PATH");
   ::setenv("PATH", (":" + path).c_str(), 1);
@@ -303,11 +317,12 @@ TEST_F(SyncTest, AMissingSourceIsAnErrorThatNamesIt) {
 
 TEST(Sync, AServerWithoutRsyncGetsTheFix) {
   const TempFolder bin;
-  for (const char* name : {"sh", "mkdir", "cat"}) {
-    fs::create_symlink(std::string("/bin/") + name, bin.path() / name);
-  }
+  // As the server's shell ends if there is none: this machine has one, also outside PATH.
+  const fs::path rsync = bin.path() / "rsync";
+  std::ofstream(rsync) << "#!/bin/sh\necho 'sh: 1: rsync: not found' >&2\nexit 127\n";
+  fs::permissions(rsync, fs::perms::owner_all);
   sandbox::SandboxOptions sandbox_options;
-  sandbox_options.environment["PATH"] = bin.path().string();
+  sandbox_options.environment["PATH"] = bin.path().string() + ":/usr/bin:/bin";
   test::TestSandbox sandbox(1, sandbox_options);
   const config::Config config = sandbox.config();
   ssh::ConnectorOptions connector_options;

@@ -12,7 +12,6 @@
 
 #include "base/files.hpp"
 #include "base/subprocess.hpp"
-#include "server/program.hpp"
 #include "support/paths.hpp"
 #include "support/processes.hpp"
 #include "support/program_on_terminal.hpp"
@@ -23,7 +22,6 @@ namespace remote {
 namespace {
 
 using test::ProgramOnTerminal;
-using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -163,33 +161,17 @@ TEST_F(TerminalSession, ALinkThatIsLostIsToldOnAWorkingTerminal) {
   EXPECT_THAT(program.screen(), HasSubstr("\033[?25h"));
 }
 
-TEST_F(TerminalSession, AServerThatGivesNoTerminalSaysSo) {
+// It is not sshd's.
+TEST_F(TerminalSession, ATerminalIsPossibleWherePermitTtyIsNo) {
   sandbox::SandboxOptions options;
   options.nodes = 1;
   options.sshd_config = {"PermitTTY no"};
   sandbox_.sandbox().down();
   sandbox_.sandbox().up(options);
-  ProgramOnTerminal program = start({"shell", "node-1"});
-  ends(program, 1);
-  EXPECT_THAT(program.screen(),
-              AllOf(HasSubstr("node-1: nothing was run on the server: the server gives no terminal"),
-                    HasSubstr("without a terminal")));
-}
-
-// Each time would be a hundred kilobytes of memory here for a line of the server's.
-TEST_F(TerminalSession, TheProgramIsSentOnceHoweverOftenTheServerAsksForIt) {
-  serve();
-  write_file_atomic(
-      sandbox_.project() / ".remote/sandbox/entry.sh",
-      "stty raw -echo; printf '\\n@remote1 tty\\n@remote1 need\\n@remote1 need\\n@remote1 need\\n'; "
-      "count=$(timeout 2 head -c " +
-          std::to_string(2 * server::program_installation().size()) +
-          " | wc -c); printf '\\n@remote1 run\\n'; echo count=$count=\n");
-  ProgramOnTerminal program = start({"run", "--cmd", "true"});
+  make_folders(there());
+  ProgramOnTerminal program = start({"run", "--cmd", "test -t 0 && echo termi''nal"});
   ends(program, 0);
-  EXPECT_THAT(program.screen(), HasSubstr("count="));
-  EXPECT_THAT(program.screen(),
-              Not(HasSubstr("count=" + std::to_string(2 * server::program_installation().size()))));
+  EXPECT_THAT(program.screen(), HasSubstr("terminal"));
 }
 
 TEST_F(TerminalSession, ALongScriptArrivesWhole) {

@@ -20,15 +20,18 @@ check() { # check LAYER ALLOWED...
   done
 }
 check base
-check server
+check wire base
+check rules wire base
+check server base/shell_quote.hpp
+check agent rules wire base
 check config base
 check ui base
 check ssh base config server
-check servers ssh config base server
-check sandbox servers config base server
-check jobs servers ssh config base server
+check servers ssh config wire base server
+check sandbox servers config wire base server
+check jobs servers ssh config rules wire base server
 check launch base
-check project launch jobs servers ssh config base server
+check project launch jobs servers ssh config rules wire base server
 check cli project sandbox jobs/job_json.hpp config ui base
 [ "$bad" = 0 ] && echo "layers: every include points downwards"
 exit "$bad"

@@ -12,31 +12,22 @@ only() { # only FILE PATTERN INSTEAD: the pattern stands in this file of src and
     bad=1
   fi
 }
-only src/base/json.hpp '\.dump\(' 'dump_json() of base/json.hpp, which takes any bytes'
+only 'src/base/json.hpp' '\.dump\(' 'dump_json() of base/json.hpp or to_json_text() of wire/json_text.hpp, which take any bytes'
 only src/base/strings.cpp '[!=]= 1 \? "s?"' 'counted() of base/strings.hpp'
 only src/cli/cli.cpp 'spdlog' 'base/log.hpp'
-only 'src/server[a-z/]*[ap][a-z]*.hpp' '^([^/]|/[^/])*@remote1' 'answer_mark of servers/answer.hpp, or a script of src/server'
 # What mends an error is a Remedy below cli/, since another program has other words for it. A finding of `check`
 # has a Fix instead, which is a command line by its contract.
 # shellcheck disable=SC2016  # the backquote stands in the messages
 if grep -rnE --include='*.cpp' --include='*.hpp' '^[^/]*"[^"]*(`remote [a-z]|remote job-|(use|add|leave|name|with|instead:) --[a-z])' src include |
-  grep -v -e ^src/cli/ -e ^src/sandbox/ -e '^src/project/check/[a-z_]*findings\.cpp'; then
+  grep -v -e ^src/cli/ -e ^src/sandbox/ -e ^src/agent/job/exec_job.cpp -e ^src/agent/run/exec_run.cpp -e ^src/agent/stacks/process_stack.cpp -e '^src/project/check/[a-z_]*findings\.cpp'; then
   echo "  instead: Error::mended_by(); hint_of() in src/cli/context.cpp has the words"
   bad=1
 fi
-only src/jobs/protocol_parse.cpp 'ExitStatus::(exited|signalled)\(line' 'end_of() of jobs/protocol_parse.cpp'
-# How a process ended is one record (docs/protocol.md). What takes it apart, puts it together or reads a signal out of a shell's code is one file.
-# shellcheck disable=SC2016  # sh text is searched
-if grep -rnE --include='*.sh' -e '- 128\)\)' -e '[^$a-z(](exit|signal|never) [0-9$][^ "]* [^ "]*\$' -e '\$(f_)?(kind|end) \$(f_)?(code|number) \$' \
-  -e 'read -r .*<.*(/result|failures/agent|ranks/[^ ]*\.end)"' src/server | grep -v -e '^src/server/lib/end.sh:' -e ' read_end ' -e '^[^:]*:[0-9]*: *#'; then
-  echo "  instead: ended_by, end_record and read_end of src/server/lib/end.sh"
-  bad=1
-fi
 # No sentence is read to find out what happened, not even our own: an answer has a word for it, an Error a Cause. Sentences of other
-# programs, and of torch_agent.py into a job's output, are read in these files alone.
-others='servers/(sync|container|nvidia|sent_state|authorize)|config/yaml_reader|ssh/(connector|auth|masters)|jobs/stacks|project/report/moments|sandbox/node'
+# programs, and of torch_agent.py into a job's output, are read by the agent and in these files alone.
+others='base/login_shell|servers/(sync|container|sent_state|authorize)|config/yaml_reader|ssh/(connector|auth|masters)|project/report/moments|sandbox/node'
 if grep -rnE --include='*.cpp' --include='*.hpp' '(starts_with|ends_with|contains|find)\("[^"]*[A-Za-z]{2} [A-Za-z]{2}[^"]*"' src include |
-  grep -vE "^src/(cli/|($others)\\.cpp:)"; then
+  grep -vE "^src/(cli/|agent/|($others)\\.cpp:)"; then
   echo "  instead: a word of the answer, or Error::cause()"
   bad=1
 fi

@@ -4,7 +4,7 @@
 # Usage: portable.sh SOURCE_DIR
 set -eu
 cd -- "${1:?source folder}"
-found=$(find src include -name '*.[ch]pp' ! -path 'src/static/*' -exec awk '
+found=$(find src include -name '*.[ch]pp' ! -path 'src/static/*' ! -path 'src/agent/*' -exec awk '
   FNR == 1 { depth = 0; linux = 0 }
   /^ *# *if/ { outer[++depth] = linux; if (/__linux__|SOCK_CLOEXEC|TCP_/ && !/ndef|!/) linux = 1 }
   /^ *# *el(se|if)/ { linux = outer[depth] }

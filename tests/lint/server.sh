@@ -3,7 +3,7 @@
 # in it. Usage: server.sh SOURCE_DIR
 # It also finds redirections of special builtins (`: >FILE`, `exec 9>FILE`): one that fails ends a POSIX shell, `||` or not. Behind `command` it does
 # not: `command exec 9>FILE || …`.
-# Variables with computed names are made by store and recall of lib.sh. Each other line that is allowed is in the table below.
+# Each line that is allowed is in the table below.
 set -eu
 cd -- "${1:?source folder}/src/server"
 
@@ -15,41 +15,14 @@ python='(^|[^A-Za-z0-9_.])(eval|exec|os\.system|os\.popen|pickle\.loads?|marshal
 # FILE|LINE, without the blanks before it. The user's own settings are code; the rest prints to nobody, names nothing foreign, or ends with its program.
 allowed() {
   cat <<'END'
-actions/authorize.sh|case $(ls -ldn "$HOME/.") in
-actions/authorize.sh|chmod 600 "$file" 2>/dev/null || fail "cannot set the permissions of $file: $(ls -l "$file" 2>&1)"
-actions/authorize.sh|chmod 700 "$folder" 2>/dev/null || fail "cannot set the permissions of $folder: $(ls -ld "$folder" 2>&1)"
-actions/authorize.sh|{ command exec 9>>"$file"; } 2>/dev/null || fail "cannot write $file: $(ls -l "$file" 2>&1)"
-actions/attach.sh|eval "$activate" >/dev/null 2>&1
-actions/container_check.sh|eval "$prologue" >/dev/null 2>&1
-actions/facts.sh|eval "$activate" >/dev/null 2>&1
-actions/notify_test.sh|eval "$activate" >/dev/null 2>&1
-actions/pairs.sh|eval "$activate" >/dev/null 2>&1
-actions/run.sh|eval "$environment" || exit 127
-actions/shell.sh|eval "$environment" || echo "remote: cannot enter the Python environment" >&2
-actions/slurm_stacks.sh|--nodes=1 --ntasks=1 --nodelist="$so_node" sh -c 'remote_program=$0 && . "$0/main.sh"' "$kept" 2>"$so_err") || exit
-actions/stacks.sh|eval "$activate" >/dev/null
-lib/python.sh|eval "$1" >/dev/null
-actions/tree.sh|eval "$activate" >/dev/null
-lib/backend_slurm_state.sh|ls -a "$f_dir" >/dev/null 2>&1
-lib/container_job.sh|eval "br_value=\${$br_name-}"
+lib/environment.sh|eval "$REMOTE_HID_FUNCTIONS" # as `declare -pfx` of the account's shell printed them
+lib/environment.sh|eval "[ -z \"\${REMOTE_HID_$se_name+set}\" ] || [ -n \"\${$se_name+set}\" ] || export $se_name=\"\$REMOTE_HID_$se_name\"; unset REMOTE_HID_$se_name"
 lib/job.sh|eval "$1"
 lib/job.sh|eval "set --
-lib/keep.sh|ko_modes=$(cd "$kept" && ls -ld . .. ../..) || return 1
-lib/keep.sh|set -- $(cd "$1" && ls -ldn main.sh */*.sh */*.py)
-lib/lib.sh|eval "$1=\$2"
-lib/lib.sh|eval "recalled=\${$1-}"
-lib/mpi_rank.sh|exec $apart sh -c 'tee -a "$1" <"$2" | stdbuf -oL sed "s/^/[$3] /"' sh "ranks/$RANK.$1" "$2" "$RANK"
-lib/mpi_rank.sh|exec $apart stdbuf -oL sed -e "w ranks/$RANK.$1" -e "s/^/[$RANK] /" <"$2"
 lib/prologue.sh|eval "$__text"
 lib/prologue.sh|eval "[ -n \"\${$__name+set}\" ]" || echo "unset $__name"
+lib/prologue.sh|if [ -n "${REMOTE_HID_FUNCTIONS-}" ] && [ -n "$BASH_VERSION" ]; then eval "$REMOTE_HID_FUNCTIONS"; fi
 lib/prologue.sh|{ eval "$1"; } >&2 || exit
-lib/provision.sh|eval "$prologue"
-lib/shell_rc.sh|if [ "$PATH" != "$REMOTE_SHELL_PATH" ]; then eval "$remote_environment"; fi
-lib/slurm_job.sh|eval "kv_rest=\${$kv_name-}"
-lib/steps.sh|:*) eval "${remote_line#:} $remote_words" ;;
-lib/steps.sh|=*) eval "${remote_line#=}=${remote_words# }" ;;
-lib/steps.sh|eval "case \$remote_$((remote_step + 1)) in -*) ;; *) false ;; esac" || break
-lib/steps.sh|eval "remote_line=\$remote_$remote_step"
 END
 }
 
@@ -60,12 +33,12 @@ find_lines() { # FOLDER_OR_FILE…: FILE|LINE of each that one of the rules is a
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-find_lines actions lib python | sed -e 's/:[[:space:]]*/|/' -e '/^[^|]*|#/d' | sort -u >"$work/found"
+find_lines lib python | sed -e 's/:[[:space:]]*/|/' -e '/^[^|]*|#/d' | sort -u >"$work/found"
 allowed | sort -u >"$work/allowed"
 
 bad=0
 if comm -23 "$work/found" "$work/allowed" | grep .; then
-  echo "server: the lines above make code of a text, or read a listing. Use store and recall, or read one name at a time; if no other user"
+  echo "server: the lines above make code of a text, or read a listing. Read one name at a time; if no other user"
   echo "server: can choose what such a line reads, add it to the table in tests/lint/server.sh. With a redirection, write \`command\` before \`:\` or \`exec\`."
   bad=1
 fi

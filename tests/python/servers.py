@@ -1,10 +1,14 @@
-"""Pretended servers for tests of what runs on servers: a home folder each on this machine, asked by the requests of docs/protocol.md."""
+"""Simulated servers for tests of what runs on servers: a home folder each on this machine, and the agent of the environment variable REMOTE_AGENT."""
+import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import time
+
+import agent
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/server")
 SMI = """#!/bin/sh
@@ -34,9 +38,8 @@ def until(condition, seconds=30):
 
 
 class Server:
-    def __init__(self, root, name, gpus=8, shell="sh"):
+    def __init__(self, root, name, gpus=8):
         self.name = name
-        self.shell = shell
         self.home = os.path.join(root, "home of " + name)
         self.project = os.path.join(self.home, "my proj")
         self.jobs = os.path.join(self.project, ".jobs")
@@ -65,51 +68,67 @@ class Server:
         except OSError:
             return ""
 
-    def act(self, action, values, calls):
-        """The lines of the answer, as words."""
-        lines = []
-        for key, value in [("project", self.project), ("jobs", self.jobs)]:
-            lines += ["=" + key, "-" + value]
-        lines.append("<actions/" + action)
-        for key, value in values.items():
-            lines += ["=" + key, "-" + value.replace("\n", "\n+")]
-        for call in calls:
-            lines.append(":" + call[0])
-            lines += ["-" + word.replace("\n", "\n+") for word in call[1:]]
-        request = "\n".join(lines) + "\n.null\n"
-        program = 'remote_program="$1" remote_digest=test; . "$1/main.sh"'
-        done = subprocess.run(
-            self.shell.split() + ["-c", program, "sh", os.path.realpath(SOURCE)],
-            input=request.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env, start_new_session=True, timeout=100,
-        )
-        out = done.stdout.decode()
-        assert "@remote1 end" in out, (out, done.stderr.decode())
-        return [line.split() for line in out.splitlines() if line.startswith("@remote1 ")]
+    def end(self, job):
+        """How a job has ended, as "exit 0"; "" if it has not."""
+        end = ""
+        for line in self.file(job, "journal.jsonl").splitlines():
+            entry = json.loads(line)
+            if entry["kind"] in ("ended", "found_ended"):
+                how = entry["end"]["how"]
+                end = "signal %d" % how["signal"] if how["signal"] else "exit %d" % how["code"]
+        return end
 
-    def start(self, jobs, lease="", lifeline=""):
-        """`jobs`: (id, command, {variable: value}). What is said of each."""
-        # as job_text() in src/jobs/protocol.cpp
-        with open(os.path.join(SOURCE, "lib/job.sh")) as file:
-            head = 'remote_program=$(cd "${0%job.sh}../.bin/test" && pwd -P)\n' + file.read()
-        if lease:
-            head += "job_queue\njob_read_devices\n"
-        head += "job_folder '%s'\n" % self.project
-        values = {"job_head": head, "job_tail": ""}
-        values.update({key: value for key, value in (("lease", lease), ("lifeline", lifeline)) if value}, lifeline_activate=":")
-        calls = [["start_begin"]]
+    def keep_program(self):
+        """Copies the program and the agent into .bin/test, which jobs run from."""
+        kept = os.path.join(self.jobs, ".bin/test")
+        if os.path.exists(kept):
+            return
+        for name in ("lib", "python"):
+            shutil.copytree(os.path.join(SOURCE, name), os.path.join(kept, name), ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(agent.PROGRAM, os.path.join(kept, "remote-agent"))
+        subprocess.run(["chmod", "-R", "u=rwX,go=", self.jobs], check=True)
+
+    def start(self, jobs, lease=None, launch=None):
+        """`jobs`: (id, command, {variable: value}). `lease`: see lease(). For each the words of its outcome: id, outcome, pid or "-", and those of the reason."""
+        self.keep_program()
+        # as make_specs() in src/jobs/start_script.cpp
+        common = {"program": "", "project": self.project, "variables": [], "activate": "", "startup_files": "none", "tree": "", "programs": [], "is_leased": lease is not None, "command": ""}
+        new_jobs = []
         for job, command, env in jobs:
-            text = "".join("export %s='%s'\n" % pair for pair in env.items()) + ("job_devices\n" if lease else "")
-            calls.append(["start_one", job, text + "job_command '%s'\n" % command.replace("'", "'\\''"), "local"])
-        return [words[2:] for words in self.act("start.sh", values, calls + [["start_finish"]]) if words[1] == "start"]
+            own = {"variables": [{"name": name, "value": value} for name, value in env.items()], "activate": "", "command": command}
+            new_jobs.append({"id": job, "backend": "local", "spec": own, "files": []})
+        order = {
+            "place": self.place(),
+            "program": {"digest": "test", "size": 0, "agent_version": ""},  # the one that is there
+            "jobs": new_jobs,
+            "spec": common,
+        }
+        if lease:
+            order["lease"] = lease
+        if launch is not None:
+            order["launch"] = launch
+        (reply,) = agent.ask({"kind": "start_jobs"}, self.env, agent.to_cbor(order))
+        return [[job["id"], job["outcome"], str(job.get("pid") or "-")] + job["reason"].split() for job in reply["jobs"]]
+
+    def place(self):
+        return {"project": self.project, "jobs_folder": ".jobs"}
+
+    def ask(self, kind, jobs, **fields):
+        return agent.ask(dict(fields, kind=kind, place=self.place(), ids=list(jobs), claim=[]), self.env)
 
     def status(self, *jobs):
-        """By job: its phase and all that is said."""
-        calls = [["status_begin"], ["status_sizes", *jobs]] + [["status_one", job, "0"] for job in jobs] + [["status_end"]]
-        return {words[2]: words[3:] for words in self.act("status.sh", {}, calls) if words[1] == "job"}
+        """By job: the agent's report."""
+        messages = self.ask("state", jobs, await_lifeline=False, last_lines=False)
+        return {report["id"]: report for message in messages for report in message["jobs"]}
 
     def kill(self, *jobs):
-        calls = [["kill_begin", "15", "2", "user:ada"]] + [["kill_one", job, "0"] for job in jobs] + [["kill_finish"], ["say", "end"]]
-        return {words[2]: words[3] for words in self.act("kill.sh", {}, calls) if words[1] == "kill"}
+        """By job: the outcome."""
+        messages = self.ask("stop", jobs, dead=[], signal=15, grace_s=2, by={"cause": "user", "number": 0, "text": "ada"})
+        return {result["id"]: result["outcome"] for message in messages for result in message["results"]}
+
+    def leased(self):
+        """The leases, with those that wait."""
+        return agent.ask({"kind": "leases"}, self.env)[0]["leases"]
 
     def processes(self):
         """All that runs on this server."""
@@ -133,13 +152,32 @@ class Server:
                     pass
 
 
+def lease(gpus, *options):
+    """What jobs lease together: LeaseToTake in src/wire/leases.hpp. `options`: names of those that are set."""
+    terms = {"gpus": gpus, "cpus": 0, "memory": 0, "among": []}
+    return {"terms": terms, **{name: name in options for name in ("waits", "is_together", "chooses_port")}}
+
+
 def new_id():
     return secrets.token_hex(16)
 
 
-def lifeline_request(server, servers, port, jobs, seconds=60.0):
-    names = " ".join(each.name for each in servers)
-    return (
-        "token %s\nserver %s\naddress 127.0.0.1\nport %d\ngrace 1\ntimeout 20\nservers %s\nwhole 1\nqueue %s\njobs %s"
-        % ("0" * 64, server.name, port, names, seconds, " ".join("%s %d" % job for job in jobs))
-    )
+def launch_spec(server, servers, port, jobs, seconds=60, timeout=20):
+    """For the supervisor of a launch that waits for its leases: see src/wire/launch.hpp. `jobs`: (id, rank)."""
+    return {
+        "token": "0" * 64,
+        "server": server.name,
+        "servers": [{"name": each.name, "ranks": 1, "mpi_host": ""} for each in servers],
+        "jobs": [{"id": job, "rank": rank} for job, rank in jobs],
+        "program": "",
+        "address": "127.0.0.1",
+        "port": port,
+        "grace_seconds": 1,
+        "timeout_seconds": timeout,
+        "needed": 0,
+        "ends_alone": False,
+        "is_whole": True,
+        "notifies": False,
+        "activate": "",
+        "lease_seconds": seconds,
+    }

@@ -165,6 +165,8 @@ class DebuggerTest(unittest.TestCase):
         client.until_prompt()
         client.send(line="q")
         self.assertIn("[y/N]", client.until_prompt()[1])
+        client.send(line="maybe")
+        self.assertIn("[y/N]", client.until_prompt()[1])
         client.send(line="n")
         self.assertEqual(client.until_prompt()[1], "(Pdb) ")
         client.send(line="q")
@@ -307,11 +309,43 @@ class DebuggerTest(unittest.TestCase):
         process = self.start("x = 5\nbreakpoint()\nprint('done', x)\n")
         path = "%s/debug/%s.sock" % (self.job, self.wait(process)[0])
         relay = [sys.executable, "-I", SERVER + "/attach.py"]
-        run = subprocess.run(relay + [path], input="!x = 6\nx\nc\n", stdout=subprocess.PIPE, universal_newlines=True, timeout=60)
-        self.assertEqual(run.returncode, 0)
-        self.assertIn("(Pdb) 6\n", run.stdout)
+
+        def piped(text):
+            run = subprocess.run(relay + [path], input=text, stdout=subprocess.PIPE, universal_newlines=True, timeout=60)
+            return run.returncode, run.stdout
+
+        code, out = piped("!x = 6\nx\n")
+        self.assertEqual(code, 10)  # the pipe has ended, and the rank waits
+        self.assertTrue(out.endswith("(Pdb) !x = 6\n(Pdb) x\n6\n(Pdb) \n"), out)
+        self.assertEqual(piped("")[0], 10)
+        code, out = piped("q\nwhat\nn\np x + 1")
+        self.assertEqual(code, 10)
+        self.assertIn("Please answer y or n.\n", out)
+        self.assertIn("(Pdb) p x + 1\n7\n", out)
+        self.assertEqual(piped("q\n")[0], 10)  # the question was not answered
+        self.assertEqual(piped("c\n")[0], 0)
         self.assertIn("done 6", self.ends(process)[0])
         self.assertEqual(subprocess.run(relay + [path], stderr=subprocess.DEVNULL).returncode, 13)
+
+    def test_ctrl_c_just_before_attach_py_waits_for_a_key(self):
+        process = self.start("breakpoint()\nprint('done')\n")
+        path = "%s/debug/%s.sock" % (self.job, self.wait(process)[0])
+        # readline calls this hook when the prompt stands there and it does not wait yet
+        program = (
+            "import os, readline, runpy, signal, sys\n"
+            "readline.set_pre_input_hook(lambda: os.kill(os.getpid(), signal.SIGINT))\n"
+            "sys.argv = sys.argv[1:]\nrunpy.run_path(sys.argv[0], run_name='__main__')\n"
+        )
+        terminal, slave = os.openpty()
+        self.addCleanup(os.close, terminal)
+        relay = subprocess.Popen([sys.executable, "-I", "-c", program, SERVER + "/attach.py", path], stdin=slave, stdout=slave)
+        os.close(slave)
+        self.processes.append(relay)
+        self.assertEqual(relay.wait(timeout=60), 10)
+        client = self.client(self.wait(process)[0])
+        client.until_prompt()
+        client.send(line="c")
+        self.assertIn("done", self.ends(process)[0])
 
     @unittest.skipUnless(os.geteuid() == 0, "needs a second user")
     def test_another_user_cannot_connect(self):

@@ -1,13 +1,15 @@
-"""Reading what PyTorch's flight recorder dumps. Run by Flight (tests/integration/lifeline_loop_test.cpp). The dumps are made here in the format of torch's
+"""Reading what PyTorch's flight recorder dumps. Run by Flight (tests/integration/server_python_test.cpp). The dumps are made here in the format of torch's
 FlightRecorder (version 2.x): there is no NCCL."""
 import contextlib
 import io
+import json
 import os
 import pickle
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/server/python"))
@@ -57,6 +59,13 @@ class FlightTest(unittest.TestCase):
         self.assertEqual(len(rows), 1 + flight.LAST + 2)
         self.assertEqual(rows[-1], ("7", 2, "started", "_all_gather_base", "Float,Int,Half", "8,2x2"))
 
+    def test_for_how_long_a_collective_has_been_pending(self):
+        second = 10**9
+        times = ("completed", 1), ("started", 30), ("scheduled", 100), ("scheduled", 107), ("started", 200)
+        entries = [entry(number, state=state, time_created_ns=began * second) for number, (state, began) in enumerate(times, 1)]
+        states = [row[2] for row in flight.collectives_of(dump(*entries), 109 * second)]
+        self.assertEqual(states, ["member", "completed", "old", "scheduled", "recent", "recent"])
+
     def test_no_global_and_no_text_gets_through(self):
         Malice.path = os.path.join(self.root.name, "done")
         for data in (pickle.dumps(Malice()), pickle.dumps({"entries": [Malice()]}, 2), b"cos\nsystem\n(S'x'\ntR.", b"", b"\x80\x02.", b"(" * 100000, b"P1\n."):
@@ -88,7 +97,7 @@ class FlightTest(unittest.TestCase):
         reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
 
         def rank():  # writes in two steps, as it pleases
-            data = pickle.dumps(dump(entry(4, state="scheduled")), 2)
+            data = pickle.dumps(dump(entry(4, state="scheduled", time_created_ns=time.time_ns() - 10**10)), 2)
             while True:
                 try:
                     if os.read(reader, 10):
@@ -110,8 +119,9 @@ class FlightTest(unittest.TestCase):
         flight.resource.setrlimit = plain
         thread.join()
         os.close(reader)
-        head = "@remote1 flight %s 0 0 " % JOB
-        self.assertEqual(told.getvalue(), head + "0 member - - -\n" + head + "4 scheduled all_reduce Float 3x4\n")
+        rows = [json.loads(line) for line in told.getvalue().splitlines()]
+        first = {"rank": 0, "group": "0", "number": 0, "state": "member", "function": "-", "types": "-", "shapes": "-"}
+        self.assertEqual(rows, [first, dict(first, number=4, state="scheduled", function="all_reduce", types="Float", shapes="3x4")])
 
 
 if __name__ == "__main__":

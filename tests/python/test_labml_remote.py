@@ -5,9 +5,12 @@ The two scripts are re-creations of what labml_remote's own samples do, not copi
 
 import contextlib
 import io
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 import unittest
@@ -15,7 +18,7 @@ import unittest
 from labml_remote.execute import UIMode
 from labml_remote.job import JOBS
 from labml_remote.server import SERVERS
-from remote_launcher import Project
+from remote_launcher import Project, RemoteError
 
 ONE_BY_ONE = """
 import uuid
@@ -73,6 +76,33 @@ class LabmlTest(unittest.TestCase):
                 return jobs
             self.assertLess(time.monotonic(), deadline, [(job.job_key, job.running) for job in jobs])
             time.sleep(0.1)
+
+    def test_links_of_the_project_reach_no_file_of_the_user(self):
+        server = SERVERS["node-1"]
+        secret = pathlib.Path(tempfile.mkdtemp()) / "secret"
+        secret.write_text("hunter2")
+        scripts = pathlib.Path(".remote/scripts")
+        scripts.mkdir(exist_ok=True)
+        for name, target in (("out.sh", secret), ("up.sh", os.path.relpath(secret, scripts)), ("set.sh", "../configs.yaml")):
+            (scripts / name).symlink_to(target)
+            with self.assertRaisesRegex(RemoteError, "a link leads"):
+                server.template_script(name, {})
+        os.mkfifo(scripts / "fifo.sh")
+        with self.assertRaisesRegex(RemoteError, "not a regular file"):
+            server.template_script("fifo.sh", {})
+        (scripts / "mark.sh").write_bytes(b"\xef\xbb\xbfecho %%WORD%%\n")
+        self.assertEqual(server.template_script("mark.sh", {"word": "hello"}), "echo hello\n")
+        # What is written replaces a link, and follows none to a folder.
+        server.copy_script("echo new\n", "out.sh")
+        self.assertEqual(secret.read_text(), "hunter2")
+        self.assertEqual((scripts / "out.sh").read_text(), "echo new\n")
+        shutil.rmtree(scripts)
+        scripts.symlink_to(secret.parent)
+        with self.assertRaisesRegex(RemoteError, "a link leads out"):
+            server.copy_script("echo new\n", "secret")
+        scripts.unlink()
+        self.assertEqual(secret.read_text(), "hunter2")
+        shutil.rmtree(secret.parent)
 
     def test_servers(self):
         self.assertEqual(list(SERVERS), ["node-1", "node-2"])

@@ -1,5 +1,5 @@
 """Jobs with leases, from their start to the end of the last process, on pretended servers. Run by LeaseJobs
-(tests/integration/lifeline_loop_test.cpp)."""
+(tests/integration/server_python_test.cpp), which sets REMOTE_AGENT."""
 import os
 import random
 import shutil
@@ -8,12 +8,9 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/server/python"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import lease
-from servers import Server, free_port, lifeline_request, new_id, until
+from servers import Server, free_port, launch_spec, lease, new_id, until
 
-SHELLS = [shell for shell in ("dash", "bash --posix", "busybox sh") if shutil.which(shell.split()[0])]
 SHOWS = 'echo "$CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"; exec sleep 1000'
 
 
@@ -27,10 +24,10 @@ class JobsCase(unittest.TestCase):
         return made if len(made) > 1 else made[0]
 
     def leased(self, server):
-        return [entry for entry in lease.entries(server.leases) if entry.state == lease.HELD]
+        return [each for each in server.leased() if not each["waits"]]
 
     def until_free(self, server):
-        until(lambda: not lease.entries(server.leases))
+        until(lambda: not server.leased())
 
     def until_out(self, server, job, text):
         until(lambda: text in server.file(job, "job.out"))
@@ -38,34 +35,33 @@ class JobsCase(unittest.TestCase):
 
 class NowTest(JobsCase):
     def test_ranks_of_a_server_share_a_lease_until_the_last_process(self):
-        for shell in SHELLS:
-            with self.subTest(shell):
-                server = self.make("a", shell=shell)
-                one, two, other = new_id(), new_id(), new_id()
-                said = server.start([(one, SHOWS, {}), (two, SHOWS, {})], "gpus=3 cpus=0 memory=0")
-                self.assertEqual([words[1] for words in said], ["started", "started"])
-                for job in (one, two):
-                    self.until_out(server, job, "0,1,2 PCI_BUS_ID\n")
-                said = server.start([(other, SHOWS, {})], "gpus=6 cpus=0 memory=0")
-                self.assertEqual(said[0][1:3], ["failed", "-"])
-                self.assertIn("6 GPUs needed, and 5 of 8 free by now", " ".join(said[0]))
-                self.assertEqual(server.kill(one), {one: "killed"})
-                self.assertEqual(len(self.leased(server)), 1)
-                self.assertEqual(server.kill(two), {two: "killed"})
-                self.until_free(server)
-                self.assertEqual(server.start([(new_id(), SHOWS, {})], "gpus=8 cpus=0 memory=0")[0][1], "started")
+        server = self.make("a")
+        one, two, other = new_id(), new_id(), new_id()
+        said = server.start([(one, SHOWS, {}), (two, SHOWS, {})], lease(3))
+        self.assertEqual([words[1] for words in said], ["started", "started"])
+        for job in (one, two):
+            self.until_out(server, job, "0,1,2 PCI_BUS_ID\n")
+        said = server.start([(other, SHOWS, {})], lease(6))
+        self.assertEqual(said[0][1:3], ["failed", "-"])
+        self.assertIn("6 GPUs needed, and 5 of 8 free by now", " ".join(said[0]))
+        self.assertEqual(server.kill(one), {one: "killed"})
+        self.assertEqual(len(self.leased(server)), 1)
+        self.assertEqual(server.kill(two), {two: "killed"})
+        self.until_free(server)
+        until(lambda: os.listdir(server.leases) == [])
+        self.assertEqual(server.start([(new_id(), SHOWS, {})], lease(8))[0][1], "started")
 
     def test_a_killed_supervisor_or_job_leaves_no_lease_behind_and_none_too_early(self):
         server = self.make("a")
         job = new_id()
-        server.start([(job, SHOWS, {})], "gpus=8 cpus=0 memory=0")
+        server.start([(job, SHOWS, {})], lease(8))
         self.until_out(server, job, "0,1")
         os.kill(int(server.file(job, "supervisor").split()[0]), signal.SIGKILL)
-        self.assertEqual(server.start([(new_id(), SHOWS, {})], "gpus=1 cpus=0 memory=0")[0][1], "failed", "the job lives")
+        self.assertEqual(server.start([(new_id(), SHOWS, {})], lease(1))[0][1], "failed", "the job lives")
         os.kill(int(server.file(job, "pid").split()[0]), signal.SIGKILL)
         self.until_free(server)
         job = new_id()
-        server.start([(job, SHOWS, {})], "gpus=8 cpus=0 memory=0")
+        server.start([(job, SHOWS, {})], lease(8))
         self.until_out(server, job, "0,1")
         os.kill(int(server.file(job, "pid").split()[0]), signal.SIGKILL)
         self.until_free(server)
@@ -81,40 +77,38 @@ class NowTest(JobsCase):
 
 class WaitingTest(JobsCase):
     def test_they_wait_in_the_order_of_their_arrival(self):
-        for shell in SHELLS:
-            with self.subTest(shell):
-                server = self.make("a", shell=shell)
-                first, second, third = new_id(), new_id(), new_id()
-                server.start([(first, SHOWS, {})], "gpus=6 cpus=0 memory=0")
-                two = new_id()
-                said = server.start([(second, SHOWS, {}), (two, SHOWS, {})], "gpus=8 cpus=0 memory=0 wait")
-                self.assertEqual([words[1] for words in said], ["queued", "queued"])
-                until(lambda: "reason=place+1+in+line" in server.status(two)[two])
-                self.assertEqual(server.start([(third, SHOWS, {})], "gpus=1 cpus=0 memory=0 wait")[0][1], "queued")
-                until(lambda: "reason=place+2+in+line" in server.status(third)[third])
-                self.assertEqual(server.status(second)[second][0], "queued")
-                self.assertEqual(server.start([(new_id(), SHOWS, {})], "gpus=1 cpus=0 memory=0")[0][1], "failed", "others wait")
-                self.assertEqual(server.file(second, "job.out"), "")
-                server.kill(first)
-                for job in (second, two):
-                    self.until_out(server, job, "0,1,2,3,4,5,6,7 PCI_BUS_ID")
-                until(lambda: "reason=place+1+in+line" in server.status(third)[third])
-                self.assertEqual(server.status(second)[second][0], "running")
-                server.kill(second, two)
-                self.until_out(server, third, "0 PCI_BUS_ID")
-                server.kill(third)
-                self.until_free(server)
+        server = self.make("a")
+        first, second, third = new_id(), new_id(), new_id()
+        server.start([(first, SHOWS, {})], lease(6))
+        two = new_id()
+        said = server.start([(second, SHOWS, {}), (two, SHOWS, {})], lease(8, "waits"))
+        self.assertEqual([words[1] for words in said], ["queued", "queued"])
+        until(lambda: server.status(two)[two]["reason"] == "place 1 in line")
+        self.assertEqual(server.start([(third, SHOWS, {})], lease(1, "waits"))[0][1], "queued")
+        until(lambda: server.status(third)[third]["reason"] == "place 2 in line")
+        self.assertEqual(server.status(second)[second]["phase"], "queued")
+        self.assertEqual(server.start([(new_id(), SHOWS, {})], lease(1))[0][1], "failed", "others wait")
+        self.assertEqual(server.file(second, "job.out"), "")
+        server.kill(first)
+        for job in (second, two):
+            self.until_out(server, job, "0,1,2,3,4,5,6,7 PCI_BUS_ID")
+        until(lambda: server.status(third)[third]["reason"] == "place 1 in line")
+        self.assertEqual(server.status(second)[second]["phase"], "running")
+        server.kill(second, two)
+        self.until_out(server, third, "0 PCI_BUS_ID")
+        server.kill(third)
+        self.until_free(server)
 
     def test_a_kill_takes_it_out_of_the_line(self):
         server = self.make("a")
         first, second, two = new_id(), new_id(), new_id()
-        server.start([(first, SHOWS, {})], "gpus=8 cpus=0 memory=0")
-        server.start([(second, SHOWS, {}), (two, SHOWS, {})], "gpus=8 cpus=0 memory=0 wait")
-        until(lambda: "reason=place+1+in+line" in server.status(second)[second])
+        server.start([(first, SHOWS, {})], lease(8))
+        server.start([(second, SHOWS, {}), (two, SHOWS, {})], lease(8, "waits"))
+        until(lambda: server.status(second)[second]["reason"] == "place 1 in line")
         self.assertEqual(server.kill(second, two), {second: "killed", two: "killed"})
-        until(lambda: len(lease.entries(server.leases)) == 1)
-        self.assertEqual(server.file(second, "result").split()[:2], ["signal", "15"])
-        self.assertEqual(server.status(two)[two][0], "ended")
+        until(lambda: len(server.leased()) == 1)
+        self.assertEqual(server.end(second), "signal 15")
+        self.assertEqual(server.status(two)[two]["phase"], "ended")
         server.kill(first)
         self.until_free(server)
         self.assertEqual(server.file(second, "job.out"), "")
@@ -125,18 +119,21 @@ class WaitingTest(JobsCase):
             with self.subTest(victim):
                 server = self.make("a")
                 first, second, two = new_id(), new_id(), new_id()
-                server.start([(first, SHOWS, {})], "gpus=8 cpus=0 memory=0")
-                server.start([(second, SHOWS, {}), (two, SHOWS, {})], "gpus=8 cpus=0 memory=0 wait")
-                until(lambda: "reason=place+1+in+line" in server.status(second)[second])
+                server.start([(first, SHOWS, {})], lease(8))
+                server.start([(second, SHOWS, {}), (two, SHOWS, {})], lease(8, "waits"))
+                until(lambda: server.status(second)[second]["reason"] == "place 1 in line")
                 if victim == "waiter":
-                    pid = next(pid for pid in server.processes() if b"lease_wait.py" in open("/proc/%d/cmdline" % pid, "rb").read())
+                    job = server.file(second, "pid").split()[0]
+                    pid = next(pid for pid in server.processes() if open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()[1] == job)
                 else:
                     pid = int(server.file(two if victim.startswith("other") else second, victim.split()[-1]).split()[0])
                 os.kill(pid, signal.SIGKILL)
+                if "supervisor" in victim:
+                    self.assertEqual([server.status(job)[job]["phase"] for job in (second, two)], ["queued", "queued"])
                 if victim in ("pid", "waiter"):
-                    until(lambda: server.file(two, "result").startswith("exit 127"))  # its own lifeline, or a person, ends the rest
+                    until(lambda: server.end(two) == "exit 127")  # its own lifeline, or a person, ends the rest
                 server.kill(second, two)
-                until(lambda: len(lease.entries(server.leases)) == 1)
+                until(lambda: len(server.leased()) == 1)
                 server.kill(first)
                 self.until_free(server)
                 until(lambda: not server.processes())
@@ -145,23 +142,23 @@ class WaitingTest(JobsCase):
         server = self.make("a", gpus=2)
         server.put("apps", "GPU-1, 4121, 100, python3\n")
         job = new_id()
-        server.start([(job, SHOWS, {})], "gpus=2 cpus=0 memory=0 wait")
-        until(lambda: "reason=place+1+in+line" in server.status(job)[job])
+        server.start([(job, SHOWS, {})], lease(2, "waits"))
+        until(lambda: server.status(job)[job]["reason"] == "place 1 in line")
         server.put("apps", "")
         self.until_out(server, job, "0,1 PCI_BUS_ID")
 
     def test_what_a_server_never_has_ends_it(self):
         server = self.make("a", gpus=2)
         job = new_id()
-        server.start([(job, SHOWS, {})], "gpus=3 cpus=0 memory=0 wait")
-        until(lambda: server.file(job, "result").startswith("exit 127"))
+        server.start([(job, SHOWS, {})], lease(3, "waits"))
+        until(lambda: server.end(job) == "exit 127")
         self.assertIn("this server does not have as much as is asked for", server.file(job, "job.err"))
 
 
 class Launch:
     """One over some servers, a rank or two on each."""
 
-    def __init__(self, servers, gpus, ranks, seconds, hold):
+    def __init__(self, servers, gpus, ranks, seconds, hold, timeout=20):
         self.servers = servers
         self.jobs = {server: [new_id() for _ in range(ranks)] for server in servers}
         self.gpus = gpus
@@ -170,14 +167,19 @@ class Launch:
         for server in servers:
             jobs = [(job, rank + index) for index, job in enumerate(self.jobs[server])]
             rank += len(jobs)
-            request = lifeline_request(server, servers, port, jobs, seconds) if len(servers) > 1 else ""
-            words = "gpus=%d cpus=0 memory=0 wait port%s" % (gpus, " together" if len(servers) > 1 else "")
+            spec = launch_spec(server, servers, port, jobs, seconds, timeout) if len(servers) > 1 else None
+            wanted = lease(gpus, "waits", "chooses_port", "is_together" if len(servers) > 1 else "")
             env = {"MASTER_PORT": "1", "HOLD": "%.2f" % hold, "LOCAL_RANK": "0"}
             commands = [(job, MARKS, dict(env, LOCAL_RANK=str(index))) for index, job in enumerate(self.jobs[server])]
-            server.start(commands, words, request)
+            server.start(commands, wanted, spec)
+
+    def lifeline(self, server):
+        """The process of its lifeline there; None: there is none yet."""
+        words = server.file(self.jobs[server][0], "lifeline.pid").split()
+        return int(words[0]) if words else None
 
     def results(self):
-        return [server.file(job, "result") for server in self.servers for job in self.jobs[server]]
+        return [server.end(job) for server in self.servers for job in self.jobs[server]]
 
     def kill(self):
         for server in self.servers:
@@ -221,11 +223,11 @@ class TogetherTest(JobsCase):
     def test_a_launch_over_two_servers_begins_when_both_have_room(self):
         a, b = self.make("a", "b")
         blocker = new_id()
-        b.start([(blocker, SHOWS, {})], "gpus=8 cpus=0 memory=0")
-        launch = Launch([a, b], 4, 2, 60.0, 0.1)
-        until(lambda: b.status(*launch.jobs[b])[launch.jobs[b][0]][0] == "queued")
+        b.start([(blocker, SHOWS, {})], lease(8))
+        launch = Launch([a, b], 4, 2, 60, 0.1)
+        until(lambda: b.status(*launch.jobs[b])[launch.jobs[b][0]]["phase"] == "queued")
         for server in (a, b):
-            until(lambda: "reason=place+1+in+line" in server.status(*launch.jobs[server])[launch.jobs[server][1]])
+            until(lambda: server.status(*launch.jobs[server])[launch.jobs[server][1]]["reason"] == "place 1 in line")
         self.assertEqual([a.file(job, "job.out") for job in launch.jobs[a]], ["", ""])
         b.kill(blocker)
         until(lambda: all(result.startswith("exit 0") for result in launch.results()))
@@ -236,15 +238,49 @@ class TogetherTest(JobsCase):
         self.until_free(b)
         until(lambda: not a.processes() + b.processes())
 
+    def test_a_lifeline_that_dies_alone_is_replaced_and_the_launch_has_its_turn(self):
+        a, b = self.make("a", "b")
+        for blocked in (False, True):
+            for dies in (a, b):
+                blocker = new_id()
+                if blocked:
+                    b.start([(blocker, SHOWS, {})], lease(8))
+                launch = Launch([a, b], 8, 2, 60, 300, timeout=3)
+                until(lambda: all(server.file(launch.jobs[server][0], "lifeline") == "ok\n" for server in (a, b)))
+                if blocked:
+                    until(lambda: all(server.file(launch.jobs[server][0], "turn.state") in ("held\n", "line\n") for server in (a, b)))
+                else:
+                    until(lambda: all(server.file(job, "devices") for server in (a, b) for job in launch.jobs[server]))
+                died = launch.lifeline(dies)
+                os.kill(died, signal.SIGKILL)
+                until(lambda: launch.lifeline(dies) != died)
+                b.kill(blocker)
+                until(lambda: all(server.file(job, "devices") for server in (a, b) for job in launch.jobs[server]))
+                for server in (a, b):
+                    server.kill(*launch.jobs[server])
+                until(lambda: all(launch.results()))
+                self.until_free(a)
+                self.until_free(b)
+                until(lambda: not a.processes() + b.processes())
+
+    def test_a_server_that_never_meets_the_first_one_ends_what_waits(self):
+        a, b = self.make("a", "b")
+        job = new_id()
+        spec = launch_spec(a, [a, b], free_port(), [(job, 0)], timeout=3)
+        a.start([(job, SHOWS, {})], lease(1, "waits", "is_together"), spec)
+        until(lambda: a.end(job))
+        self.assertIn('"cause":"lost","number":0,"text":"b"', a.file(job, "journal.jsonl"))
+        until(lambda: not a.processes())
+
     def test_what_is_not_complete_is_given_back(self):
         a, b = self.make("a", "b")
         blocker = new_id()
         busy = b
-        b.start([(blocker, SHOWS, {})], "gpus=8 cpus=0 memory=0")
-        launch = Launch([a, b], 8, 1, 0.5, 0.1)
+        b.start([(blocker, SHOWS, {})], lease(8))
+        launch = Launch([a, b], 8, 1, 1, 0.1)
         until(lambda: self.leased(a))
         until(lambda: not self.leased(a))
-        self.assertEqual(self.leased(busy)[0].cpus, 0)
+        self.assertEqual(self.leased(busy)[0]["cpus"], 0)
         launch.kill()
         b.kill(blocker)
         self.until_free(a)
@@ -260,9 +296,10 @@ class StressTest(JobsCase):
         waiting = []
         for number in range(count):
             chosen = dice.sample(servers, dice.choice([1, 1, 2, 3, 4]))
-            waiting.append((number, Launch(chosen, dice.choice([1, 2, 4, 8]), dice.choice([1, 2]), 3.0, dice.uniform(0, 0.5))))
+            waiting.append((number, Launch(chosen, dice.choice([1, 2, 4, 8]), dice.choice([1, 2]), 3, dice.uniform(0, 0.5), 5)))
             if dice.random() < 0.25:  # something of a launch is killed, at whatever step it is
-                pids = list(dice.choice(waiting)[1].processes())
+                launch = dice.choice(waiting)[1]
+                pids = list(launch.processes()) + [pid for pid in map(launch.lifeline, launch.servers) if pid]
                 if pids:
                     try:
                         os.kill(dice.choice(pids), signal.SIGKILL)
@@ -284,12 +321,12 @@ class StressTest(JobsCase):
         for _, launch in waiting:
             for server in launch.servers:
                 for job in launch.jobs[server]:
-                    if not server.file(job, "result"):
+                    if not server.end(job):
                         words = server.file(job, "supervisor").split()
                         if words and not os.path.exists("/proc/" + words[0]):
                             server.kill(*launch.jobs[server])
-                            with open(os.path.join(server.jobs, job, "result"), "a") as file:
-                                file.write("lost 0\n")
+                            with open(os.path.join(server.jobs, job, "journal.jsonl"), "a") as file:
+                                file.write('{"kind":"found_ended","end":{"how":{"code":0,"signal":9},"by":"kill","node":""}}\n')
         return False
 
 

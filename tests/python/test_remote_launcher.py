@@ -17,7 +17,7 @@ import urllib.request
 from unittest import mock
 
 import remote_launcher
-from remote_launcher import Cause, Project, RemoteError
+from remote_launcher import Cause, Project, RemoteError, Submitted
 
 
 def write(name, text):
@@ -283,6 +283,13 @@ class LauncherTest(unittest.TestCase):
             finally:
                 os.unlink(".remote_submit")
         self.assertIn("not a folder", told.exception.reason)
+
+    def test_a_value_that_a_hostile_server_sends_is_an_error(self):
+        for text in ("[" * 100000, "9" * 5000, "", "\udcff"):
+            launch = mock.Mock(jobs=[mock.Mock(server="node-1")])
+            launch.pull = lambda _, to, text=text: (pathlib.Path(to) / "t.value").write_bytes(os.fsencode(text))
+            with self.subTest(text[:9]), self.assertRaises(RemoteError):
+                Submitted(launch, "t", "f", 1).result()
 
     def test_an_object_of_the_script_that_runs(self):
         write("script with class.py", """

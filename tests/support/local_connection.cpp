@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "ssh/tcp.hpp"
@@ -206,7 +207,12 @@ class LocalConnection : public ssh::Connection {
       die();
     }
     SubprocessSpec spec;
-    spec.argv = {(state_->folder.path() / "bin/sh").string(), "-c", command};
+    // Its own shell stands for the server's /bin/sh, too.
+    const std::string shell = (state_->folder.path() / "bin/sh").string();
+    const std::string hang = shell_quote((state_->folder.path() / "bin/hang").string());
+    spec.argv = {shell, "-c",
+                 "while [ -e " + hang + " ]; do sleep 0.05; done; " +
+                     replace_all(command, "exec /bin/sh -c ", "exec " + shell_quote(shell) + " -c ")};
     spec.directory = home_;
     spec.set_env = {{"HOME", home_.string()},
                     {"PATH", state_->path()},

@@ -49,6 +49,7 @@ class LocalServers : public ssh::Connector {
   // A server's home folder; made when first named.
   std::filesystem::path home(const std::string& name);
   // Put first into every command's PATH: tests may add programs.
+  // A command that begins while there is a file `hang` in it hangs before it answers.
   std::filesystem::path bin() const;
   // A program of this name there, or another in its place: a script without its first line.
   void add_program(const std::string& name, const std::string& body);

@@ -12,9 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/strings.hpp"
 #include "base/subprocess.hpp"
-#include "server/program.hpp"
-#include "support/program_as.hpp"
+#include "server/agent_command.hpp"
 #include "support/test_sshd.hpp"
 
 // libssh's server offers keyboard-interactive through these alone.
@@ -134,31 +134,41 @@ void write_all_to(ssh_channel channel, const std::string& text, bool err) {
   }
 }
 
-// Whether a request to the server's program is there up to its last line; those of our own end with a word.
-bool is_request(const std::string& input) {
-  const std::size_t line = input.find("\n.");
-  return line != std::string::npos && input.ends_with('\n');
+// Whether a request to the agent is complete: a line with the number of bytes that follow it.
+bool is_agent_request(const std::string& input) {
+  const std::size_t line = input.find('\n');
+  return line != std::string::npos && input.size() >= line + 1 + std::stoul(input);
 }
 
-// Runs a command once all of its input has come. It is given the server's program where it needs that.
+// What an agent printed after it was installed.
+std::string without_agent_needed(const std::string& out) {
+  const std::size_t here = out.find(server::agent_here);
+  return here == std::string::npos ? out : "\n" + out.substr(here);
+}
+
+// Runs a command once all of its input has come. It gets the agent if it needs that.
 void run_really(ssh_channel channel, const std::string& command, const std::filesystem::path& home) {
-  const bool program = command == server::program_command();
+  const bool agent = command == server::agent_command();
   std::string input;
   std::array<char, 4096> piece{};
   for (int count = 0; (count = ssh_channel_read(channel, piece.data(), piece.size(), 0)) > 0;) {
     input.append(piece.data(), static_cast<std::size_t>(count));
-    if (program && is_request(input)) {
+    if (agent && is_agent_request(input)) {
       break;
     }
   }
   SubprocessSpec spec;
-  spec.argv = {"sh", "-c", command};
+  // An agent whose input ends takes its client for gone.
+  spec.argv = {"sh", "-c", agent ? "{ cat; sleep 1; } | { " + command + "\n}" : command};
   spec.directory = home;
   spec.set_env["HOME"] = home.string();
   ExecResult result = run_subprocess(spec, input);
-  if (program && without_needed(result.out) != result.out) {
-    result = run_subprocess(spec, input + server::program_installation() + input);
-    result.out = without_needed(result.out);
+  if (const std::size_t needed = result.out.find(server::agent_needed);
+      agent && needed != std::string::npos) {
+    const auto need = server::parse_agent_need(trim(std::string_view(result.out).substr(needed))).value();
+    const server::Agent* found = server::find_agent(need.architecture);
+    result = run_subprocess(spec, input + server::agent_installation(*found, need.has_xz) + input);
+    result.out = without_agent_needed(result.out);
   }
   write_all_to(channel, result.out, false);
   write_all_to(channel, result.err, true);

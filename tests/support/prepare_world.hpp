@@ -18,7 +18,6 @@
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
-#include "servers/action.hpp"
 #include "servers/prepare.hpp"
 #include "servers/python_env.hpp"
 #include "ssh/connector.hpp"
@@ -138,7 +137,8 @@ class PrepareTest : public SandboxTest {
   // What a command prints in the environment; stderr too.
   std::string in_environment(const std::string& command) {
     ssh::ExecRequest request;
-    request.input = Script().append(activation(config_, server()) + command + " 2>&1\n").input();
+    request.command = "sh -s";
+    request.input = inline_files(activation(config_, server())) + command + " 2>&1\n";
     return std::string(trim(connection_->exec(request).out));
   }
 

@@ -3,22 +3,14 @@
 #include <chrono>
 
 #include "base/files.hpp"
+#include "base/subprocess.hpp"
+#include "jobs/from_wire.hpp"
 #include "support/waiting.hpp"
 
 namespace remote::test {
 namespace fs = std::filesystem;
-using jobs::StatusReply;
 
 ScriptTest::ScriptTest() : servers(GetParam()), connection(servers.connect("a")) {}
-
-std::string ScriptTest::exec(const std::string& script) {
-  ssh::ExecRequest request;
-  request.input = script;
-  request.timeout = std::chrono::seconds(60);
-  const ExecResult result = connection->exec(request);
-  EXPECT_EQ(result.err, "");
-  return result.out;
-}
 
 fs::path ScriptTest::place() {
   return servers.home("a") / "my proj";
@@ -36,8 +28,8 @@ pid_t ScriptTest::supervisor_of(const JobId& id) {
   return std::stoi(file(id, "supervisor"));
 }
 
-std::vector<jobs::StartReply> ScriptTest::start_all(const std::vector<jobs::StartRequest>& requests) {
-  return run(jobs::start_action(jobs_folder, requests)).jobs;
+std::vector<wire::StartedJob> ScriptTest::start_all(const std::vector<jobs::StartRequest>& requests) {
+  return jobs::ask_start(agent(), {.folder = jobs_folder, .requests = requests});
 }
 
 JobId ScriptTest::start(const std::string& command, std::vector<std::pair<std::string, std::string>> env,
@@ -45,30 +37,57 @@ JobId ScriptTest::start(const std::string& command, std::vector<std::pair<std::s
   const JobId id = JobId::random();
   const auto replies = start_all({{id, command, std::move(activate), std::move(env)}});
   EXPECT_EQ(replies.size(), 1U);
-  EXPECT_EQ(replies.at(0).outcome, jobs::StartReply::Outcome::started) << replies.at(0).reason;
+  EXPECT_EQ(replies.at(0).outcome, wire::StartOutcome::started) << replies.at(0).reason;
   EXPECT_TRUE(replies.at(0).pid);
-  EXPECT_EQ(replies.at(0).id, id);
+  EXPECT_EQ(replies.at(0).id, id.text());
   return id;
 }
 
-StatusReply ScriptTest::status(const JobId& id, bool claim) {
-  const std::vector<JobId> claims = claim ? std::vector{id} : std::vector<JobId>{};
-  return run(jobs::status_action(jobs_folder, {id}, claims)).jobs.at(0);
+JobId ScriptTest::start_with_stacks(const std::string& command,
+                                    std::vector<std::pair<std::string, std::string>> env) {
+  jobs::StartRequest request{JobId::random(), {command, "", std::move(env)}};
+  request.process.startup_files = wire::StartupFiles::python;
+  EXPECT_EQ(start_all({request}).at(0).outcome, wire::StartOutcome::started);
+  return request.id;
 }
 
-jobs::KillReply ScriptTest::kill(const JobId& id, int signal, int grace) {
-  return run(jobs::kill_action(jobs_folder, {id}, {signal, grace, "ada@laptop"})).jobs.at(0);
+wire::JobReport ScriptTest::status(const JobId& id, bool claim) {
+  jobs::StateQuestion question{.folder = jobs_folder, .ids = {id}};
+  question.claim = claim ? std::vector{id} : std::vector<JobId>{};
+  return jobs::ask_state(agent(), question).jobs.at(id);
 }
 
-StatusReply ScriptTest::wait_end(const JobId& id) {
-  StatusReply reply;
+std::map<JobId, wire::JobReport> ScriptTest::status_of(const std::vector<JobId>& ids) {
+  return jobs::ask_state(agent(), {.folder = jobs_folder, .ids = ids}).jobs;
+}
+
+wire::StopResult ScriptTest::kill(const JobId& id, int signal, int grace) {
+  return kill_all({id}, signal, grace).at(id);
+}
+
+std::map<JobId, wire::StopResult> ScriptTest::kill_all(const std::vector<JobId>& ids, int signal, int grace,
+                                                       const std::vector<JobId>& claim) {
+  jobs::StopQuestion question{.folder = jobs_folder, .ids = ids};
+  question.signal = signal;
+  question.grace_s = grace;
+  question.by = jobs::to_reason(jobs::by_ada);
+  question.claim = claim;
+  return jobs::ask_stop(agent(), question).results;
+}
+
+wire::CleanedJob ScriptTest::clean(const JobId& id) {
+  return jobs::ask_clean(agent(), jobs_folder, {id}).at(id);
+}
+
+wire::JobReport ScriptTest::wait_end(const JobId& id) {
+  wire::JobReport report;
   until(
       [&] {
-        reply = status(id);
-        return reply.phase != StatusReply::Phase::running && reply.phase != StatusReply::Phase::starting;
+        report = status(id);
+        return report.phase != wire::JobPhase::running && report.phase != wire::JobPhase::starting;
       },
       "the job's end");
-  return reply;
+  return report;
 }
 
 void ScriptTest::until_out(const JobId& id, const std::string& text) {
@@ -77,6 +96,15 @@ void ScriptTest::until_out(const JobId& id, const std::string& text) {
 
 void ScriptTest::expect_nothing_left() {
   until([&] { return servers.processes().empty(); }, "no process is left");
+}
+
+AsNobody::AsNobody(LocalServers& servers) : connection_(servers.connect("a")), wrapped_(*connection_) {
+  for (const fs::path& path :
+       {servers.bin().parent_path(), servers.home("a").parent_path(), servers.home("a")}) {
+    fs::permissions(path, fs::perms::all);
+  }
+  wrapped_.run_behind("exec " + find_program("setpriv")->string() +
+                      " --reuid=65534 --regid=65534 --clear-groups");
 }
 
 }  // namespace remote::test

@@ -3,7 +3,9 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,13 +14,16 @@
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
-#include "jobs/protocol.hpp"
+#include "jobs/ask.hpp"
+#include "jobs/start_jobs.hpp"
+#include "support/job_reports.hpp"
 #include "support/local_connection.hpp"
 #include "support/waiting.hpp"
+#include "support/wrapped_connection.hpp"
 
 namespace remote::test {
 
-// For tests of the scripts in src/server that care for jobs: on the local shell, without ssh, in a project
+// For tests of what servers do with jobs: on the local shell, without ssh, in a project
 // whose path has a space in it. One server, `a`, with the shell that is the test's parameter.
 class ScriptTest : public ::testing::TestWithParam<ServerShell> {
  protected:
@@ -26,27 +31,30 @@ class ScriptTest : public ::testing::TestWithParam<ServerShell> {
 
   ScriptTest();
 
-  // What a script prints to stdout; it may print nothing to stderr.
-  std::string exec(const std::string& script);
-  // The answer of an action.
-  template <typename Answer>
-  Answer run(const servers::Action<Answer>& action) {
-    return servers::read_answer<Answer>(exec(action.script.input()));
-  }
   // The project's folder, a job's, and the content of a file there, empty without it.
   std::filesystem::path place();
   std::filesystem::path folder(const JobId& id);
   std::string file(const JobId& id, const std::string& name);
   pid_t supervisor_of(const JobId& id);
 
-  std::vector<jobs::StartReply> start_all(const std::vector<jobs::StartRequest>& requests);
+  std::vector<wire::StartedJob> start_all(const std::vector<jobs::StartRequest>& requests);
   // Starts one job; its id.
   JobId start(const std::string& command, std::vector<std::pair<std::string, std::string>> env = {},
               std::string activate = "");
-  jobs::StatusReply status(const JobId& id, bool claim = false);
-  jobs::KillReply kill(const JobId& id, int signal = SIGTERM, int grace = 5);
+  // Starts a job with --enable-stacks.
+  JobId start_with_stacks(const std::string& command,
+                          std::vector<std::pair<std::string, std::string>> env = {});
+  // The server's agent, which is started for each question.
+  jobs::AnyAgent agent() { return {*connection, cancel}; }
+  wire::JobReport status(const JobId& id, bool claim = false);
+  std::map<JobId, wire::JobReport> status_of(const std::vector<JobId>& ids);
+  wire::StopResult kill(const JobId& id, int signal = SIGTERM, int grace = 5);
+  // `claim`: see jobs::StopQuestion.
+  std::map<JobId, wire::StopResult> kill_all(const std::vector<JobId>& ids, int signal = SIGTERM,
+                                             int grace = 5, const std::vector<JobId>& claim = {});
+  wire::CleanedJob clean(const JobId& id);
 
-  jobs::StatusReply wait_end(const JobId& id);
+  wire::JobReport wait_end(const JobId& id);
   // Until the job has written this to its stdout.
   void until_out(const JobId& id, const std::string& text);
   // Until nothing runs any more on the server.
@@ -54,6 +62,20 @@ class ScriptTest : public ::testing::TestWithParam<ServerShell> {
 
   LocalServers servers;
   std::unique_ptr<ssh::Connection> connection;
+  const Cancel cancel;
+};
+
+// Answers as the user `nobody` gets them, for tests that run as root.
+class AsNobody {
+ public:
+  explicit AsNobody(LocalServers& servers);
+
+  jobs::AnyAgent agent() { return {wrapped_, cancel_}; }
+
+ private:
+  std::unique_ptr<ssh::Connection> connection_;
+  WrappedConnection wrapped_;
+  Cancel cancel_;
 };
 
 inline const auto every_shell = ::testing::Values(ServerShell::dash, ServerShell::bash, ServerShell::busybox);
@@ -64,7 +86,5 @@ inline const auto shell_name = [](const auto& one) { return to_string(one.param)
 // What the tests of these scripts say often.
 namespace remote::jobs {
 namespace fs = std::filesystem;
-using Phase = StatusReply::Phase;
-using servers::read_answer;
 using test::until;
 }  // namespace remote::jobs

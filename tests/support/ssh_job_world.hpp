@@ -90,7 +90,8 @@ struct SshJobWorld {
     direct.servers.at(0).port = sshd.port();
     return direct;
   }
-  std::vector<Job> run_all(const std::vector<std::string>& commands, const std::string& activate = "") {
+  std::vector<Job> run_all(const std::vector<std::string>& commands,
+                           wire::StartupFiles startup_files = wire::StartupFiles::none) {
     std::vector<jobs::NewJob> entries;
     for (const std::string& command : commands) {
       jobs::NewJob entry;
@@ -99,7 +100,7 @@ struct SshJobWorld {
       entry.job.command = command;
       entry.job.remote_folder = {"~/proj", ".jobs"};
       entry.process.command = command;
-      entry.process.activate = activate;
+      entry.process.startup_files = startup_files;
       entries.push_back(std::move(entry));
     }
     jobs::StartResult result =

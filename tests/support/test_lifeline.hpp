@@ -1,21 +1,19 @@
 #pragma once
 
-#include "base/hashing.hpp"
-#include "jobs/start.hpp"
-#include "support/test_sshd.hpp"
+#include <filesystem>
+
+#include <sys/types.h>
+
+#include "wire/launch.hpp"
 
 namespace remote::test {
 
-// Of the pretended servers "a", the hub, and "b", on a free port of this machine.
-inline jobs::Lifeline lifeline_of_two() {
-  jobs::Lifeline lifeline;
-  lifeline.token = random_hex(64);
-  lifeline.servers = {"a", "b"};
-  lifeline.address = "127.0.0.1";
-  lifeline.port = free_port();
-  lifeline.grace_s = 0;
-  lifeline.timeout_s = 30;
-  return lifeline;
-}
+// A launch on the simulated servers "a", the coordinator, and "b", on a free port of this machine.
+wire::LaunchSpec launch_of_two();
+
+// The pid on record in a job's folder.
+pid_t read_lifeline_pid(const std::filesystem::path& job_folder);
+// Kills the lifeline on record together with its watchdog, which would take over.
+void kill_lifeline(const std::filesystem::path& job_folder);
 
 }  // namespace remote::test

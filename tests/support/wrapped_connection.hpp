@@ -5,18 +5,21 @@
 #include <string>
 #include <utility>
 
+#include "base/shell_quote.hpp"
 #include "ssh/connection.hpp"
 
 namespace remote::test {
 
-// A connection that passes everything on to another one, counts what goes to the server's commands, and may
-// give itself out for another server.
+// A connection that passes everything on to another one, counts what goes to the server's commands, may run
+// them behind another command, and may give itself out for another server.
 class WrappedConnection final : public ssh::Connection {
  public:
   explicit WrappedConnection(ssh::Connection& inner) : inner_(inner), login_(inner.login()) {}
 
   std::unique_ptr<ssh::Channel> open(const std::string& command, ssh::Sink sink) override {
-    return std::make_unique<Counted>(inner_.open(command, std::move(sink)), sent_);
+    return std::make_unique<Counted>(
+        inner_.open(before_.empty() ? command : before_ + " sh -c " + shell_quote(command), std::move(sink)),
+        sent_);
   }
   std::unique_ptr<ssh::Channel> open_tcp(const std::string& host, int port, ssh::Sink sink) override {
     return inner_.open_tcp(host, port, std::move(sink));
@@ -30,6 +33,8 @@ class WrappedConnection final : public ssh::Connection {
     return inner_.forward_agent(socket, keys);
   }
 
+  // Each command is run as a shell's by this one from now on: "exec setpriv …".
+  void run_behind(const std::string& command) { before_ = command; }
   // What login() says from now on.
   ssh::LoginFacts& told() { return login_; }
   // Bytes written to the stdin of all commands.
@@ -57,6 +62,7 @@ class WrappedConnection final : public ssh::Connection {
 
   ssh::Connection& inner_;
   ssh::LoginFacts login_;
+  std::string before_;
   std::shared_ptr<std::uint64_t> sent_ = std::make_shared<std::uint64_t>(0);
 };
 

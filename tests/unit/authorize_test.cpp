@@ -10,8 +10,6 @@
 namespace remote::servers {
 namespace {
 
-using State = AuthorizeReport::State;
-
 const std::string blob = "AAAAC3NzaC1lZDI1NTE5AAAAIBgE0p0Q9n9mR8yq6b3zHnYH0C9JwXc0cGx4nR2vQqgk";
 const std::string key_text = "ssh-ed25519 " + blob;
 
@@ -35,17 +33,6 @@ TEST(PublicKey, WhatIsNoneIsRefused) {
       EXPECT_EQ(error.kind(), ErrorKind::usage) << text;
       EXPECT_THAT(error.message(), testing::HasSubstr("k.pub"));
     }
-  }
-}
-
-TEST(AuthorizeAnswer, IsReadStrictly) {
-  const AuthorizeReport report =
-      read_answer<AuthorizeReport>("hi\n@remote1 open /home/a b\n@remote1 present\n@remote1 end\n");
-  EXPECT_EQ(report.state, State::present);
-  EXPECT_EQ(report.open_folder, "/home/a b");
-  for (const char* text : {"", "@remote1 added\n", "@remote1 end\n", "@remote1 odd\n@remote1 end\n",
-                           "@remote1 fail the disk is full\n@remote1 end\n"}) {
-    EXPECT_THROW(read_answer<AuthorizeReport>(text), Error) << text;
   }
 }
 

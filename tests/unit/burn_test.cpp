@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "servers/action.hpp"
+#include "servers/marked_lines.hpp"
 
-// What burn.py answers, and what it means.
+// The messages of burn.py, and the findings.
 
 namespace remote::project {
 namespace {
@@ -16,25 +16,72 @@ using ::testing::SizeIs;
 
 BurnAnswer read_lines(const std::string& lines) {
   BurnAnswer answer{4};
-  servers::AnswerReader reader = servers::reader_into(answer);
+  servers::MarkedLines reader(wire::burn_mark, [&](std::string_view json) {
+    answer.take(servers::parse_message<wire::BurnMessage>(json));
+  });
   reader.add(lines);
-  reader.finish();
+  reader.check();
   return answer;
 }
 
 TEST(BurnAnswer, IsReadStrictly) {
   const BurnAnswer answer = read_lines(
-      "hello\n@remote1 burn link 0 1 2500000000\n"
-      "@remote1 burn device 0 nccl bfloat16 250500000 90000000000 NVIDIA_A100-SXM4-80GB\n");
+      "hello\nremote-burn {\"kind\": \"link\", \"from\": 0, \"to\": 1, \"gbit_s\": 2.5}\n"
+      "remote-burn {\"kind\": \"lacks\", \"what\": \"nccl\"}\n"
+      "remote-burn {\"kind\": \"device\", \"rank\": 0, \"backend\": \"nccl\", \"type\": \"bfloat16\", "
+      "\"tflops\": 250.5, \"bus_gbit_s\": 90, \"name\": \"NVIDIA A100-SXM4-80GB\"}\n");
   ASSERT_TRUE(answer.device);
   EXPECT_EQ(answer.device->device, "NVIDIA A100-SXM4-80GB");
+  EXPECT_EQ(answer.device->type, "bfloat16");
+  EXPECT_EQ(answer.backend, "nccl");
+  EXPECT_EQ(answer.lacks, "nccl");
   EXPECT_DOUBLE_EQ(answer.device->tflops, 250.5);
   EXPECT_DOUBLE_EQ(answer.device->bus_gbit_s, 90);
   EXPECT_DOUBLE_EQ(answer.links.at(0).gbit_s, 2.5);
-  for (const char* line :
-       {"device 4 nccl bfloat16 1 1 x", "device 0 mpi bfloat16 1 1 x", "device 0 nccl int8 1 1 x",
-        "device 0 nccl float16 -1 1 x", "link 0 4 1", "link 0", "lacks torch", "nonsense", "error $(id)"}) {
-    EXPECT_THROW(read_lines(std::string("@remote1 burn ") + line + "\n"), Error) << line;
+  EXPECT_EQ(answer.links.at(0).to, 1);
+  EXPECT_EQ(read_lines("remote-burn {\"kind\": \"failed\", \"problem\": \"no_torch\"}\n").error,
+            "there is no torch in the environment of the servers");
+}
+
+TEST(BurnAnswer, OddMessagesAreRefused) {
+  const auto device = [](const std::string& rank, const std::string& backend, const std::string& type,
+                         const std::string& tflops, const std::string& name) {
+    return R"({"kind":"device","rank":)" + rank + R"(,"backend":")" + backend + R"(","type":")" + type +
+           R"(","tflops":)" + tflops + R"(,"bus_gbit_s":1,"name":")" + name + R"("})";
+  };
+  const std::string link = R"({"kind":"link","from":0,"to":3,"gbit_s":1})";
+  const auto is_refused = [](const std::string& json) {
+    try {
+      read_lines("remote-burn " + json + "\n");
+    } catch (const Error&) {
+      return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(is_refused(device("3", "gloo", "float16", "0", "x")));
+  EXPECT_FALSE(is_refused(link + "\nremote-burn " + link));
+  for (const std::string& json : {device("4", "nccl", "bfloat16", "1", "x"),
+                                  device("-1", "nccl", "bfloat16", "1", "x"),
+                                  device("0", "mpi", "bfloat16", "1", "x"),
+                                  device("0", "nccl", "int8", "1", "x"),
+                                  device("0", "nccl", "float16", "-1", "x"),
+                                  device("0", "nccl", "float16", "NaN", "x"),
+                                  device("0", "nccl", "float16", "1e999", "x"),
+                                  device("0", "nccl", "float16", "\"1\"", "x"),
+                                  device("0", "nccl", "float16", "1", ""),
+                                  device("0", "nccl", "float16", "1", R"(\u001b[2J)"),
+                                  device("0", "nccl", "float16", "1", std::string(256, 'x')),
+                                  std::string(R"({"kind":"link","from":0,"to":4,"gbit_s":1})"),
+                                  std::string(R"({"kind":"link","from":4,"to":0,"gbit_s":1})"),
+                                  std::string(R"({"kind":"link","from":0})"),
+                                  link + "\nremote-burn " + link + "\nremote-burn " + link,
+                                  std::string(R"({"kind":"lacks","what":"torch"})"),
+                                  std::string(R"({"kind":"nonsense"})"),
+                                  std::string("nonsense"),
+                                  std::string(),
+                                  std::string(R"({"kind":"failed","problem":"$IFS"})"),
+                                  std::string(R"({"kind":"failed","problem":"timeout","more":1})")}) {
+    EXPECT_TRUE(is_refused(json)) << json;
   }
 }
 

@@ -40,29 +40,39 @@ class CompletionTest : public testing::Test {
     completion->add_option("shell", text)->check(CLI::IsMember({"bash", "zsh"}));
     CLI::App* torch = app.add_subcommand("torch", "Launch");
     completers[torch->add_option("launch", text)] = NameKind::defined;
+    completers[app.add_subcommand("help", "Help")->add_option("command", texts)] = NameKind::help;
+    CLI::App* start = app.add_subcommand("start", "Start");
+    completers[start->add_option("launch", text)] = NameKind::defined;
+    start->add_option("--nproc", text);
+    with_command = {run, start};
     app.add_subcommand("__secret", "")->group("");
   }
 
   Completion all(const Words& words) {
-    return complete(app, words, completers, [](NameKind kind) -> std::vector<Completion::Word> {
-      switch (kind) {
-        case NameKind::servers:
-          return {{"gpu-1", "10.0.0.1"}, {"gpu-2", ""}, {"cpu", ""}};
-        case NameKind::jobs:
-          return {{"1", ""}, {"12", ""}};
-        case NameKind::launches:
-          return {{"1", ""}, {"last", ""}};
-        case NameKind::past:
-          return {{"3", ""}, {"nightly", ""}, {"last", ""}};
-        case NameKind::tags:
-          return {{"master", ""}};
-        case NameKind::defined:
-          return {{"small", ""}, {"full", "train.py"}};
-        case NameKind::signals:
-          break;
-      }
-      return {};
-    });
+    return complete(
+        app, words, completers,
+        [](NameKind kind) -> std::vector<Completion::Word> {
+          switch (kind) {
+            case NameKind::servers:
+              return {{"gpu-1", "10.0.0.1"}, {"gpu-2", ""}, {"cpu", ""}};
+            case NameKind::jobs:
+              return {{"1", ""}, {"12", ""}, {"13", "", true}};
+            case NameKind::launches:
+              return {{"1", ""}, {"last", ""}};
+            case NameKind::past:
+              return {{"3", ""}, {"nightly", ""}, {"last", ""}};
+            case NameKind::tags:
+              return {{"master", ""}};
+            case NameKind::defined:
+              return {{"small", ""}, {"full", "train.py"}};
+            case NameKind::help:
+              return {{"run", ""}, {"debugging", ""}};
+            case NameKind::signals:
+              break;
+          }
+          return {};
+        },
+        with_command);
   }
   Words words_for(const Words& words) {
     Words found;
@@ -74,6 +84,7 @@ class CompletionTest : public testing::Test {
 
   CLI::App app{"Test", "remote"};
   std::map<const CLI::Option*, NameKind> completers;
+  std::set<const CLI::App*> with_command;
   std::string text;
   std::vector<std::string> texts;
   std::vector<std::pair<std::string, std::string>> pairs;
@@ -81,10 +92,13 @@ class CompletionTest : public testing::Test {
 };
 
 TEST_F(CompletionTest, Subcommands) {
-  EXPECT_THAT(words_for({""}), ElementsAre("run", "init", "sandbox", "job-list", "completion", "torch"));
+  EXPECT_THAT(words_for({""}),
+              ElementsAre("run", "init", "sandbox", "job-list", "completion", "torch", "help", "start"));
   EXPECT_THAT(words_for({"in"}), ElementsAre("init"));
   EXPECT_THAT(words_for({"-v", "--color", "auto", "r"}), ElementsAre("run"));
   EXPECT_THAT(words_for({"sandbox", ""}), ElementsAre("up", "down"));
+  EXPECT_THAT(words_for({"help", ""}), ElementsAre("run", "debugging"));
+  EXPECT_THAT(words_for({"help", "d"}), ElementsAre("debugging"));
   EXPECT_THAT(words_for({"__"}), IsEmpty());
   EXPECT_EQ(all({"in"}).words.at(0).description, "Begin");
 }
@@ -132,6 +146,27 @@ TEST_F(CompletionTest, FilesAndFolders) {
   EXPECT_EQ(all({"init", "--key", ""}).kind, Completion::Kind::files);
   EXPECT_EQ(all({"--project", "x"}).kind, Completion::Kind::folders);
   EXPECT_EQ(all({"run", "--server", ""}).kind, Completion::Kind::words);
+}
+
+TEST_F(CompletionTest, TheCommandAndItsWordsAreFiles) {
+  const auto files = [&](const Words& words) { return all(words).kind == Completion::Kind::files; };
+  EXPECT_TRUE(files({"run", "--", ""}));
+  EXPECT_TRUE(files({"run", "--", "python", "tr"}));
+  EXPECT_TRUE(files({"run", "--server", "cpu", "--", "python", "--lr"}));
+  EXPECT_TRUE(files({"run", "pyth"}));
+  EXPECT_TRUE(files({"run", "python", "--s"})) << "its options are not ours";
+  EXPECT_TRUE(files({"start", "--", "sm"}));
+  EXPECT_TRUE(files({"start", "train.py", "da"}));
+  EXPECT_THAT(words_for({"start", "sm"}), ElementsAre("small"));
+  EXPECT_THAT(words_for({"start", "small", "--n"}), ElementsAre("--nproc"));
+  EXPECT_TRUE(files({"start", "small", "--nproc", "2", "--", "tr"}));
+  EXPECT_FALSE(files({"run", "--s"}));
+  EXPECT_FALSE(files({"init", "x"}));
+}
+
+TEST_F(CompletionTest, RanksAreOfferedWhenTheirKeyIsBegun) {
+  EXPECT_THAT(words_for({"job-list", "--job", ""}), ElementsAre("1", "12"));
+  EXPECT_THAT(words_for({"job-list", "--job", "1"}), ElementsAre("1", "12", "13"));
 }
 
 TEST_F(CompletionTest, OddLinesDoNoHarm) {

@@ -292,10 +292,20 @@ TEST(Config, ServersAreChecked) {
     EXPECT_THAT(server_failure(std::string("proxy_jump: ") + jump), HasSubstr("'proxy_jump' cannot be"))
         << jump;
   }
-  for (const char* path : {"/", "'~'", "~/..", "a/../b", "~bob/x", "'~/'", "'.'", "\"a\\tb\""}) {
+  for (const char* path : {"/", "'~'", "~/..", "a/../b", "~bob/x", "'~/'", "'.'", "\"a\\tb\"", "~/a:b"}) {
     EXPECT_THAT(server_failure(std::string("remote_path: ") + path), HasSubstr("'remote_path' cannot be"))
         << path;
   }
+  for (const char* path :
+       {"/", "'~'", "'~/'", "a/../b", "..", "~bob", "~bob/x", "\"it's\"", "$SCRATCH/remote", "'`x`'",
+        "'a\\b'", "a!b", "'\"x\"'", "\"a\\tb\"", "\"a\\nb\"", "\"a\\x7fb\""}) {
+    EXPECT_THAT(server_failure(std::string("agent: ") + path), HasSubstr("'agent' cannot be")) << path;
+    EXPECT_THAT(failure(std::string("agent: ") + path), HasSubstr("'agent' cannot be")) << path;
+  }
+  for (const char* path : {"/scratch/me/remote", "~/x", "x", "x/y", "/a b/ü", "..x"}) {
+    EXPECT_EQ(server_failure(std::string("agent: ") + path), "no error") << path;
+  }
+  EXPECT_EQ(read("agent: ~/my scratch/a:b").agent_folder, "~/my scratch/a:b");
 }
 
 TEST(Config, OnlyOneSourceOfThePassword) {
@@ -313,17 +323,31 @@ TEST(Config, FoldersStayInTheProject) {
     }
   }
   EXPECT_EQ(read("logs_folder: ./a/../my logs").logs_folder, "my logs");
-  for (const char* path : {".git", "./.git/hooks", "a/../.GIT/x"}) {  // .git/index would be our own
+  // .git/index would be our own; a repository may be anywhere in the project
+  for (const char* path :
+       {".git", "./.git/hooks", "a/../.GIT/x", "sub/.git", "sub/.git/hooks", "a/b/.Git/x"}) {
     EXPECT_THAT(failure(std::string("jobs_folder: ") + path), HasSubstr("it is git's own")) << path;
     EXPECT_THAT(failure(std::string("logs_folder: ") + path), HasSubstr("it is git's own")) << path;
+    EXPECT_THAT(failure(std::string("scripts_folder: ") + path), HasSubstr("it is git's own")) << path;
+    EXPECT_THAT(failure(std::string("remote_path: ~/") + path),
+                ::testing::AnyOf(HasSubstr("it is git's own"), HasSubstr("'..'")))
+        << path;
+    EXPECT_THAT(failure(std::string("outputs: [") + path + "]"), HasSubstr("it is git's own")) << path;
+    EXPECT_THAT(failure(std::string("python: {manager: venv, environment: ") + path + "}"),
+                HasSubstr("it is git's own"))
+        << path;
   }
   EXPECT_EQ(read("exclude_file: .git/info/exclude").exclude_file, ".git/info/exclude");
   for (const char* key : {"remote_scripts_folder_name", "remote_jobs_folder_name", "name"}) {
-    for (const char* path : {"/x", "..", "a/b", "."}) {
+    for (const char* path : {"/x", "..", "a/b", ".", ".git", "a:b"}) {
       EXPECT_THAT(failure(std::string(key) + ": " + path), HasSubstr("cannot be")) << key << path;
     }
   }
   EXPECT_THAT(failure("name: -x"), HasSubstr("begins with '-'"));
+  for (const char* key : {"environment: /opt/a:b", "conda: /opt/a:b"}) {  // their bin is put into PATH
+    EXPECT_THAT(failure(std::string("python: {manager: conda, ") + key + "}"), HasSubstr("it has a ':'"))
+        << key;
+  }
   try {
     parse("", "/");
     FAIL();

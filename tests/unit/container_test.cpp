@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
 
+#include "support/fake_agent.hpp"
+
 namespace remote::servers {
 namespace {
 
@@ -74,29 +76,44 @@ TEST(Container, TheImageOfARequestStandsBeforeTheConfiguredOne) {
   EXPECT_THROW(container_of(server, std::nullopt), Error);
 }
 
-TEST(Container, AnswersAreReadStrictly) {
-  const auto answer = [](const std::string& line) {
-    return read_answer<ContainerAnswer>("@remote1 container " + line + "\n@remote1 end\n");
-  };
-  EXPECT_EQ(answer("ready podman -").engine, ContainerEngine::podman);
-  EXPECT_FALSE(answer("ready podman -").rootless);
-  EXPECT_TRUE(answer("ready docker rootless").rootless);
-  EXPECT_EQ(answer("missing docker -").state, ContainerAnswer::State::missing);
-  EXPECT_EQ(answer("failed docker is not installed").reason, "docker is not installed");
-  for (const char* line :
-       {"", "ready", "ready podman", "ready lxc -", "ready podman - more", "gone podman -"}) {
-    EXPECT_THROW(answer(line), Error) << line;
+// The error of ready_container(), if the agent answers so.
+std::string refusal_of(const wire::ContainerReply& reply, const std::string& pull = "never") {
+  test::FakeAgent connection;
+  connection.answer(reply);
+  const config::Config config =
+      read("container: {image: the-image, pull: " + pull + "}\nservers: {a: {hostname: a}}");
+  try {
+    const Cancel cancel;
+    ready_container(connection, config, config.servers[0], *config.servers[0].container, cancel);
+  } catch (const Error& error) {
+    return error.message() + " | " + error.hint();
   }
+  return "no error; " + std::to_string(connection.requests.size()) + " questions";
+}
+
+TEST(Container, WhatTheServerAnswersIsChecked) {
+  using enum wire::ContainerOutcome;
+  const wire::ContainerReply found{ready, ContainerEngine::podman};
+  EXPECT_EQ(refusal_of(found), "no error; 1 questions");
+  EXPECT_EQ(refusal_of(found, "always"), "no error; 2 questions");
+  EXPECT_THAT(refusal_of({ready, std::nullopt}), HasSubstr("it names no container engine"));
+  EXPECT_THAT(refusal_of({missing, std::nullopt}), HasSubstr("it names no container engine"));
+  EXPECT_THAT(refusal_of({missing, ContainerEngine::docker}),
+              HasSubstr("docker has no image the-image | fetch or"));
+  EXPECT_THAT(refusal_of({missing, ContainerEngine::apptainer}, "missing"), HasSubstr("it is a file"));
+  EXPECT_THAT(refusal_of({.reason = "podman is not installed"}, "always"),
+              HasSubstr("podman is not installed | install podman, docker or apptainer there"));
 }
 
 TEST(Container, TheEngineGetsItsOwnVariablesAndNoOthers) {
   const config::Config config =
       read("servers: {a: {hostname: a, env: {DOCKER_HOST: 'ssh://x', SECRET: y}, prologue: module load x}}");
   const std::string text =
-      container_action(config, config.servers[0], {ContainerEngine::docker, "image"}, false).script.text();
+      container_request(config, config.servers[0], {ContainerEngine::docker, "image"}, false).prologue;
   EXPECT_THAT(text, HasSubstr("DOCKER_HOST"));
   EXPECT_THAT(text, HasSubstr("module load x"));
   EXPECT_THAT(text, Not(HasSubstr("SECRET")));
+  EXPECT_THAT(text, Not(HasSubstr("remote_program"))) << "the agent does not have these files";
 }
 
 }  // namespace

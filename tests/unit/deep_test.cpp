@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "servers/action.hpp"
 #include "servers/deep.hpp"
 
 namespace remote::project {
@@ -15,8 +14,28 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
+const std::string end = "remote-deep {\"kind\": \"end\"}\n";
+
+// These messages as lines, without the end.
+std::string print(std::initializer_list<std::string> messages) {
+  std::string lines;
+  for (const std::string& json : messages) {
+    lines += "remote-deep " + json + "\n";
+  }
+  return lines;
+}
+
 ImportFacts read(const std::string& lines) {
-  return servers::read_answer<servers::DeepAnswer>(lines).facts;
+  return servers::read_import(lines + end);
+}
+
+std::string message_of(const std::string& lines) {
+  try {
+    servers::read_import(lines);
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "";
 }
 
 ServerCheck server(const std::string& name, const ImportFacts& import, std::size_t gpus = 0) {
@@ -28,10 +47,11 @@ ServerCheck server(const std::string& name, const ImportFacts& import, std::size
   return made;
 }
 
-const std::string good =
-    "@remote1 deep torch 2.6.0+cu124 1500\n@remote1 deep devices 2 12.4\n@remote1 deep nccl 2.21.5\n"
-    "@remote1 deep library 00112233aabbccdd 1000 /e/site-packages/nvidia/nccl/lib/libnccl.so.2\n"
-    "@remote1 deep library 1111111111111111 2000 /e/site-packages/torch/lib/libtorch.so\n@remote1 end\n";
+const std::string good = print(
+    {R"({"kind": "torch", "version": "2.6.0+cu124", "took": 1500})",
+     R"({"kind": "devices", "count": 2, "cuda": "12.4"})", R"({"kind": "nccl", "version": "2.21.5"})",
+     R"({"kind": "library", "digest": "00112233aabbccdd", "size": 1000, "path": "/e/site-packages/nvidia/nccl/lib/libnccl.so.2"})",
+     R"({"kind": "library", "digest": "1111111111111111", "size": 2000, "path": "/e/site-packages/torch/lib/libtorch.so"})"});
 
 std::string replaced(std::string text, const std::string& what, const std::string& by) {
   return text.replace(text.find(what), what.size(), by);
@@ -49,18 +69,48 @@ TEST(DeepAnswer, IsRead) {
 }
 
 TEST(DeepAnswer, OfAnotherFormIsRefused) {
-  for (const char* line :
-       {"deep torch", "deep torch 2.6 x", "deep devices -1 12", "deep library zz;x 1 /a.so",
-        "deep library 00 -1 /a.so", "deep library 00 1 /a/", "deep what", "other x"}) {
-    EXPECT_THROW(read("@remote1 " + std::string(line) + "\n@remote1 end\n"), Error) << line;
+  for (const char* json :
+       {R"({"kind":"torch"})", R"({"kind":"torch","version":"2.6","took":"x"})",
+        R"({"kind":"torch","version":"","took":1})", R"({"kind":"torch","version":"2 6","took":1})",
+        R"({"kind":"devices","count":-1,"cuda":"12"})", R"({"kind":"devices","count":1025,"cuda":"12"})",
+        R"({"kind":"library","digest":"zz;x","size":1,"path":"/a.so"})",
+        R"({"kind":"library","digest":"","size":1,"path":"/a.so"})",
+        R"({"kind":"library","digest":"00","size":-1,"path":"/a.so"})",
+        R"({"kind":"library","digest":"00","size":1,"path":"/a/"})", R"({"kind":"what"})",
+        R"({"kind":"end","more":1})", "", "end"}) {
+    EXPECT_THAT(message_of(print({json}) + end), HasSubstr("not understood")) << json;
   }
-  EXPECT_THROW(read("@remote1 deep torch 2.6 1\n"), Error);  // cut short
   std::string endless;
-  for (int i = 0; i < 3000; ++i) {
-    endless += "@remote1 deep library 00 1 /x/lib.so\n";
+  for (int i = 0; i < 2000; ++i) {
+    endless += print({R"({"kind":"library","digest":"00","size":1,"path":"/x/lib.so"})"});
   }
-  EXPECT_THROW(read(endless + "@remote1 end\n"), Error);
-  EXPECT_THAT(read("@remote1 deep failed \x1b[31mred\n@remote1 end\n").error, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(read(endless).libraries, SizeIs(2000));
+  endless += print({R"({"kind":"library","digest":"00","size":1,"path":"/x/lib.so"})"});
+  EXPECT_THAT(message_of(endless + end), HasSubstr("'library' is one too many"));
+}
+
+TEST(DeepAnswer, ThatIsIncompleteIsRefused) {
+  EXPECT_THAT(message_of(good), HasSubstr("its closing line is missing"));
+  EXPECT_THAT(message_of(good + end.substr(0, end.size() - 1)), HasSubstr("its closing line is missing"));
+  EXPECT_THAT(message_of(good + end + "remote-deep {"), HasSubstr("cut short"));
+  EXPECT_THAT(message_of(good + end + end), HasSubstr("'message' follows the end"));
+  EXPECT_THAT(message_of("hello\n"), HasSubstr("its login shell ended"));
+  EXPECT_THAT(message_of("hello\n"), HasSubstr("it printed: hello"));
+  EXPECT_THAT(message_of(""), HasSubstr("its login shell ended"));
+}
+
+TEST(DeepAnswer, HasNoControlCharacters) {
+  const auto read_text = [](const std::string& kind) {
+    return read(print({R"({"kind":")" + kind + R"(","reason":"\u001b[31mred\n\udcff"})"}));
+  };
+  EXPECT_EQ(read_text("failed").error, "\\x1b[31mred\\n\\xff");
+  EXPECT_EQ(read_text("trouble").trouble, "\\x1b[31mred\\n\\xff");
+  const ImportFacts facts =
+      read(print({R"({"kind":"library","digest":"0","size":1,"path":"/a\u001b/b\u0007.so"})"}));
+  EXPECT_EQ(facts.libraries.at(0).path, "/a\\x1b/b\\x07.so");
+  // raw ones are not JSON
+  EXPECT_THAT(message_of(print({"{\"kind\":\"failed\",\"reason\":\"\x1b[31mred\"}"}) + end),
+              HasSubstr("\\x1b"));
 }
 
 TEST(DeepFindings, AHealthyClusterGetsOnlyOk) {
@@ -91,8 +141,9 @@ TEST(DeepFindings, AnotherFileOfOneNameIsNamed) {
 
 TEST(DeepFindings, OneLibraryFromTwoPlacesIsNamed) {
   CheckReport report;
-  const std::string twice = replaced(
-      good, "@remote1 end", "@remote1 deep library 33 1 /usr/local/cuda/lib64/libnccl.so.2\n@remote1 end");
+  const std::string twice =
+      good +
+      print({R"({"kind":"library","digest":"33","size":1,"path":"/usr/local/cuda/lib64/libnccl.so.2"})"});
   report.servers = {server("a", read(twice), 2)};
   const auto findings = deep_findings(report)[0];
   ASSERT_THAT(findings, SizeIs(2));
@@ -103,12 +154,17 @@ TEST(DeepFindings, OneLibraryFromTwoPlacesIsNamed) {
 TEST(DeepFindings, TorchThatDoesNotComeUpOrSeesNoGpuFails) {
   CheckReport report;
   report.servers = {
-      server("a", read("@remote1 deep failed ImportError: libcublas.so.12: no such file\n@remote1 end\n")),
-      server("b", read("@remote1 deep torch 2.6.0 900\n@remote1 deep devices 0 -\n@remote1 end\n"), 8),
-      server("c",
-             read("@remote1 deep torch 2.6.0 900\n@remote1 deep trouble RuntimeError: busy\n@remote1 end\n"),
+      server("a",
+             read(print({R"({"kind":"failed","reason":"ImportError: libcublas.so.12: no such file"})"}))),
+      server("b",
+             read(print({R"({"kind":"torch","version":"2.6.0","took":900})",
+                         R"({"kind":"devices","count":0,"cuda":"-"})"})),
              8),
-      server("d", read("@remote1 deep failed ModuleNotFoundError: no torch\n@remote1 end\n")),
+      server("c",
+             read(print({R"({"kind":"torch","version":"2.6.0","took":900})",
+                         R"({"kind":"trouble","reason":"RuntimeError: busy"})"})),
+             8),
+      server("d", read(print({R"({"kind":"failed","reason":"ModuleNotFoundError: no torch"})"}))),
       ServerCheck{"e"}};
   report.servers[3].facts->torch = "";
   const auto findings = deep_findings(report);

@@ -21,13 +21,15 @@ TEST(KnownHosts, FindsPlainPatternsAndLines) {
       "@cert-authority * ssh-ed25519 KEY5\n"
       "a ssh-ed25519\n";
   const auto a = find_known_keys(text, "a", "file");
-  ASSERT_EQ(a.size(), 2U);
+  ASSERT_EQ(a.size(), 3U);
   EXPECT_EQ(a[0].line, 3);
   EXPECT_EQ(a[0].base64, "KEY1");
   EXPECT_TRUE(a[1].revoked);
-  EXPECT_EQ(find_known_keys(text, "b.example.com", "f").size(), 2U);
-  EXPECT_TRUE(find_known_keys(text, "bad.example.com", "f").empty());
-  ASSERT_EQ(find_known_keys(text, "[a]:2222", "f").size(), 1U);
+  EXPECT_TRUE(a[2].authority);
+  EXPECT_FALSE(a[2].is_host_key());
+  EXPECT_EQ(find_known_keys(text, "b.example.com", "f").size(), 3U);
+  EXPECT_EQ(find_known_keys(text, "bad.example.com", "f").size(), 1U);
+  ASSERT_EQ(find_known_keys(text, "[a]:2222", "f").size(), 2U);
 }
 
 TEST(KnownHosts, JudgesKeys) {
@@ -38,6 +40,8 @@ TEST(KnownHosts, JudgesKeys) {
   EXPECT_EQ(judge_key({}, "ssh-rsa", "B"), KeyState::fresh);
   EXPECT_EQ(judge_key({{"f", 1, "ssh-rsa", "B", true}}, "ssh-rsa", "B"), KeyState::revoked);
   EXPECT_EQ(judge_key({{"f", 1, "ssh-rsa", "B", true}}, "ssh-rsa", "X"), KeyState::fresh);
+  EXPECT_EQ(judge_key({{"f", 1, "ssh-rsa", "B", false, true}}, "ssh-rsa", "B"), KeyState::fresh)
+      << "an authority's key is none of a host";
   // A revoked key stays revoked, whatever else is listed.
   EXPECT_EQ(judge_key({{"f", 1, "ssh-rsa", "B", false}, {"f", 2, "ssh-rsa", "B", true}}, "ssh-rsa", "B"),
             KeyState::revoked);

@@ -48,19 +48,19 @@ TEST(Init, ParsesServers) {
 }
 
 TEST(Init, TextLoadsWithTheValuesGiven) {
-  NewProject project{"/p/a b: #c", std::nullopt, {}};
+  NewProject project{"/p/a b #c", std::nullopt, {}};
   for (const char* server : {"a=u@[::1]:22", "true=3.19.32.53", "123=host", "n.o=10.0.0.1"}) {
     project.servers.push_back(parse_new_server(server));
     project.servers.back().private_key = "./.remote/my \"key\"\\x";
   }
   const Config config = parse(new_config_text(project), project.folder);
   EXPECT_THAT(config.warnings, IsEmpty());
-  EXPECT_EQ(config.name, "a b: #c");
+  EXPECT_EQ(config.name, "a b #c");
   ASSERT_EQ(config.servers.size(), 4U);
   EXPECT_EQ(config.servers[0].hostname, "::1");
   EXPECT_EQ(config.servers[0].username, "u");
   EXPECT_EQ(config.servers[0].port, 22);
-  EXPECT_EQ(config.servers[0].private_key, "/p/a b: #c/.remote/my \"key\"\\x");
+  EXPECT_EQ(config.servers[0].private_key, "/p/a b #c/.remote/my \"key\"\\x");
   EXPECT_EQ(config.servers[1].name, "true");
   EXPECT_EQ(config.servers[2].name, "123");
 }

@@ -89,7 +89,8 @@ TEST(JudgeGpus, FindsWhatIsWrongAndNamesWhatMendsIt) {
        [&](ServerFacts& f) {
          hold(f, {4711, "python", 30 * gpu_gib, "bob", false, "", std::chrono::minutes(1)});
        },
-       "gpu-busy", warn, "GPU 1: python (pid 4711, bob, 30 GiB)", "ask bob"},
+       "gpu-busy", warn, "GPU 1: python (pid 4711, bob, 30 GiB)",
+       "ask bob, or name other GPUs for server gpu1 in configs.yaml, such as gpus: [0]"},
       {"held by oneself",
        [&](ServerFacts& f) {
          hold(f, {4711, "python", 30 * gpu_gib, "ada", true, "", std::chrono::minutes(1)});

@@ -3,44 +3,20 @@
 #include <gmock/gmock.h>
 
 #include "base/decimal.hpp"
-#include "servers/facts.hpp"
+#include "servers/leases.hpp"
 
 namespace remote {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr std::uint64_t gibibyte = std::uint64_t{1} << 30U;
 
-servers::FactsAnswer parse(const std::string& lines) {
-  return servers::read_answer(lines + "@remote1 end\n", servers::FactsAnswer());
-}
-
-TEST(Lease, IsReadFromWhatAServerSays) {
-  const servers::FactsAnswer answer = parse(
-      "@remote1 facts lease ada 0 4 1024 GPU-1 amd:77\n@remote1 facts lease bob 1 0 0 GPU-2\n"
-      "@remote1 facts waiting carl 0\n@remote1 facts free 3 8 2 4 10 20\n");
-  ASSERT_EQ(answer.leases.size(), 3U);
-  EXPECT_EQ(answer.leases[0].user, "ada");
-  EXPECT_EQ(answer.leases[0].cpus, 4);
-  EXPECT_EQ(answer.leases[0].memory, 1024U);
-  EXPECT_THAT(answer.leases[0].gpus, ElementsAre("GPU-1", "amd:77"));
-  EXPECT_TRUE(answer.leases[1].own);
-  EXPECT_TRUE(answer.leases[2].waits);
-  EXPECT_EQ(answer.free->gpus, 3);
-  EXPECT_EQ(answer.free->all_memory, 20U);
-  EXPECT_EQ(parse("@remote1 facts noleases no folder\n").no_leases, "no folder");
-  for (const char* wrong : {"lease ada 2 0 0", "lease ada 0 -1 0", "lease a/b 0 0 0", "lease ada 0 0 0 ../x",
-                            "free 1 2 3", "waiting"}) {
-    EXPECT_THROW(parse(std::string("@remote1 facts ") + wrong + "\n"), Error) << wrong;
-  }
-}
-
-TEST(Lease, ItsWordsNameTheGpusThatMayBeTaken) {
-  EXPECT_THAT(servers::lease_words({.gpus = 2, .cpus = 1, .memory = 5}, {0, 3}),
-              ElementsAre("gpus=2", "cpus=1", "memory=5", "among=0,3"));
-  EXPECT_THAT(servers::lease_words({.gpus = 2}, {}), ElementsAre("gpus=2", "cpus=0", "memory=0"));
+TEST(Lease, ItsTermsNameTheGpusThatMayBeTaken) {
+  const wire::LeaseTerms terms = servers::to_terms({.gpus = 2, .cpus = 1, .memory = 5}, {0, 3});
+  EXPECT_EQ(terms, (wire::LeaseTerms{.gpus = 2, .cpus = 1, .memory = 5, .among = {0, 3}}));
+  const wire::LeaseTerms odd = servers::to_terms({.gpus = -1, .memory = ~std::uint64_t{0}}, {});
+  EXPECT_EQ(odd, (wire::LeaseTerms{.memory = std::uint64_t{wire::max_leased_memory}})) << "as in a message";
 }
 
 TEST(Lease, TooFewFreeGpusSayWhoHasThem) {
@@ -54,6 +30,10 @@ TEST(Lease, TooFewFreeGpusSayWhoHasThem) {
   const auto problem = project::lease_problem({.gpus = 2}, found);
   ASSERT_TRUE(problem);
   EXPECT_EQ(problem->reason(), "2 GPUs needed, and 1 of 4 free: ada has leased 2, processes of bob use 1");
+  found.gpus[2].processes.push_back({.pid = 10, .name = "c", .user = "carl"});
+  EXPECT_EQ(
+      project::lease_problem({.gpus = 2}, found)->reason(),
+      "2 GPUs needed, and 1 of 4 free: ada has leased 2, processes of bob use 1, processes of carl use 1");
   EXPECT_EQ(problem->remedy(), Remedy::wait_for_turn);
   EXPECT_FALSE(project::lease_problem({.gpus = 1}, found));
   EXPECT_FALSE(project::lease_problem({.gpus = 2, .wait = true}, found));

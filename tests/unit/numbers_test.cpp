@@ -103,6 +103,17 @@ TEST(Curves, LossesComeFirstAndWhatIsNotTheProgramsDoesNotCount) {
     reader.take(fmt::format("val_loss {}", step));
     reader.take("WARNING:torch.distributed.run: attempt 3");
     reader.take("remote: the workers begin anew, wave 3");
+    reader.take("[rank0]:[W1126 16:05:40.816896340 ProcessGroupNCCL.cpp:1575] Warning: WARNING: left");
+    reader.take("[W1126 16:05:40.816896340 socket.cpp:759] [c10d] retry 4");
+    reader.take(
+        "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 8.00 GiB. Process 12403 has "
+        "682.00 MiB memory in use.");
+    reader.take("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 8.00 GiB.");
+    reader.take(
+        "/pytorch/aten/src/ATen/native/cuda/IndexKernel.cu:111: operator(): block: [0,0,0], thread: [0,0,0] "
+        "Assertion `index < sizes[i]` failed.");
+    reader.take("For debugging consider passing CUDA_LAUNCH_BLOCKING=1");
+    reader.take("gpu1:5469:5481 [0] NCCL INFO Channel 00/02 : 0 1");
   }
   const std::vector<Curve> curves = reader.curves();
   ASSERT_EQ(curves.size(), 2U);

@@ -1,16 +1,18 @@
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/files.hpp"
+#include "base/hashing.hpp"
+#include "servers/package_files.hpp"
 #include "servers/python_env.hpp"
 
 namespace remote::servers {
 namespace {
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 using ::testing::Not;
 
 struct Packages : ::testing::Test {
@@ -72,10 +74,99 @@ TEST_F(Packages, TheDigestSeesAllThatCounts) {
   EXPECT_EQ(digest(), seen.back()) << "the code does not count";
 }
 
-TEST_F(Packages, PasswordsOfAnIndexStayOutOfCommandLines) {
+// As pip reads them, whoever wrote them.
+TEST_F(Packages, FilesThatRequirementsNameAreFound) {
+  using Kind = RequirementPlace::Kind;
+  const std::vector<std::pair<const char*, std::vector<RequirementPlace>>> texts = {
+      {"  -r base.txt  # why", {{Kind::requirements, "base.txt"}}},
+      {"-r 'my base.txt'", {{Kind::requirements, "my base.txt"}}},
+      {"--requirement \"base.txt\"", {{Kind::requirements, "base.txt"}}},
+      {"-rbase.txt\r\n-cl.txt\r\n", {{Kind::requirements, "base.txt"}, {Kind::requirements, "l.txt"}}},
+      {"-r \\\nbase.txt", {{Kind::requirements, "base.txt"}}},
+      {"--constraint=limits.txt", {{Kind::requirements, "limits.txt"}}},
+      {"-e ./libs/p", {{Kind::editable, "./libs/p"}}},
+      {"-e libs/p[extra]#egg=p", {{Kind::editable, "libs/p"}}},
+      {"--editable=.", {{Kind::editable, "."}}},
+      {"./libs/p", {{Kind::package, "./libs/p"}}},
+      {"./libs/p[fast] ; python_version > '3'", {{Kind::package, "./libs/p"}}},
+      {"p @ file:libs/p", {{Kind::package, "libs/p"}}},
+      {"libs/p --config-settings x=y", {{Kind::package, "libs/p"}}},
+      {"wheels/p-1-py3-none-any.whl", {{Kind::package, "wheels/p-1-py3-none-any.whl"}}},
+      {"p-1-py3-none-any.whl", {{Kind::package, "p-1-py3-none-any.whl"}}},
+      {"-f ./wheels --no-index", {{Kind::links, "./wheels"}}},
+      {"--find-links wheels\ntorch", {{Kind::links, "wheels"}}},
+      {"torch>=2 # -r no.txt\n# -r no.txt\n#-r no.txt \\\n-r yes.txt", {{Kind::requirements, "yes.txt"}}},
+      {"https://example.org/a/b.whl\np @ https://example.org/p.zip\ngit+https://example.org/p", {}},
+      {"-r https://example.org/base.txt\n-r ${HOME}/x.txt\n--index-url https://example.org/simple", {}},
+      {"numpy==1.2\ntorch[extra]\n--hash=sha256:abc\n", {}}};
+  for (const auto& [text, places] : texts) {
+    EXPECT_EQ(requirement_places(text), places) << text;
+  }
+}
+
+TEST_F(Packages, TheDigestReadsRequirementsAsPipDoes) {
+  write("requirements.txt", "\xef\xbb\xbf-r base.txt\n");
+  write("base.txt", "  -r 'more.txt'\n-c \\\n  limits.txt\n");
+  std::string before = digest();
+  for (const char* name : {"base.txt", "more.txt", "limits.txt"}) {
+    std::ofstream(folder.path() / name, std::ios::app) << "\nnumpy\n";
+    EXPECT_NE(digest(), before) << name;
+    before = digest();
+  }
+}
+
+// A package of the project whose code is used where it is.
+TEST_F(Packages, AnEditablePackageCountsByWhatDescribesIt) {
+  write("requirements.txt", "-e ./libs/p\n");
+  write("libs/p/pyproject.toml", "[project]\nname = 'p'\ndependencies = []\n");
+  std::string before = digest();
+  const auto changes = [&](const char* why) {
+    EXPECT_NE(digest(), before) << why;
+    before = digest();
+  };
+  write("libs/p/pyproject.toml", "[project]\nname = 'p'\ndependencies = ['q']\n");
+  changes("a new dependency");
+  write("libs/p/p/__init__.py", "1\n");
+  EXPECT_EQ(digest(), before) << "its code";
+  write("libs/p/setup.py", "open('reqs/base.txt')\n");
+  changes("setup.py");
+  write("libs/p/reqs/base.txt", "numpy\n");
+  changes("a file that it reads");
+  write("libs/p/pyproject.toml", "[tool.uv.sources]\nr = { path = \"../r\", editable = true }\n");
+  changes("a package beside it");
+  write("libs/r/setup.cfg", "[metadata]\n");
+  changes("what describes that one");
+}
+
+TEST_F(Packages, TheRequestHasFilesAndSettings) {
   config.python.index_url = "https://user:hush@mirror/simple";
-  const std::string text = packages_variables(config).text();
-  EXPECT_THAT(text.substr(text.find("set --")), Not(HasSubstr("hush")));
+  config.python.find_links = {"wheels"};
+  write("requirements.txt", "-r more/all.txt\n./wheels/a b.whl\n-c /etc/limits.txt\n");
+  write("more/all.txt", "numpy\n");
+  write("wheels/a b.whl", "12345");
+  write("Pipfile.lock", "{}");
+  const wire::Packages request = packages_request(config);
+  EXPECT_EQ(request.source, PackageSource::requirements);
+  EXPECT_TRUE(request.has_lock);
+  EXPECT_EQ(request.index_url, "https://user:hush@mirror/simple");
+  EXPECT_EQ(request.find_links, std::vector<std::string>{"wheels"});
+  std::map<std::string, std::string> files;
+  for (const wire::PackageFile& file : request.files) {
+    files[file.name] = file.sha256.empty() ? std::to_string(file.size) : file.sha256;
+  }
+  EXPECT_EQ(files, (std::map<std::string, std::string>{
+                       {"requirements.txt", sha256_hex(read_file(folder.path() / "requirements.txt"))},
+                       {"more/all.txt", sha256_hex("numpy\n")},
+                       {"wheels/a b.whl", "5"}}));
+}
+
+TEST_F(Packages, TheManagersAreThoseOfTheAgent) {
+  for (const auto manager : {config::PythonManager::conda, config::PythonManager::venv,
+                             config::PythonManager::uv, config::PythonManager::system}) {
+    config.python.manager = manager;
+    EXPECT_EQ(wire::name_of_value(managed_python(config, config.servers[0], false).manager),
+              config::to_string(manager));
+  }
 }
 
 TEST_F(Packages, EnvironmentsLieWhereTheUserSays) {

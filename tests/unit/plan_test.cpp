@@ -391,7 +391,7 @@ TEST(Plan, RefusesWhatCannotBe) {
 
 TEST(Plan, OnlyVisibleGpusCount) {
   const auto ranks = [](const std::string& devices, int gpus = 8) {
-    return number_of_ranks(OnePer::gpu, gpus, 16,
+    return number_of_ranks(OnePer::automatic, gpus, 16,
                            {{"CUDA_VISIBLE_DEVICES", "0"}, {"CUDA_VISIBLE_DEVICES", devices}});
   };
   EXPECT_EQ(ranks("2,3"), 2);
@@ -404,6 +404,8 @@ TEST(Plan, OnlyVisibleGpusCount) {
   EXPECT_EQ(ranks("-1"), 16);
   EXPECT_EQ(number_of_ranks(3, 8, 16, {{"CUDA_VISIBLE_DEVICES", "2"}}), 3);
   EXPECT_EQ(number_of_ranks(OnePer::core, 8, 16, {{"CUDA_VISIBLE_DEVICES", "2"}}), 16);
+  EXPECT_EQ(number_of_ranks(OnePer::gpu, 8, 16, {{"CUDA_VISIBLE_DEVICES", "-1"}}), 0) << "never the cores";
+  EXPECT_EQ(number_of_ranks(OnePer::gpu, 8, 16, {{"CUDA_VISIBLE_DEVICES", "2"}}), 1);
 }
 
 TEST(Plan, AServersVariablesAreOverriddenByTheUsers) {
@@ -419,6 +421,36 @@ TEST(Plan, AServersVariablesAreOverriddenByTheUsers) {
   EXPECT_EQ(value_of(plan.processes[2], "MINE"), "user");
   nodes[1].env = {{"RANK", "0"}};
   EXPECT_THROW(make_plan(spec, nodes), Error);
+}
+
+TEST(Command, TheScriptThatItRuns) {
+  const std::vector<std::pair<const char*, const char*>> commands = {
+      {"python train.py --lr 1", "train.py"},
+      {"/opt/env/bin/python3.11 -u -OO src/train.py", "src/train.py"},
+      {"python -W ignore -Xdev -X utf8 'my train.py' -m x", "my train.py"},
+      {"bash -eu run.sh -c x", "run.sh"},
+      {"sh ./run.sh", "./run.sh"},
+      {"./train --fast", "./train"},
+      {"bin/train", "bin/train"},
+      {"python ~/train.py", "~/train.py"},
+      {"python -m pkg.train", ""},
+      {"python -um pkg", ""},
+      {"python -c 'print(1)' train.py", ""},
+      {"python", ""},
+      {"bash -c 'x y' z", ""},
+      {"bash -lc run", ""},
+      {"bash --rcfile x run.sh", ""},
+      {"python \"$SCRIPT\"", ""},
+      {"python {file}.py", ""},
+      {"/usr/bin/true", ""},
+      {"nvidia-smi", ""},
+      {"cd sub && python train.py", ""},
+      {"A=1 python train.py", ""},
+      {"python train.py | tee log", ""},
+      {"", ""}};
+  for (const auto& [command, script] : commands) {
+    EXPECT_EQ(script_of(command), script) << command;
+  }
 }
 
 TEST(Plan, OptionsOfTheInterpreterGetOne) {
@@ -440,14 +472,14 @@ TEST(Plan, ResolvesRanksPerServer) {
   EXPECT_EQ(ranks("auto", 2), 2);
   EXPECT_EQ(ranks("auto", 0), 8);
   EXPECT_EQ(ranks("gpu", 2), 2);
+  EXPECT_EQ(ranks("gpu", 0), 0);
   EXPECT_EQ(ranks("cpu", 2), 8);
   for (const char* bad : {"0", "-1", "x", "", "2x", "4097", "99999"}) {
     EXPECT_EQ(parse_ranks_per_server(bad), std::nullopt) << bad;
   }
-  for (const char* word : {"auto", "cpu", "3"}) {
+  for (const char* word : {"auto", "gpu", "cpu", "3"}) {
     EXPECT_EQ(to_string(parse_ranks_per_server(word).value()), word);
   }
-  EXPECT_EQ(to_string(parse_ranks_per_server("gpu").value()), "auto");
 }
 
 std::string torchrun_target(const std::string& command) {

@@ -48,7 +48,7 @@ TEST(SameFailures, TellsTheServerThatFailedFirst) {
 }
 
 TEST(PipHint, SaysWhatToTry) {
-  using servers::pip_hint;
+  const auto pip_hint = [](std::string_view err) { return servers::pip_hint(err, false); };
   EXPECT_THAT(pip_hint("ERROR: No matching distribution found for torhc==2\nmore"),
               HasSubstr("is 'torhc==2' the"));
   EXPECT_THAT(pip_hint("NewConnectionError …\nERROR: No matching distribution found for six"),
@@ -57,6 +57,59 @@ TEST(PipHint, SaysWhatToTry) {
   EXPECT_THAT(pip_hint("OSError: [Errno 28] No space left on device"), HasSubstr("make room"));
   EXPECT_THAT(pip_hint("fatal error: Python.h: No such file or directory"), HasSubstr("compiled"));
   EXPECT_EQ(pip_hint("something else"), "");
+  EXPECT_THAT(
+      pip_hint(
+          "ERROR: Could not install packages due to an OSError: [Errno 13] Permission denied: '/usr/x'\n"),
+      HasSubstr("let remote make one"));
+  EXPECT_EQ(servers::pip_hint("ERROR: …: [Errno 13] Permission denied: '/usr/x'", true),
+            "the login may not write to /usr/x on the server");
+}
+
+// A word somewhere in the output is no reason for advice.
+TEST(PipHint, IsGivenOnlyForWhatIsCertain) {
+  const std::string ssh =
+      "  Running command git clone --filter=blob:none --quiet ssh://git@github.com/me/own.git /tmp/x\n"
+      "  git@github.com: Permission denied (publickey).\n  fatal: Could not read from remote repository.\n\n"
+      "  error: subprocess-exited-with-error\n";
+  for (const bool own : {false, true}) {
+    EXPECT_THAT(servers::pip_hint(ssh, own), HasSubstr("no access to that repository"));
+  }
+  for (const char* harmless :
+       {"WARNING: The cache was disabled: Permission denied\nERROR: Invalid requirement: 'a b'",
+        "  writing 'No space left on device' to the manual\nERROR: Invalid requirement: 'a b'",
+        "NewConnectionError\nerror: Multiple top-level packages discovered in a flat-layout: ['a', 'b'].",
+        "conflicting dependencies"}) {
+    EXPECT_EQ(servers::pip_hint(harmless, false), "") << harmless;
+  }
+  EXPECT_EQ(servers::pip_hint("fatal: unable to access 'https://h/x/': Could not resolve host: h\n", false),
+            "the server cannot resolve 'h'");
+}
+
+TEST(DecisiveLines, AreThoseThatNameTheCause) {
+  using servers::decisive_lines;
+  std::string application =
+      "  error: subprocess-exited-with-error\n  \n"
+      "  × Getting requirements to build editable did not run successfully.\n"
+      "  │ exit code: 1\n  ╰─> [14 lines of output]\n"
+      "      error: Multiple top-level packages discovered in a flat-layout: ['data', 'models'].\n"
+      "      \n      To avoid accidental inclusion of unwanted files or directories,\n";
+  for (int i = 0; i < 20; ++i) {
+    application += "      more about that\n";
+  }
+  application +=
+      "      [end of output]\n  note: This error originates from a subprocess.\n"
+      "error: metadata-generation-failed\n× Encountered error while generating package metadata.\n"
+      "╰─> See above for output.\nhint: See above for details.\n";
+  EXPECT_EQ(decisive_lines(application, 15),
+            "error: Multiple top-level packages discovered in a flat-layout: ['data', 'models'].");
+  EXPECT_EQ(
+      decisive_lines("PackagesNotFoundError: not available from current channels:\n\n  - tourch\n\nmore", 15),
+      "PackagesNotFoundError: not available from current channels:\n  - tourch");
+  EXPECT_EQ(decisive_lines("a\nx.c:3:10: fatal error: Python.h: No such file\nb", 15),
+            "x.c:3:10: fatal error: Python.h: No such file");
+  EXPECT_EQ(decisive_lines("ERROR: one\nERROR: two\nERROR: three\n", 2), "ERROR: two\nERROR: three");
+  EXPECT_EQ(decisive_lines("nothing\nof use", 15), "");
+  EXPECT_EQ(decisive_lines("", 15), "");
 }
 
 }  // namespace

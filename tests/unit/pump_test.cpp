@@ -325,6 +325,28 @@ TEST_F(PumpTest, AFirstLineThatIsOverdueIsAnError) {
   }
 }
 
+TEST_F(PumpTest, AGreetingWithoutEndIsAnError) {
+  connection_.set_answer_time(20ms);
+  for (const bool installing : {false, true}) {
+    out_.clear();
+    const auto flow = open();
+    flow->expect_answer([this] { return out_.find("here") != std::string::npos; },
+                        [&] { return installing; });
+    const auto begin = Flow::Clock::now();
+    try {
+      while (Flow::Clock::now() < begin + 20s) {
+        server_.output = {{Stream::out, "\n"}};
+        pump_.wait(5s);
+        ::poll(nullptr, 0, 2);
+      }
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.cause(), Cause::timeout);
+      EXPECT_GE(Flow::Clock::now() - begin, installing ? 1200ms : 240ms);
+    }
+  }
+}
+
 TEST_F(PumpTest, BehindItsFirstLineACommandMayBeSilent) {
   connection_.set_answer_time(50ms);
   const auto flow = open();

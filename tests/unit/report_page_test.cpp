@@ -70,6 +70,8 @@ TEST(ReportPage, TheCauseStandsAboveAllElse) {
   const auto data = report_json(report_of(JobState::failed), "p", false);
   EXPECT_EQ(data["state"], "failed");
   EXPECT_EQ(data["look"], "bad");
+  EXPECT_EQ(report_json(report_of(JobState::lost), "p", false)["state"], "lost");
+  EXPECT_EQ(report_json(report_of(JobState::lost), "p", false)["look"], "bad");
   EXPECT_THAT(data["cause"]["title"].get<std::string>(), HasSubstr("failed exit 3"));
   EXPECT_EQ(data["jobs"][0]["state_text"], "failed exit 3");  // in the words of job-list
   const std::string frame(report_part("page.html"));

@@ -14,42 +14,41 @@ using ::testing::ElementsAre;
 
 std::vector<std::string> taken(const std::vector<std::string>& outputs,
                                const std::vector<std::string>& names) {
-  servers::WrittenAnswer answer{{outputs.begin(), outputs.end()}};
+  servers::WrittenFiles written(outputs);
   for (const std::string& name : names) {
-    const std::string text = "@remote1 results file 1700000000 5 |./" + name;
-    servers::AnswerLine line(text);
-    answer.take(line);
+    written.take({{name, 1700000000, 5}});
   }
   std::vector<std::string> found;
-  std::ranges::transform(answer.files, std::back_inserter(found), &WrittenFile::name);
+  std::ranges::transform(written.files, std::back_inserter(found), &WrittenFile::name);
   return found;
 }
 
-TEST(WrittenAnswer, TakesWhatIsInTheOutputs) {
+TEST(WrittenFiles, TakesWhatIsInTheOutputs) {
   EXPECT_THAT(taken({"checkpoints", "logs/*.txt"}, {"checkpoints/a b/1.pt", "logs/1.txt", "logs/d.txt/x"}),
               ElementsAre("checkpoints/a b/1.pt", "logs/1.txt", "logs/d.txt/x"));
 }
 
-TEST(WrittenAnswer, WhatCouldBringTroubleHereIsLeftOutAndTheRestTaken) {
+TEST(WrittenFiles, WhatCouldBringTroubleHereIsLeftOutAndTheRestTaken) {
   EXPECT_THAT(taken({"checkpoints"}, {"checkpoints/.git/hooks/x", "checkpoints/.Remote/configs.yaml",
                                       "checkpoints/a\x1b", "checkpoints/1.pt"}),
               ElementsAre("checkpoints/1.pt"));
   EXPECT_THROW(taken({"*"}, {".ssh/authorized_keys"}), Error);
 }
 
-TEST(WrittenAnswer, AServerNamesNothingElse) {
+TEST(WrittenFiles, AServerNamesNothingElse) {
   for (const char* name :
        {"", "x", "checkpoints/../x", "checkpoints/../../x", "../checkpoints/x", "/checkpoints/x",
         "checkpoints//x", "checkpoints/x/", "checkpoints/./x", ".", "..", "*"}) {
     EXPECT_THROW(taken({"checkpoints", "logs/*.txt"}, {name}), Error) << name;
   }
   EXPECT_THROW(taken({"x"}, std::vector<std::string>(100001, "x")), Error);
-  servers::WrittenAnswer answer{{servers::PathPattern("x")}};
-  for (const char* text : {"@remote1 results file 1 2 x", "@remote1 results file -1 2 |./x",
-                           "@remote1 results file 1 |./x", "@remote1 pull file 1 2 |./x"}) {
-    servers::AnswerLine line(text);
-    EXPECT_THROW(answer.take(line), Error) << text;
-  }
+}
+
+TEST(WrittenFiles, CountsSkippedFiles) {
+  servers::WrittenFiles written({"x"});
+  written.take({{"x/a", 1, 2}, {"x/line\nbreak", 1, 2}, {"x/.git/config", 1, 2}});
+  EXPECT_EQ(written.odd, 2);
+  EXPECT_EQ(written.files.size(), 1U);
 }
 
 std::vector<std::string> complete(const config::Checkpoint& checkpoint, std::vector<WrittenFile> files,

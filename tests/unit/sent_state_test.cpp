@@ -43,8 +43,18 @@ TEST(SentState, AnotherSizeOrTimeOrNameIsAChange) {
   EXPECT_THAT(then.newer_than(0), ElementsAre("a", "b", "d"));
   EXPECT_THAT(then.newer_than(1), IsEmpty());
   // rsync sees another size, another second and another name.
-  EXPECT_TRUE(state("1 2 a\0"s).hides_a_change_since(then));
-  EXPECT_FALSE(state("1 1 a\0"s + "2 2 b\0"s + "1 2 c\0"s + "1 2000000000 d\0"s).hides_a_change_since(then));
+  EXPECT_THAT(state("1 2 a\0"s).hidden_changes_since(then), ElementsAre("a"));
+  EXPECT_THAT(state("1 1 a\0"s + "2 2 b\0"s + "1 2 c\0"s + "1 2000000000 d\0"s).hidden_changes_since(then),
+              IsEmpty());
+}
+
+TEST(SentState, TheListForAServerHasWholeSeconds) {
+  const ProjectState some = state("1 -5 a b\0"s + "12 1700000000999999999 c\0"s);
+  EXPECT_EQ(some.listed(), "1 -1 a b\n12 1700000000 c\n");
+  EXPECT_EQ(some.without({"a b"}).listed(), "12 1700000000 c\n");
+  ASSERT_NE(some.find("c"), nullptr);
+  EXPECT_EQ(some.find("c")->size, 12U);
+  EXPECT_EQ(some.find("b"), nullptr);
 }
 
 // The list of what a launch was sent is there as long as its record, whatever is sent afterwards.

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
 #include <unistd.h>
@@ -12,18 +13,17 @@
 #include "base/json.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/plan.hpp"
+#include "jobs/ask.hpp"
 #include "jobs/job_json.hpp"
 #include "jobs/job_servers.hpp"
-#include "jobs/protocol.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/store.hpp"
 #include "jobs/transitions.hpp"
 #include "project/core.hpp"
 #include "project/slurm.hpp"
-#include "server/program.hpp"
-#include "servers/action.hpp"
 #include "support/golden.hpp"
 #include "support/instants.hpp"
+#include "support/job_journal.hpp"
 #include "support/local_connection.hpp"
 #include "support/paths.hpp"
 
@@ -32,7 +32,7 @@ namespace {
 
 using test::expect_golden;
 
-LaunchSpec spec_of(const std::string& command, Launcher launcher = Launcher::ranks) {
+LaunchSpec slurm_spec_of(const std::string& command, Launcher launcher = Launcher::ranks) {
   LaunchSpec spec;
   spec.command = command;
   spec.launcher = launcher;
@@ -42,6 +42,7 @@ LaunchSpec spec_of(const std::string& command, Launcher launcher = Launcher::ran
 
 SlurmSpec two_by_two() {
   SlurmSpec slurm;
+  slurm.program = "../.bin/digest";
   slurm.login = "cluster";
   slurm.nodes = 2;
   slurm.nproc = 2;
@@ -72,7 +73,7 @@ TEST(SlurmPlanGolden, RanksWithEverySetting) {
            .slurm);
   slurm.requeue = true;
   slurm.master_port = 29400;
-  LaunchSpec spec = spec_of("train.py --token s3cr3t");
+  LaunchSpec spec = slurm_spec_of("train.py --token s3cr3t");
   spec.env = {{"WANDB_API_KEY", "s3cr3t"}};
   spec.local_rank_arg = true;
   const std::string text = cli::plan_text(make_slurm_plan(spec, slurm, {{"NCCL_DEBUG", "WARN"}}));
@@ -84,8 +85,9 @@ TEST(SlurmPlanGolden, RanksWithEverySetting) {
 TEST(SlurmPlanGolden, Torchrun) {
   SlurmSpec slurm = two_by_two();
   slurm.failure_grace.reset();
-  expect_golden("plan_slurm_torchrun.txt",
-                cli::plan_text(make_slurm_plan(spec_of("python train.py", Launcher::torchrun), slurm, {})));
+  expect_golden(
+      "plan_slurm_torchrun.txt",
+      cli::plan_text(make_slurm_plan(slurm_spec_of("python train.py", Launcher::torchrun), slurm, {})));
 }
 
 TEST(SlurmPlanGolden, InAContainer) {
@@ -95,11 +97,11 @@ TEST(SlurmPlanGolden, InAContainer) {
           .servers.front(),
       std::nullopt);
   expect_golden("plan_slurm_container.txt",
-                cli::plan_text(make_slurm_plan(spec_of("python train.py"), slurm, {})));
+                cli::plan_text(make_slurm_plan(slurm_spec_of("python train.py"), slurm, {})));
 }
 
 TEST(SlurmPlan, HasOneProcessForAllRanks) {
-  const Plan plan = make_slurm_plan(spec_of("train.py"), two_by_two(), {});
+  const Plan plan = make_slurm_plan(slurm_spec_of("train.py"), two_by_two(), {});
   EXPECT_EQ(plan.world_size, 4);
   ASSERT_EQ(plan.processes.size(), 1U);
   EXPECT_EQ(plan.processes[0].ranks, 4);
@@ -112,8 +114,8 @@ TEST(SlurmPlan, HasOneProcessForAllRanks) {
 }
 
 TEST(SlurmPlan, RefusesWhatDoesNotGoWithSlurm) {
-  EXPECT_THROW(make_slurm_plan(spec_of("train.py", Launcher::mpi), two_by_two(), {}), Error);
-  LaunchSpec spec = spec_of("train.py");
+  EXPECT_THROW(make_slurm_plan(slurm_spec_of("train.py", Launcher::mpi), two_by_two(), {}), Error);
+  LaunchSpec spec = slurm_spec_of("train.py");
   spec.env = {{"RANK", "3"}};
   EXPECT_THROW(make_slurm_plan(spec, two_by_two(), {}), Error);
 }
@@ -236,97 +238,41 @@ TEST(SlurmLaunch, IsRefusedWithTheWayOut) {
   EXPECT_EQ(refusal_of(of_all, request).what_failed(), "nothing");
 }
 
-// The program's files for the jobs of this folder, as a start copies them.
-void keep_program(const std::filesystem::path& jobs) {
-  make_folders(jobs / ".bin");
-  std::filesystem::create_directory_symlink(std::filesystem::path(test::source_folder) / "src/server",
-                                            jobs / ".bin" / server::program_digest());
-}
+const std::string some_id = "0123456789abcdef0123456789abcdef";
 
-// The first run could not write into its folder, and left its result in the second place.
-TEST(SlurmJob, DropsTheSecondResultOfTheRunBefore) {
-  const std::string id = JobId::random().text();
-  const TempFolder folder;
-  const std::filesystem::path job = folder.path() / id;
-  make_folders(job);
-  keep_program(folder.path());
-  write_file_atomic(job / "slurm_job.sh", jobs::slurm_job_program());
-  write_file_atomic(job / "job.sh", "ls /var/tmp/remote-*/" + id + ".result\ntrue\n");
-  write_file_atomic(job / "supervisor", "slurm 7 - -\n");
-  const std::filesystem::path second = "/var/tmp/remote-" + std::to_string(::getuid());
-  make_folders(second, 0700);
-  write_file_atomic(second / (id + ".result"), "exit 3 1000\n");
-  const std::string run = "cd '" + job.string() + "' && SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 ";
-  // The same run, whose batch script was started twice, changes nothing.
-  EXPECT_EQ(std::system((run + "sh ./slurm_job.sh one").c_str()), 0);
-  EXPECT_TRUE(exists(second / (id + ".result")));
-  EXPECT_EQ(std::system((run + "SLURM_RESTART_COUNT=1 sh ./slurm_job.sh one 2>told").c_str()), 0);
-  EXPECT_TRUE(read_file(job / "told").starts_with("remote: Slurm begins this job anew (restart 1) at 20"));
-  EXPECT_EQ(read_file(job / "job.out"), "");
-  EXPECT_TRUE(read_file(job / "result").starts_with("exit 0 "));
-  EXPECT_FALSE(std::filesystem::remove(second / (id + ".result"))) << "it was still there";
-  std::error_code others;
-  std::filesystem::remove(second, others);  // where nothing else is in it
-}
-
-// A redirection that fails ends a POSIX shell when it is one of a special builtin.
-TEST(SlurmJob, HasAResultWhereItCannotWriteItsNotes) {
-  const std::string id = JobId::random().text();
-  const TempFolder folder;
-  const std::filesystem::path job = folder.path() / id;
-  for (const char* name : {".note"}) {
-    make_folders(job / name);
-  }
-  keep_program(folder.path());
-  write_file_atomic(job / "slurm_job.sh", jobs::slurm_job_program());
-  write_file_atomic(job / "job.sh", "echo ran\nexit 3\n");
-  const std::string run = "cd '" + job.string() + "' && SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 ";
-  EXPECT_EQ(WEXITSTATUS(std::system((run + "sh ./slurm_job.sh one 2>/dev/null").c_str())), 3);
-  EXPECT_EQ(read_file(job / "job.out"), "ran\n");
-  EXPECT_TRUE(read_file_if_there(job / "result").value_or("").starts_with("exit 3 "));
-}
-
-// What a status says of an ended job becomes the job's reason.
-Job after(const std::string& line) {
+// What the server reports about a job that ran becomes the job's state.
+Job after(const wire::JobReport& report) {
   Job job;
-  job.id = *JobId::parse("0123456789abcdef0123456789abcdef");
+  job.id = *JobId::parse(some_id);
   job.state = JobState::running;
-  const auto answer = servers::read_answer<jobs::StatusAnswer>(
-      "@remote1 now 1000\n@remote1 job " + job.id.text() + " " + line + "\n@remote1 end\n");
-  return jobs::apply_status(job, answer.jobs.front(), {instant(1000), instant(1000), std::nullopt},
-                            jobs::Starter::alive);
+  return jobs::apply_status(job, report, {instant(1000), instant(1000), std::nullopt}, jobs::Starter::alive);
 }
 
 TEST(SlurmStates, BecomeStatesOfJobs) {
-  const Job limit = after("ended backend=slurm reason=TIMEOUT end=signal:15:1000:slurm out=0 err=0");
+  using enum wire::JobPhase;
+  wire::JobReport timeout{.id = some_id, .phase = ended, .backend = "slurm", .reason = "TIMEOUT"};
+  timeout.end = {
+      .how = wire::ProcessEnd::signalled(15), .at = std::chrono::milliseconds(1000), .by = "slurm"};
+  const Job limit = after(timeout);
   EXPECT_EQ(limit.state, JobState::failed);
   EXPECT_EQ(jobs::reason_text(limit.reason), "Slurm: TIMEOUT");
-  const Job node = after("gone reason=NODE_FAIL out=0 err=0");
+  const Job node = after({.id = some_id, .phase = gone, .reason = "NODE_FAIL"});
   EXPECT_EQ(node.state, JobState::lost);
   EXPECT_EQ(jobs::reason_text(node.reason), "Slurm: NODE_FAIL");
-  EXPECT_EQ(after("gone out=0 err=0").reason.kind, JobReason::Kind::processes_gone);
-  const Job waits = after("queued reason=Slurm+job+7,+Resources out=0 err=0");
+  EXPECT_EQ(after({.id = some_id, .phase = gone}).reason.kind, JobReason::Kind::processes_gone);
+  const Job waits = after({.id = some_id, .phase = queued, .reason = "Slurm job 7, Resources"});
   EXPECT_EQ(waits.state, JobState::queued);
   EXPECT_EQ(waits.reason.text, "Slurm job 7, Resources");
 }
 
-TEST(SlurmStates, AUsageThatCannotBeIsRefused) {
-  const std::string id = "0123456789abcdef0123456789abcdef";
-  const auto usage = [&](const std::string& phase, const std::string& used) {
-    return servers::read_answer<jobs::StatusAnswer>("@remote1 now 1000\n@remote1 job " + id + " " + phase +
-                                                    "\n@remote1 used " + used + "\n@remote1 end\n")
-        .jobs.front()
-        .usage;
-  };
-  const std::string ended = "ended end=exit:0:1000:slurm";
-  EXPECT_EQ(usage(ended, id + " 8 12 3174 65536"), (JobUsage{8, 12, 3174, 65536}));
-  EXPECT_EQ(usage(ended, id), JobUsage());
-  for (const char* wrong :
-       {" 0 1 1 1", " 8 1 1", " 8 1 1 1 1", " 8 -1 1 1", " 8 1 1 99999999999", " a 1 1 1"}) {
-    EXPECT_THROW(usage(ended, id + wrong), Error) << wrong;
-  }
-  EXPECT_THROW(usage("running", id + " 8 12 3174 65536"), Error);
-  EXPECT_THROW(usage(ended, "f" + id.substr(1) + " 8 12 3174 65536"), Error);
+TEST(SlurmStates, TheUsageOfAnEndedJobIsKept) {
+  wire::JobReport report{.id = some_id, .phase = wire::JobPhase::ended, .backend = "slurm"};
+  report.end = {.how = wire::ProcessEnd::exited(0)};
+  EXPECT_FALSE(after(report).usage);
+  report.usage_asked = true;
+  EXPECT_EQ(after(report).usage, JobUsage()) << "the accounting has none";
+  report.usage = JobUsage{8, 12, 3174, 65536};
+  EXPECT_EQ(after(report).usage, (JobUsage{8, 12, 3174, 65536}));
 }
 
 // Nothing was heard of this one before, and configs.yaml does not say that its server has Slurm.
@@ -337,14 +283,13 @@ TEST(SlurmStates, AreAskedForByTheFolderAlone) {
   const std::filesystem::path folder = all.home("a") / "p/.jobs" / id.text();
   make_folders(folder);
   write_file_atomic(folder / "backend", "slurm\n");
-  write_file_atomic(folder / "job.sh", "true\n");
+  write_file_atomic(folder / "spec.json", "true\n");
   const auto connection = all.connect("a");
-  const auto answer =
-      servers::run_action(*connection, jobs::status_action({"~/p", ".jobs"}, {id}, {}), Cancel());
-  ASSERT_EQ(answer.jobs.size(), 1U);
-  EXPECT_EQ(answer.jobs[0].phase, jobs::StatusReply::Phase::unknown);
-  EXPECT_EQ(answer.jobs[0].backend, "slurm");
-  EXPECT_EQ(answer.jobs[0].reason, "Slurm does not answer: squeue: down");
+  const wire::JobReport report =
+      jobs::ask_state({*connection, Cancel()}, {.folder = {"~/p", ".jobs"}, .ids = {id}}).jobs.at(id);
+  EXPECT_EQ(report.phase, wire::JobPhase::unknown);
+  EXPECT_EQ(report.backend, "slurm");
+  EXPECT_EQ(report.reason, "Slurm does not answer: squeue: down");
 }
 
 // A login node whose sacct says what is in the file `rows`, and exits with the code in `code`; each call is a
@@ -377,8 +322,10 @@ class SlurmUsage : public ::testing::Test {
     write_file_atomic(folder / "backend", "slurm\n");
     write_file_atomic(folder / "supervisor", "slurm 7 - -\n");
     write_file_atomic(folder / "slurm", number + "\n");
-    write_file_atomic(folder / "started", std::to_string(end - 100) + "\n");
-    write_file_atomic(folder / "result", "exit 0 " + std::to_string(end) + "\n");
+    const std::string ms = "000";
+    write_file_atomic(folder / "journal.jsonl",
+                      fmt::format("{{\"kind\":\"started\",\"at\":{}{}}}\n", end - 100, ms) +
+                          test::format_end(0, std::to_string(end) + ms));
     return job;
   }
   std::vector<Job> look(const std::vector<Job>& those) {
@@ -487,10 +434,11 @@ TEST(SlurmStates, AJobOfSlurmStaysOne) {
   const config::Config with = cluster("    scheduler: slurm\n");
   config::Config without = with;
   without.servers.front().slurm.reset();
-  Job job = after("running backend=slurm reason=Slurm+job+7+on+n1 out=0 err=0");
+  Job job = after(
+      {.id = some_id, .phase = wire::JobPhase::running, .backend = "slurm", .reason = "Slurm job 7 on n1"});
   EXPECT_EQ(job.backend, "slurm");
   EXPECT_TRUE(jobs::is_of_slurm(without, job));
-  job = after("running out=0 err=0");
+  job = after({.id = some_id, .phase = wire::JobPhase::running});
   EXPECT_EQ(job.backend, "local");
   EXPECT_FALSE(jobs::is_of_slurm(with, job));
   job.backend.reset();

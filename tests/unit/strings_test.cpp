@@ -1,12 +1,25 @@
 #include "base/strings.hpp"
 
+#include <random>
+
+#include <fnmatch.h>
 #include <gtest/gtest.h>
 
 #include "base/clock.hpp"
+#include "base/line_pattern.hpp"
 #include "support/instants.hpp"
 
 namespace remote {
 namespace {
+
+TEST(LinePattern, FindsWhatFollowsANul) {
+  using namespace std::string_view_literals;
+  EXPECT_TRUE(LinePattern("loss").is_in("a\0loss 3"sv));
+  EXPECT_TRUE(LinePattern("^a.loss").is_in("a\0loss 3"sv));
+  EXPECT_TRUE(LinePattern("3$").is_in("a\0loss 3"sv));
+  EXPECT_FALSE(LinePattern("^loss").is_in("a\0loss 3"sv));
+  EXPECT_FALSE(LinePattern("a$").is_in("a\0loss 3"sv));
+}
 
 struct GlobCase {
   const char* pattern;
@@ -42,6 +55,27 @@ TEST(Glob, MatchesWholeNames) {
       EXPECT_FALSE(glob_match(one.pattern, name)) << one.pattern << " and " << name;
     }
   }
+}
+
+// The C library knows other rules too, so the patterns have no '.', ':' or '='.
+TEST(Glob, MatchesLikeTheCLibrary) {
+  std::mt19937 random(1);
+  const auto make = [&](std::string_view letters) {
+    std::string text(random() % 7, ' ');
+    for (char& c : text) {
+      c = letters[random() % letters.size()];
+    }
+    return text;
+  };
+  int matched = 0;
+  for (int i = 0; i < 100000; ++i) {
+    const std::string pattern = make("ab-]![*?");
+    const std::string name = make("ab-]");
+    const bool expected = ::fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
+    matched += expected ? 1 : 0;
+    ASSERT_EQ(glob_match(pattern, name), expected) << pattern << " and " << name;
+  }
+  EXPECT_GT(matched, 1000);
 }
 
 TEST(Clock, ReadsTheOneFormOfAnInstant) {

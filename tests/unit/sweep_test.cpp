@@ -1,4 +1,5 @@
-#include "jobs/sweep.hpp"
+#include <algorithm>
+#include <iterator>
 
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
@@ -124,12 +125,11 @@ TEST(SweepJobs, AreKeptInRecordAndIndex) {
 }
 
 TEST(SweepJobs, APointThatWaitsIsLostByNoAnswer) {
-  using jobs::StatusReply;
   const jobs::Clocks clocks{instant(1000), instant(1000), std::nullopt};
   const Job job = point(3, 0, JobState::queued);
-  StatusReply reply;
+  wire::JobReport reply;
   EXPECT_EQ(jobs::apply_status(job, reply, clocks, jobs::Starter::dead), job);
-  reply.phase = StatusReply::Phase::running;
+  reply.phase = wire::JobPhase::running;
   const Job runs = jobs::apply_status(job, reply, clocks, jobs::Starter::alive);
   EXPECT_EQ(runs.state, JobState::running);
   EXPECT_FALSE(runs.point->waiting);
@@ -139,25 +139,8 @@ TEST(SweepJobs, APointThatWaitsIsLostByNoAnswer) {
   measured.point->numbers = {{"loss", 0.5}};
   EXPECT_EQ(jobs::merge_news(ended, measured, instant(1000)).point, measured.point);
   EXPECT_EQ(jobs::merge_news(measured, ended, instant(1000)).point, measured.point);
-  reply.phase = StatusReply::Phase::none;
+  reply.phase = wire::JobPhase::none;
   EXPECT_EQ(jobs::apply_status(runs, reply, clocks, jobs::Starter::alive).state, JobState::lost);
-}
-
-TEST(SweepAnswer, IsReadStrictly) {
-  const std::string id(32, 'a');
-  const auto answer = servers::read_answer<jobs::SweepAnswer>(
-      "@remote1 sweep runner alive\n@remote1 sweep note |cannot reach a\n@remote1 sweep given " + id +
-      " b%20c\n@remote1 sweep tail " + id + " |loss 1\n@remote1 sweep begun " + id + "\n@remote1 end\n");
-  EXPECT_EQ(answer.runner, jobs::SweepRunner::alive);
-  EXPECT_EQ(answer.note, "cannot reach a");
-  EXPECT_EQ(answer.given.begin()->second, jobs::percent_encode("b c"));
-  EXPECT_EQ(answer.tails.begin()->second, Values{"loss 1"});
-  EXPECT_EQ(answer.begun.size(), 1U);
-  for (const char* wrong : {"sweep runner odd", "sweep begun ../x", "sweep odd", "sweep tail ", "job x"}) {
-    EXPECT_THROW(
-        servers::read_answer<jobs::SweepAnswer>("@remote1 " + std::string(wrong) + "\n@remote1 end\n"), Error)
-        << wrong;
-  }
 }
 
 }  // namespace

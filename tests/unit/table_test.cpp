@@ -127,6 +127,24 @@ TEST(Table, BriefTextsAndADispensableColumnGoBeforeAnElidedOneIsHardToRead) {
             "rank 2 failed exit 3  2 servers  python trai…hs 10\n");
 }
 
+TEST(Table, AColumnThatIsNeverCutStaysWholeHoweverNarrowTheTerminalIs) {
+  Table table({Column("KEY", true).uncut(),
+               Column("STATE").whole(),
+               "SERVER",
+               {"STARTED", true},
+               Column("COMMAND").yielding().elided()});
+  Cell several("100-103, 110");
+  several.brief = "100…";
+  table.add(
+      {"1000-1003", "rank 2 failed exit 3; others ended", "node-1, node-2", "2m ago", "python train.py"});
+  table.add({several, "running", "node-1", "2m ago", "python train.py"});
+  for (const std::size_t width : {80U, 60U, 40U, 20U}) {
+    EXPECT_THAT(table.text(width), testing::HasSubstr("\n1000-1003  ")) << width;
+    EXPECT_THAT(table.text(width), testing::HasSubstr("\n     100…  ")) << width;
+  }
+  EXPECT_THAT(table.text(200), testing::HasSubstr("\n100-103, 110  "));
+}
+
 TEST(Table, PipedOutputIsWhole) {
   Table table({"A"});
   const std::string long_text(500, 'x');

@@ -2,13 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "jobs/from_wire.hpp"
 #include "jobs/job_json.hpp"
 #include "support/instants.hpp"
+#include "support/job_reports.hpp"
 
 namespace remote::jobs {
 namespace {
 
-using Phase = StatusReply::Phase;
+using Phase = wire::JobPhase;
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -27,18 +29,23 @@ Job stored_as(JobState state) {
   return job;
 }
 
-StatusReply reply_of(Phase phase) {
-  StatusReply reply;
+wire::Moment to_moment(ExactInstant instant) {
+  return instant.time_since_epoch();
+}
+
+wire::JobReport reply_of(Phase phase) {
+  wire::JobReport reply;
   reply.phase = phase;
   return reply;
 }
 
-StatusReply ended(ExitStatus result, std::optional<int> stop = {}, JobReason by = parse_by("-").value(),
-                  bool oom = false) {
-  StatusReply reply = reply_of(Phase::ended);
-  reply.end = {.status = result, .by = "supervisor"};
-  reply.stop_signal = stop;
-  reply.stop_by = std::move(by);
+wire::JobReport ended(ExitStatus result, std::optional<int> stop = {}, wire::StoppedBy by = {},
+                      bool oom = false) {
+  wire::JobReport reply = reply_of(Phase::ended);
+  reply.end = {.how = to_process_end(result), .by = "supervisor"};
+  if (stop) {
+    reply.stop = {.signal = *stop, .by = std::move(by)};
+  }
   reply.oom = oom;
   return reply;
 }
@@ -46,7 +53,7 @@ StatusReply ended(ExitStatus result, std::optional<int> stop = {}, JobReason by 
 struct Case {
   const char* name;
   JobState before;
-  StatusReply reply;
+  wire::JobReport reply;
   Starter starter;
   JobState after;
   std::optional<ExitStatus> result;
@@ -63,21 +70,21 @@ TEST_P(ApplyStatus, Gives) {
   EXPECT_EQ(reason_text(after.reason), c.reason);
 }
 
-StatusReply left_behind() {
-  StatusReply reply = reply_of(Phase::running);
+wire::JobReport left_behind() {
+  wire::JobReport reply = reply_of(Phase::running);
   reply.left = true;
   reply.pid = 4121;
   return reply;
 }
 
-StatusReply because(Phase phase, std::string reason) {
-  StatusReply reply = reply_of(phase);
+wire::JobReport because(Phase phase, std::string reason) {
+  wire::JobReport reply = reply_of(phase);
   reply.reason = std::move(reason);
   return reply;
 }
 
-StatusReply unsupervised() {
-  StatusReply reply = reply_of(Phase::running);
+wire::JobReport unsupervised() {
+  wire::JobReport reply = reply_of(Phase::running);
   reply.supervised = false;
   return reply;
 }
@@ -91,8 +98,8 @@ const auto segv = ExitStatus::signalled(11);
 constexpr auto alive = Starter::alive;
 constexpr auto dead = Starter::dead;
 
-StatusReply failed_because(std::string backend, std::string reason) {
-  StatusReply reply = ended(ExitStatus::exited(127));
+wire::JobReport failed_because(std::string backend, std::string reason) {
+  wire::JobReport reply = ended(ExitStatus::exited(127));
   reply.backend = std::move(backend);
   reply.reason = std::move(reason);
   return reply;
@@ -189,28 +196,29 @@ INSTANTIATE_TEST_SUITE_P(
              JobState::failed, exit137, "out of memory"},
         Case{"oom_of_another", JobState::running, ended(exit1, {}, {}, true), alive, JobState::failed, exit1,
              "the server ran out of memory meanwhile"},
-        Case{"stopped", JobState::running, ended(term, 15, *parse_by("ada@laptop")), alive, JobState::killed,
-             term, "SIGTERM by ada@laptop"},
+        Case{"stopped", JobState::running, ended(term, 15, by_ada), alive, JobState::killed, term,
+             "SIGTERM by ada@laptop"},
         Case{"stopped_by_nobody_known", JobState::running, ended(term, 15), alive, JobState::killed, term,
              "SIGTERM"},
-        Case{"stopped_then_killed", JobState::running, ended(kill9, 15, *parse_by("ada@laptop")), alive,
-             JobState::killed, kill9, "SIGTERM by ada@laptop, then SIGKILL"},
-        Case{"stopped_with_code", JobState::running, ended(exit1, 15, *parse_by("ada@laptop")), alive,
-             JobState::killed, term, "SIGTERM by ada@laptop, exit 1"},
-        Case{"stopped_with_zero", JobState::running, ended(exit0, 15, *parse_by("ada@laptop")), alive,
-             JobState::killed, term, "SIGTERM by ada@laptop, exit 0"},
+        Case{"stopped_then_killed", JobState::running, ended(kill9, 15, by_ada), alive, JobState::killed,
+             kill9, "SIGTERM by ada@laptop, then SIGKILL"},
+        Case{"stopped_with_code", JobState::running, ended(exit1, 15, by_ada), alive, JobState::killed, term,
+             "SIGTERM by ada@laptop, exit 1"},
+        Case{"stopped_with_zero", JobState::running, ended(exit0, 15, by_ada), alive, JobState::killed, term,
+             "SIGTERM by ada@laptop, exit 0"},
         Case{"ended_after_rank", JobState::running,
-             ended(term, 15, {.kind = JobReason::Kind::after_rank, .number = 2}), alive, JobState::killed,
-             term, "ended after rank 2"},
+             ended(term, 15, {.cause = wire::StopCause::rank, .number = 2}), alive, JobState::killed, term,
+             "ended after rank 2"},
         Case{"ended_after_loss", JobState::running,
-             ended(term, 15, {.kind = JobReason::Kind::after_loss, .text = "node-2"}), alive,
-             JobState::killed, term, "ended after the loss of node-2"},
+             ended(term, 15, {.cause = wire::StopCause::lost, .text = "node-2"}), alive, JobState::killed,
+             term, "ended after the loss of node-2"},
         Case{"ended_after_hang", JobState::running,
-             ended(term, 15, {.kind = JobReason::Kind::after_hang, .number = 90}), alive, JobState::killed,
-             term, "hung: ended after 1m 30s of standing still"},
-        Case{"ended_after_what_is_no_rank", JobState::running, ended(term, 15, *parse_by("rank%20x")), alive,
-             JobState::killed, term, "SIGTERM by rank x"},
-        Case{"launch_given_up", JobState::running, ended(kill9, 15, {.kind = JobReason::Kind::by_launch}),
+             ended(term, 15, {.cause = wire::StopCause::hang, .number = 90}), alive, JobState::killed, term,
+             "hung: ended after 1m 30s of standing still"},
+        Case{"ended_after_what_is_no_rank", JobState::running,
+             ended(term, 15, wire::StoppedBy{.text = "rank x"}), alive, JobState::killed, term,
+             "SIGTERM by rank x"},
+        Case{"launch_given_up", JobState::running, ended(kill9, 15, {.cause = wire::StopCause::launch}),
              alive, JobState::killed, kill9, "SIGTERM by launch, then SIGKILL"},
         Case{"ended_without_result",
              JobState::running,
@@ -246,10 +254,10 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 TEST(Transitions, ShiftsTheServersTimesToTheLaptopsClock) {
-  StatusReply reply = ended(exit0);
+  wire::JobReport reply = ended(exit0);
   reply.pid = 42;
-  reply.started_at = created + seconds(10) + wrong_by;
-  reply.end->at = created + seconds(60) + wrong_by;
+  reply.started_at = to_moment(created + seconds(10) + wrong_by);
+  reply.end->at = to_moment(created + seconds(60) + wrong_by);
   const Job job = apply_status(stored_as(JobState::running), reply, clocks, alive);
   EXPECT_EQ(job.started_at, created + seconds(10));
   EXPECT_EQ(job.ended_at, created + seconds(60));
@@ -258,9 +266,9 @@ TEST(Transitions, ShiftsTheServersTimesToTheLaptopsClock) {
 }
 
 TEST(Transitions, TimesStayWithinTheJobsLife) {
-  StatusReply reply = ended(exit0);
-  reply.started_at = created - seconds(1) + wrong_by;  // rounding of two clocks
-  reply.end->at = created + seconds(5000) + wrong_by;  // the server's clock was set back meanwhile
+  wire::JobReport reply = ended(exit0);
+  reply.started_at = to_moment(created - seconds(1) + wrong_by);  // rounding of two clocks
+  reply.end->at = to_moment(created + seconds(5000) + wrong_by);  // the server's clock was set back meanwhile
   const Job job = apply_status(stored_as(JobState::running), reply, clocks, alive);
   EXPECT_EQ(job.started_at, created);
   EXPECT_EQ(job.ended_at, now);
@@ -269,42 +277,42 @@ TEST(Transitions, TimesStayWithinTheJobsLife) {
 TEST(Transitions, AStartThatWasStoredDoesNotFlicker) {
   Job job = stored_as(JobState::running);
   job.started_at = created + seconds(10);
-  StatusReply reply = reply_of(Phase::running);
-  reply.started_at = created + seconds(11) + wrong_by;
+  wire::JobReport reply = reply_of(Phase::running);
+  reply.started_at = to_moment(created + seconds(11) + wrong_by);
   EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + seconds(10));
-  reply.started_at = created + seconds(5) + wrong_by;
+  reply.started_at = to_moment(created + seconds(5) + wrong_by);
   EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + seconds(5));
 }
 
 TEST(Transitions, AServersClockThatWasSetBackMakesNoJobYounger) {
   Job job = stored_as(JobState::running);
   job.started_at = created + seconds(10);
-  StatusReply reply = reply_of(Phase::running);
-  reply.started_at = created + seconds(10) + wrong_by + seconds(7200);
+  wire::JobReport reply = reply_of(Phase::running);
+  reply.started_at = to_moment(created + seconds(10) + wrong_by + seconds(7200));
   EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + seconds(10));
-  reply.started_at = created + seconds(20) + wrong_by;
+  reply.started_at = to_moment(created + seconds(20) + wrong_by);
   EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + seconds(10));
   job.backend = "slurm";  // which has started it again
   EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + seconds(20));
 }
 
 // A job that wrote its last words at second 50.250 and whose result was written at 52.500.
-StatusReply failed_at_50(ExitStatus result) {
-  StatusReply reply = ended(result);
-  reply.wrote_at = created + wrong_by + milliseconds(50250);
-  reply.end->at = created + wrong_by + milliseconds(52500);
+wire::JobReport failed_at_50(ExitStatus result) {
+  wire::JobReport reply = ended(result);
+  reply.wrote_at = to_moment(created + wrong_by + milliseconds(50250));
+  reply.end->at = to_moment(created + wrong_by + milliseconds(52500));
   reply.err_size = 100;
   return reply;
 }
 
-std::optional<std::int64_t> moment_of(const StatusReply& reply, const Clocks& at = clocks) {
+std::optional<std::int64_t> moment_of(const wire::JobReport& reply, const Clocks& at = clocks) {
   const auto moment = apply_status(stored_as(JobState::running), reply, at, alive).failed_at;
   return moment ? std::optional((*moment - created).count()) : std::nullopt;
 }
 
 TEST(Transitions, AFailureBeginsWithItsLastWords) {
   EXPECT_EQ(moment_of(failed_at_50(exit1)), 50250);
-  StatusReply reply = failed_at_50(exit1);
+  wire::JobReport reply = failed_at_50(exit1);
   reply.wrote_at = *reply.end->at - milliseconds(10001);  // said long before
   EXPECT_EQ(moment_of(reply), 52500);
   reply.wrote_at = *reply.end->at + milliseconds(1);  // by what it left behind
@@ -317,7 +325,7 @@ TEST(Transitions, AFailureBeginsWithItsLastWords) {
 }
 
 TEST(Transitions, ARankThatWaitedInADebuggerFailedWhenItsExceptionWasRaised) {
-  StatusReply reply = failed_at_50(exit1);
+  wire::JobReport reply = failed_at_50(exit1);
   reply.wrote_at = *reply.end->at - milliseconds(40000);
   reply.raised_at = *reply.end->at - milliseconds(40050);
   EXPECT_EQ(moment_of(reply), 12450);
@@ -328,16 +336,15 @@ TEST(Transitions, ARankThatWaitedInADebuggerFailedWhenItsExceptionWasRaised) {
 TEST(Transitions, ASignalStrikesAtTheEnd) {
   EXPECT_EQ(moment_of(failed_at_50(segv)), 52500);
   EXPECT_EQ(moment_of(failed_at_50(exit137)), 52500);  // in a child of a shell
-  StatusReply killed = failed_at_50(term);
-  killed.stop_signal = 15;
-  killed.stopped_at = created + wrong_by + milliseconds(51250);
+  wire::JobReport killed = failed_at_50(term);
+  killed.stop = {.signal = 15, .by = {}, .at = to_moment(created + wrong_by + milliseconds(51250))};
   EXPECT_EQ(moment_of(killed), 51250) << "when it was told to";
-  killed.stopped_at += seconds(2);
+  killed.stop->at += seconds(2);
   EXPECT_EQ(moment_of(killed), 52500);
 }
 
 TEST(Transitions, WhoTellsOfAPeerThatIsGoneDoesSoAtItsEnd) {
-  const auto after_peer = [](StatusReply reply) {
+  const auto after_peer = [](wire::JobReport reply) {
     reply.after_peer = true;
     return apply_status(stored_as(JobState::running), reply, clocks, alive).after_peer;
   };
@@ -345,17 +352,20 @@ TEST(Transitions, WhoTellsOfAPeerThatIsGoneDoesSoAtItsEnd) {
   EXPECT_TRUE(after_peer(failed_at_50(segv)));  // on its way out
   EXPECT_FALSE(after_peer(failed_at_50(exit137)));
   EXPECT_FALSE(after_peer(failed_at_50(exit0)));
-  StatusReply reply = failed_at_50(exit1);
+  wire::JobReport reply = failed_at_50(exit1);
   reply.wrote_at = *reply.end->at - milliseconds(10001);  // said long before
   EXPECT_FALSE(after_peer(reply));
 }
 
 TEST(Transitions, AFailuresMomentIsUnknownWithoutPartsOfASecond) {
   EXPECT_FALSE(moment_of(failed_at_50(exit0)));
-  StatusReply reply = failed_at_50(exit1);
+  wire::JobReport reply = failed_at_50(exit1);
   reply.end->at.reset();
   EXPECT_FALSE(moment_of(reply));
   EXPECT_FALSE(moment_of(failed_at_50(exit1), Clocks{now + wrong_by, now, {}}));
+  reply = failed_at_50(exit1);
+  reply.end->at = to_moment(created + wrong_by + seconds(52));  // by busybox
+  EXPECT_FALSE(moment_of(reply));
   reply = failed_at_50(exit1);
   reply.end->by = "-";  // an older build wrote seconds
   EXPECT_FALSE(moment_of(reply));
@@ -366,13 +376,9 @@ TEST(Transitions, AFailuresMomentIsUnknownWithoutPartsOfASecond) {
 }
 
 TEST(Transitions, ClocksThatMayAgreeDo) {
-  StatusAnswer answer;
-  answer.server_now = instant(1000);
-  EXPECT_FALSE(clocks_of(answer, exact_instant(999900), exact_instant(1000300)).ahead);
-  answer.server_now = exact_instant(1000100);
-  answer.exact = true;
-  const auto measured = [&answer](int asked, int answered) {
-    return clocks_of(answer, exact_instant(asked), exact_instant(answered));
+  const auto measured = [](int asked, int answered) {
+    return clocks_of({exact_instant(1000100), exact_instant(answered)}, exact_instant(asked),
+                     exact_instant(answered));
   };
   EXPECT_EQ(measured(999900, 1000300).ahead, milliseconds(0));
   EXPECT_EQ(measured(1000200, 1000300).ahead, milliseconds(-100));  // behind, by as much at least
@@ -381,18 +387,32 @@ TEST(Transitions, ClocksThatMayAgreeDo) {
   EXPECT_EQ(measured(999000, 999800).server, instant(1000));
 }
 
-// Of many jobs, or from a busy server: it tells its clock first.
+// Of many jobs, or from a busy server: its clock comes first.
 TEST(Transitions, AnAnswerThatTakesLongMovesNoTime) {
-  StatusAnswer answer;
-  answer.server_now = exact_instant(1000100);
-  answer.exact = true;
-  answer.told_at = exact_instant(1000200);
-  const Clocks late = clocks_of(answer, exact_instant(1000000), exact_instant(1025200));
+  const auto measured = [](int read) {
+    return clocks_of({exact_instant(read), exact_instant(1000200)}, exact_instant(1000000),
+                     exact_instant(1025200));
+  };
+  const Clocks late = measured(1000100);
   EXPECT_EQ(late.server, instant(1025));
   EXPECT_EQ(late.local, instant(1025));
   EXPECT_EQ(late.ahead, milliseconds(0));
-  answer.server_now = exact_instant(1000300);
-  EXPECT_EQ(clocks_of(answer, exact_instant(1000000), exact_instant(1025200)).ahead, milliseconds(100));
+  EXPECT_EQ(measured(1000300).ahead, milliseconds(100));
+}
+
+// As when jobs were stopped, which takes their grace: the clock was read before that.
+TEST(Transitions, AnAnswerThatComesAllAtOnceAndLateMovesNoTime) {
+  const Clocks late = clocks_of({exact_instant(1000100), exact_instant(1025200)}, exact_instant(1000000),
+                                exact_instant(1025200));
+  EXPECT_EQ(late.server, late.local);
+  EXPECT_EQ(late.ahead, milliseconds(0));
+}
+
+TEST(Transitions, ALaptopsClockThatWasSetBackMeanwhileCounts) {
+  const Clocks clocks_now = clocks_of({exact_instant(1000100), exact_instant(1000200)},
+                                      exact_instant(1000000), exact_instant(940200));
+  EXPECT_EQ(clocks_now.local, instant(940));
+  EXPECT_EQ(clocks_now.server, instant(1000));
 }
 
 TEST(Transitions, SilenceIsUnknownWithTheAgeOfTheNews) {
@@ -481,14 +501,14 @@ TEST(Transitions, AClockThatWasSetBackHoldsNoNewsUp) {
 }
 
 TEST(Transitions, OfAnEndedJobOnlyWhatItHasLeftBehindIsNews) {
-  StatusReply reply = ended(ExitStatus::exited(0));
+  wire::JobReport reply = ended(ExitStatus::exited(0));
   reply.leftovers = 2;
   const Job job = apply_status(stored_as(JobState::running), reply, clocks, Starter::alive);
   EXPECT_EQ(job.state, JobState::succeeded);
   EXPECT_EQ(job.leftovers, 2);
   EXPECT_FALSE(is_over(job));
   EXPECT_EQ(apply_status(job, reply_of(Phase::unknown), clocks, Starter::alive).leftovers, 2);
-  reply.end->status = ExitStatus::exited(3);
+  reply.end->how = wire::ProcessEnd::exited(3);
   reply.leftovers.reset();
   Job later = apply_status(job, reply, {clocks.server + seconds(5), clocks.local + seconds(5), clocks.ahead},
                            Starter::alive);
@@ -501,7 +521,7 @@ TEST(Transitions, OfAnEndedJobOnlyWhatItHasLeftBehindIsNews) {
 }
 
 TEST(Transitions, WhatCouldNotBeLookedForIsAskedAboutAgain) {
-  StatusReply reply = ended(ExitStatus::exited(0));
+  wire::JobReport reply = ended(ExitStatus::exited(0));
   reply.unseen = true;
   const Job job = apply_status(stored_as(JobState::running), reply, clocks, Starter::alive);
   EXPECT_EQ(job.state, JobState::succeeded);

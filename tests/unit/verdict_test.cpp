@@ -7,6 +7,7 @@
 #include "cli/show/launches.hpp"
 #include "cli/show/verdict.hpp"
 #include "jobs/job_fields.hpp"
+#include "jobs/transitions.hpp"
 #include "support/instants.hpp"
 
 namespace remote::jobs {
@@ -89,7 +90,7 @@ TEST(Verdict, ASpareCountsOnceItHasReplacedAServer) {
   EXPECT_EQ(verdict_of(jobs).total, 2);
   EXPECT_EQ(verdict_of(jobs).succeeded, 2);
   for (Job& job : jobs) {
-    job.needed = 2;
+    job.may_restart = true;
   }
   jobs[0].attempts = {{.number = 1,
                        .began_at = instant(10),
@@ -97,6 +98,7 @@ TEST(Verdict, ASpareCountsOnceItHasReplacedAServer) {
                        .next_at = instant(40),
                        .cause = RestartCause::lost}};
   jobs[0].attempts[0].server = "b";
+  jobs[0].attempts[0].without = {"b"};
   jobs[1].state = JobState::unknown;
   jobs[2].pid = 7;
   jobs[2].server = "c";
@@ -106,6 +108,117 @@ TEST(Verdict, ASpareCountsOnceItHasReplacedAServer) {
   ASSERT_EQ(verdict.attempts.size(), 1U);
   EXPECT_EQ(cli::attempt_text(verdict.attempts[0]), "attempt 1: server b was lost after 12s");
   EXPECT_THAT(cli::state_text(jobs), ::testing::EndsWith(", attempt 2"));
+}
+
+// Four servers with a rank each and two spares; attempts as in Attempt::without.
+std::vector<Job> restarting(const std::vector<std::vector<std::string>>& without) {
+  std::vector<Job> jobs;
+  for (const char* server : {"a", "b", "c", "d", "s", "t"}) {
+    jobs.push_back(rank(std::min(static_cast<int>(jobs.size()), 3), JobState::succeeded, 200));
+    jobs.back().server = server;
+    jobs.back().id = JobId::random();
+    jobs.back().may_restart = true;
+    jobs.back().spare = jobs.size() > 4;
+  }
+  for (const auto& servers : without) {
+    Attempt attempt{.number = 1, .began_at = instant(10), .failed_at = instant(22), .next_at = instant(40)};
+    attempt.without = servers;
+    jobs[0].attempts.push_back(attempt);
+  }
+  return jobs;
+}
+
+TEST(Verdict, ALostJobIsLeftOutOnlyByAnAttemptWithoutItsServer) {
+  for (const JobState state : {JobState::lost, JobState::unknown, JobState::failed}) {
+    std::vector<Job> jobs = restarting({});
+    jobs[1].state = state;
+    EXPECT_TRUE(verdict_of(jobs).left.empty()) << to_string(state);
+    EXPECT_LT(verdict_of(jobs).succeeded, verdict_of(jobs).total) << to_string(state);
+    // The restart had another reason.
+    jobs[0].attempts = restarting({{}, {"c"}})[0].attempts;
+    jobs[4].pid = 7;
+    EXPECT_TRUE(verdict_of(jobs).left.empty()) << to_string(state);
+    jobs[0].attempts[0].without = {"b"};
+    EXPECT_EQ(verdict_of(jobs).left, (std::vector<std::string>{"b", "c"})) << to_string(state);
+  }
+}
+
+TEST(Verdict, OnlyTheServersOfTheLastAttemptAreJudged) {
+  std::vector<Job> jobs = restarting({{"b"}});
+  jobs[1] = rank(1, JobState::lost, 20, {.kind = JobReason::Kind::processes_gone});
+  jobs[1].server = "b";
+  jobs[4].pid = 7;
+  jobs[0].state = jobs[3].state = jobs[4].state = JobState::killed;
+  jobs[0].reason = jobs[3].reason = jobs[4].reason = after_rank_2;
+  jobs[2].state = JobState::failed;
+  jobs[2].result = ExitStatus::exited(3);
+  const Verdict verdict = verdict_of(jobs, {}, {"b"});
+  ASSERT_TRUE(verdict.first);
+  EXPECT_EQ(verdict.first->server, "c");
+  EXPECT_EQ(verdict.total, 4);
+  EXPECT_EQ(cli::aftermath(verdict), "3 others were ended after it");
+  // A process that failed there in an earlier attempt is no cause either.
+  Job worker = jobs[1];
+  worker.failed_at = exact_instant(19000);
+  EXPECT_EQ(verdict_of(jobs, {worker}).first->server, "c");
+}
+
+TEST(Verdict, AnAgentThatHasTheStoreIsNeverLeftOut) {
+  std::vector<Job> agents = {rank(0, JobState::lost, 104), rank(2, JobState::succeeded, 101)};
+  for (Job& agent : agents) {
+    agent.ranks = 2;
+    agent.needed = 1;
+  }
+  EXPECT_TRUE(verdict_of(agents).left.empty());
+  EXPECT_EQ(verdict_of(agents).first, agents[0]);
+}
+
+// A launch of one rank a server: each is ended because this server was lost.
+std::vector<Job> accusing(const std::vector<std::pair<std::string, std::string>>& servers) {
+  std::vector<Job> jobs;
+  for (const auto& [server, lost] : servers) {
+    jobs.push_back(rank(static_cast<int>(jobs.size()), JobState::killed, 100,
+                        {.kind = JobReason::Kind::after_loss, .text = lost}));
+    jobs.back().server = server;
+  }
+  return jobs;
+}
+
+TEST(Verdict, TheServerThatMostOthersMissedWasLost) {
+  EXPECT_EQ(verdict_of(accusing({{"n5", "n7"}, {"n6", "n7"}, {"n7", "n5"}, {"n8", "n7"}})).lost_server, "n7");
+  EXPECT_EQ(verdict_of(accusing({{"n5", "n7"}, {"n6", "n5"}, {"n7", "n5"}, {"n8", "n5"}})).lost_server, "n5");
+  EXPECT_EQ(verdict_of(accusing({{"n5", "n6"}, {"n6", "n5"}})).lost_server, "n6");
+  // Several ranks of a server have one voice.
+  EXPECT_EQ(verdict_of(accusing({{"n5", "n7"}, {"n6", "n7"}, {"n7", "n5"}, {"n7", "n5"}, {"n7", "n5"}}))
+                .lost_server,
+            "n7");
+}
+
+TEST(Verdict, AFailureThatFollowsFromALostServerIsNotTheCause) {
+  std::vector<Job> jobs = accusing({{"n5", "n7"}, {"n6", "n7"}, {"n7", "n5"}, {"n8", "n7"}});
+  jobs[1].state = JobState::failed;
+  jobs[1].reason = {};
+  jobs[1].after_peer = true;
+  EXPECT_FALSE(verdict_of(jobs).first);
+  EXPECT_EQ(cli::verdict_headline(verdict_of(jobs)), "n7 was lost");
+  jobs[1].after_peer = false;
+  EXPECT_EQ(verdict_of(jobs).first, jobs[1]);
+}
+
+TEST(Verdict, ASpareThatWasNotNeededHasNotSucceeded) {
+  std::vector<Job> jobs = restarting({});
+  wire::JobReport reply;
+  reply.phase = wire::JobPhase::ended;
+  reply.end = {.how = wire::ProcessEnd::exited(0)};
+  jobs[4].state = JobState::running;
+  jobs[4] = apply_status(jobs[4], reply, {instant(300), instant(300), {}}, Starter::alive);
+  EXPECT_EQ(cli::state_text(jobs[4]), "a spare that was not needed");
+  EXPECT_EQ(cli::state_text(jobs), "succeeded");
+  EXPECT_EQ(cli::exit_code_of(jobs[4]), 0);
+  jobs[5].state = JobState::running;
+  reply.pid = 7;
+  EXPECT_EQ(apply_status(jobs[5], reply, {instant(300), instant(300), {}}, Starter::alive).state,
+            JobState::succeeded);
 }
 
 TEST(Verdict, AnAttemptIsToldByItsFailure) {
@@ -118,6 +231,8 @@ TEST(Verdict, AnAttemptIsToldByItsFailure) {
   attempt.server = "b";
   attempt.result = ExitStatus::exited(7);
   EXPECT_EQ(cli::attempt_text(attempt), "attempt 2: rank 3 on b failed (exit 7) after 2s");
+  attempt.cause = RestartCause::lifeline;
+  EXPECT_EQ(cli::attempt_text(attempt), "attempt 2: the lifeline on b died after 2s");
   attempt.cause = RestartCause::oom;
   attempt.left_out = true;
   EXPECT_EQ(cli::attempt_text(attempt),
@@ -129,6 +244,7 @@ TEST(Verdict, AServerThatWasCutOffTookTheOthersForLost) {
   std::vector<Job> agents = {rank(0, JobState::succeeded, 104),
                              rank(2, JobState::killed, 101, loss_of_first)};
   agents[0].needed = agents[1].needed = 1;
+  agents[0].ranks = agents[1].ranks = 1;
   EXPECT_EQ(verdict_of(agents).left, std::vector<std::string>{"b"});
   agents[0] = rank(0, JobState::killed, 104, by_user);
   agents[0].needed = 1;

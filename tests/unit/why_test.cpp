@@ -1,10 +1,9 @@
 #include "jobs/why.hpp"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <remote/error.hpp>
 
+#include "base/strings.hpp"
 #include "cli/show/why.hpp"
 #include "jobs/why_frames.hpp"
 #include "support/instants.hpp"
@@ -45,43 +44,47 @@ Job job_of(const Rank& rank, const std::string& server) {
   return job;
 }
 
-// What a server answers, as it would write it.
-WhySample sample_of(const std::string& server, const std::vector<Rank>& ranks, const std::string& more = {}) {
+wire::ProcessStack stack_of(const Rank& rank, const std::string& id, const std::vector<std::string>& frames) {
+  wire::ProcessStack stack{.id = id, .pid = 100 + rank.number, .rank = rank.number};
+  if (frames.empty()) {
+    stack.why = "there is no py-spy";
+  } else {
+    stack.threads = {{"Thread 100 (idle): \"MainThread\"", frames}};
+  }
+  return stack;
+}
+
+// `more`: the first part of the server's answer.
+WhySample sample_of(const std::string& server, const std::vector<Rank>& ranks, wire::WhyReply more = {}) {
   WhySample sample{server, {}, {}};
-  std::string text = more;
+  sample.answer.add(std::move(more));
   for (int look = 0; look < 2; ++look) {
-    text += fmt::format("@remote1 look {} {}\n", look, 1000 + 500 * look);
+    wire::WhyReply part;
+    part.number = look;
+    part.sample.emplace();
+    part.sample->at = std::chrono::milliseconds(10000 + 5000 * look);
     for (const Rank& rank : ranks) {
-      const Job job = job_of(rank, server);
-      const int pid = 100 + rank.number;
-      text += fmt::format("@remote1 rank {} {} {} {} 0\n", look, job.id.text(), pid, rank.number);
-      text += fmt::format("@remote1 state {} {} 1 {} {} 77 {}\n", look, pid, rank.state,
-                          50 + look * rank.ticks, rank.kernel.empty() ? "-" : rank.kernel);
-      if (rank.throttled_ms > 0) {
-        text += fmt::format("@remote1 throttled {} {} {}\n", look, pid, look * rank.throttled_ms * 1000);
-      }
-    }
-    text += fmt::format("@remote1 stacks {}\n", look);
-    for (const Rank& rank : ranks) {
-      const auto& frames = look == 0 && !rank.frames_before.empty() ? rank.frames_before : rank.frames;
-      const int pid = 100 + rank.number;
       const std::string id = job_of(rank, server).id.text();
-      if (frames.empty()) {
-        text += fmt::format("@remote1 process {} {} {} kernel there is no py-spy\n", id, pid, rank.number);
-        continue;
+      const int pid = 100 + rank.number;
+      wire::RankSample& state = part.sample->ranks.emplace_back();
+      state = {.id = id, .pid = pid, .rank = rank.number};
+      if (rank.throttled_ms > 0) {
+        state.throttled_us = static_cast<std::uint64_t>(look * rank.throttled_ms * 1000);
       }
-      text += fmt::format(
-          "@remote1 process {} {} {} py-spy\n@remote1 line {} |Thread {} (idle): \"MainThread\"\n", id, pid,
-          rank.number, pid, pid);
-      for (const std::string& frame : frames) {
-        text += fmt::format("@remote1 line {} |    {}\n", pid, frame);
-      }
+      part.sample->processes.push_back({.pid = pid,
+                                        .parent = 1,
+                                        .state = std::string(1, rank.state),
+                                        .ticks = static_cast<std::uint64_t>(50 + look * rank.ticks),
+                                        .written = 77,
+                                        .kernel = rank.kernel});
+      part.stacks.push_back(
+          stack_of(rank, id, look == 0 && !rank.frames_before.empty() ? rank.frames_before : rank.frames));
     }
+    sample.answer.add(std::move(part));
   }
   for (const Rank& rank : ranks) {
     sample.jobs.push_back(job_of(rank, server));
   }
-  sample.answer = servers::read_answer<WhyAnswer>(text + "@remote1 end\n");
   return sample;
 }
 
@@ -114,6 +117,19 @@ TEST(WhyFrames, TheProgramsOwnCallIsThePlace) {
   EXPECT_EQ(place_of({"gather (/x/site-packages/numpy/a.py:2)", "g (t.py:3)"}),
             (Place{RankDoing::waiting, "g", "t.py", 3}));
   EXPECT_EQ(place_of({"", "(", "x (y:z)", ":)"}).line, 0) << "foreign text";
+}
+
+TEST(WhyFrames, WhatAJobIsGivenIsNotTheProgram) {
+  for (const std::string folder : {"/home/ada/proj/.jobs/0123/python/", ""}) {
+    EXPECT_EQ(
+        place_of({"tcp_store (" + folder + "sitecustomize.py:211)",
+                  "_create_c10d_store (" + in_python + "rendezvous.py:185)",
+                  "init_process_group (" + in_python + "distributed_c10d.py:900)", "<module> (train.py:3)"}),
+        (Place{RankDoing::meeting, "init_process_group", "train.py", 3}));
+    EXPECT_EQ(place_of({"readline (" + folder + "remote_debugger.py:189)", "trace_dispatch (bdb.py:90)",
+                        "step (train.py:41)"}),
+              (Place{RankDoing::traced, "step", "train.py", 41}));
+  }
 }
 
 TEST(Why, ARankThatSkippedACollectiveIsTheOddOne) {
@@ -195,7 +211,17 @@ TEST(Why, WhatTheKernelShowsGoesBeforeTheStack) {
   EXPECT_EQ(doing('S', "request_wait_answer"), RankDoing::storage);
   EXPECT_EQ(doing('S', "anon_pipe_write"), RankDoing::pipe_full);
   EXPECT_EQ(doing('S', "futex_wait_queue"), RankDoing::lock);
-  EXPECT_EQ(doing('S', "do_sys_poll"), RankDoing::network);
+  for (const char* polls :
+       {"do_sys_poll", "poll_schedule_timeout", "poll_schedule_timeout.constprop.0", "do_poll", "ep_poll",
+        "do_select", "core_sys_select", "schedule_hrtimeout_range_clock"}) {
+    EXPECT_NE(doing('S', polls), RankDoing::storage) << polls;
+  }
+  EXPECT_EQ(doing('S', "poll_schedule_timeout"), RankDoing::network);
+  for (const char* file :
+       {"nfs_wait_bit_killable", "__fuse_request_send", "ll_file_io_generic", "cifs_readv",
+        "folio_wait_bit_common", "io_schedule_timeout", "ceph_read_iter", "nfs4_call_sync"}) {
+    EXPECT_EQ(doing('S', file), RankDoing::storage) << file;
+  }
   EXPECT_EQ(doing('S', ""), RankDoing::waiting);
 }
 
@@ -230,9 +256,12 @@ TEST(Why, TheSlowRankIsTheOneThatTheOthersWaitFor) {
 }
 
 TEST(Why, ACutLinkIsNamed) {
-  const auto samples =
-      std::vector{sample_of("a", {waiting(0)}, "@remote1 address 014D4D0A\n@remote1 silent 024D4D0A\n"),
-                  sample_of("b", {waiting(1)}, "@remote1 address 0000000000000000FFFF0000024D4D0A\n")};
+  wire::WhyReply first;
+  first.addresses = {"014D4D0A"};
+  first.silent = {"024D4D0A"};
+  wire::WhyReply second;
+  second.addresses = {"024D4D0A"};
+  const auto samples = std::vector{sample_of("a", {waiting(0)}, first), sample_of("b", {waiting(1)}, second)};
   const Why why = judge(samples, {}, {});
   EXPECT_EQ(why.kind, WhyKind::link);
   EXPECT_THAT(cli::why_lines(why), testing::Contains("a gets no answer from b"));
@@ -250,20 +279,46 @@ TEST(Why, AFullDiskIsSaid) {
   EXPECT_THAT(lines_of({sample}), testing::Contains("the disk of /dev/shm on a is full"));
 }
 
-std::string flight(int rank, int number, const std::string& state, const std::string& call) {
-  return fmt::format("@remote1 flight {} {} 0 {} {} {}\n", JobId().text(), rank, number, state, call);
+using Flights = std::vector<wire::FlightEntry>;
+
+// `call`: "FUNCTION TYPES SHAPES".
+Flights flight(int rank, int number, const std::string& state, const std::string& call) {
+  const std::vector<std::string> words = split_words(call);
+  return {{.rank = rank,
+           .group = "0",
+           .number = static_cast<std::uint64_t>(number),
+           .state = state,
+           .function = words.at(0),
+           .types = words.at(1),
+           .shapes = words.at(2)}};
 }
 
-WhySample with_flights(const std::string& flights) {
+Flights operator+(Flights one, const Flights& other) {
+  one.insert(one.end(), other.begin(), other.end());
+  return one;
+}
+
+Flights& operator+=(Flights& one, const Flights& other) {
+  return one = std::move(one) + other;
+}
+
+WhySample sample_of(const std::string& server, const std::vector<Rank>& ranks, const Flights& flights) {
+  wire::WhyReply part;
+  part.flight = flights;
+  return sample_of(server, ranks, std::move(part));
+}
+
+WhySample with_flights(const Flights& flights) {
   return sample_of("a", {waiting(0), waiting(1), waiting(2)}, flights);
 }
 
 TEST(WhyFlight, WhoDidNotComeToTheCollective) {
   const std::string reduce = "all_reduce Float 3x4";
-  std::string flights = flight(2, 0, "member", "- - -");
+  Flights flights = flight(2, 0, "member", "- - -");
   for (int rank = 0; rank < 3; ++rank) {
     flights += flight(rank, 11, "completed", reduce);
-    flights += rank == 2 ? "" : flight(rank, 12, "started", reduce) + flight(rank, 13, "scheduled", reduce);
+    flights +=
+        rank == 2 ? Flights() : flight(rank, 12, "started", reduce) + flight(rank, 13, "scheduled", reduce);
   }
   const Why why = judge({with_flights(flights)}, {}, {});
   ASSERT_EQ(why.collectives.size(), 1U);
@@ -274,6 +329,40 @@ TEST(WhyFlight, WhoDidNotComeToTheCollective) {
               testing::Contains("collective 12 of process group 0: ranks 0-1 are in all_reduce of Float 3x4; "
                                 "rank 2 did not come (the last was 11)"));
   EXPECT_EQ(cli::why_json(why)["collectives"][0]["kind"], "missing");
+}
+
+// As on an H100: the rank is in synchronize() or item(), and uses a processor.
+Rank with_nccl(int number) {
+  return {.number = number,
+          .frames = {"synchronize (/x/site-packages/torch/cuda/__init__.py:1162)", "<module> (train.py:18)"},
+          .state = 'R',
+          .kernel = "",
+          .ticks = 1000};
+}
+
+TEST(WhyFlight, ARankWaitsForItsGpuInTheCollectiveThatItHasEntered) {
+  const Rank sleeping{.number = 1, .frames = {"<module> (train.py:12)"}, .kernel = "hrtimer_nanosleep"};
+  const std::string reduce = "all_reduce Float 3x4";
+  const Flights flights = flight(0, 3, "completed", reduce) + flight(1, 3, "completed", reduce);
+  const auto sample = [&](const Rank& other, const Flights& more) {
+    WhySample one = sample_of("a", {with_nccl(0), other}, flights + more);
+    one.answer.facts.facts.gpus.gpus.resize(1);
+    return one;
+  };
+  const Why why = judge({sample(sleeping, flight(0, 4, "scheduled", reduce))}, {}, {});
+  EXPECT_EQ(why.kind, WhyKind::held_up);
+  EXPECT_THAT(cli::why_lines(why),
+              testing::IsSupersetOf(
+                  {"rank 0 on a waits in all_reduce (train.py:18)",
+                   "rank 1 on a sleeps in <module> (train.py:12): it used no processor time in 5.0 s"}));
+  const auto kind_of = [&](const std::string& state, const std::string& other) {
+    return judge({sample(with_nccl(1), flight(0, 4, state, reduce) + flight(1, 4, state, other))}, {}, {})
+        .kind;
+  };
+  EXPECT_EQ(kind_of("scheduled", "all_reduce Float 3x5"), WhyKind::same_place);
+  EXPECT_EQ(kind_of("old", reduce), WhyKind::same_place);
+  EXPECT_EQ(kind_of("scheduled", reduce), WhyKind::moving) << "the GPU may be computing";
+  EXPECT_EQ(kind_of("recent", "all_reduce Float 3x5"), WhyKind::same_place);
 }
 
 TEST(WhyFlight, WhoCameWithAnotherShapeOrFunction) {
@@ -300,12 +389,13 @@ TEST(WhyFlight, WhoCameWithAnotherShapeOrFunction) {
 
 TEST(WhyFlight, WhatCameAboutIsNotTold) {
   const std::string reduce = "all_reduce Float 3x4";
-  std::string flights;
+  Flights flights;
   for (int rank = 0; rank < 3; ++rank) {
     flights += flight(rank, 11, "completed", reduce);
   }
   // what has left the buffers of the others
   flights += flight(0, 10, "completed", reduce) + flight(0, 12, "completed", reduce);
+  flights += flight(1, 12, "recent", reduce);  // ranks are asked one after the other
   EXPECT_TRUE(judge({with_flights(flights)}, {}, {}).collectives.empty());
 }
 
@@ -317,17 +407,6 @@ TEST(Why, WhatWasKeptSaysOfWhen) {
               testing::MatchesRegex("as it was at .*, after 30m 04s of standing still:"));
   EXPECT_EQ(cli::why_json(why)["as_of"], "2023-11-14T22:13:20Z");
   EXPECT_EQ(cli::why_json(why)["hung_s"], 1804);
-}
-
-TEST(Why, RefusesForeignAnswers) {
-  for (const std::string line :
-       {"look 2 5", "state 0 x", "state 0 5 1 SS 0 0 -", "state 0 5 1 S 0 0 a/b", "rank 0 abc 4 0 0",
-        "address 0A", "silent ../../../", "process x", "pipe 4 x -", "hangs now", "other", "kept 1",
-        "kept x 2", "kept 253402300801 2", "flight x 0 0 1 started a b c",
-        "flight 00000000000000000000000000000000 -1 0 1 started a b c",
-        "flight 00000000000000000000000000000000 0 0 1 started a b c/d"}) {
-    EXPECT_THROW(servers::read_answer<WhyAnswer>("@remote1 " + line + "\n@remote1 end\n"), Error) << line;
-  }
 }
 
 }  // namespace

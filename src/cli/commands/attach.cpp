@@ -108,23 +108,31 @@ int run_attach(Context& context, const AttachArguments& arguments) {
   if (context.options.json) {
     throw Error::usage("remote attach", "--json goes with commands that return data", "leave --json out");
   }
-  if (!context.terminal.stdin_is_terminal() || !context.terminal.stdout_is_terminal()) {
-    throw Error::usage("remote attach", "stdin and stdout must be a terminal",
-                       "remote job-list --json has where each rank waits");
+  const bool typed = context.terminal.stdin_is_terminal();
+  if (typed && !context.terminal.stdout_is_terminal()) {
+    throw Error::usage(
+        "remote attach", "stdin is a terminal, and stdout is not",
+        "commands for a program to read the answers of come from a pipe: echo 'p x' | remote attach");
   }
   const Waiter waiter = chosen(context, arguments);
-  context.terminal.notice(fmt::format("{}: {}. c lets it go on, Ctrl-C leaves it waiting, h is pdb's help",
-                                      waiter.name(), wait_text(waiter.wait)));
+  context.terminal.notice(fmt::format("{}: {}. c lets it go on, {} leaves it waiting, h is pdb's help",
+                                      waiter.name(), wait_text(waiter.wait),
+                                      typed ? "Ctrl-C" : "the end of the input"));
   context.terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back the end
   EscapeFilter filter;
   AttachRequest request{.job = waiter.job, .wait = waiter.wait.id};
   request.on_output = [&](std::string_view data) { context.terminal.out(filter.take(data)); };
   std::optional<Attached> end;
   try {
-    Keyboard keyboard(context);
-    request.terminal = keyboard.side();
-    end = context.project().attach(request);
-    keyboard.finish();
+    if (typed) {
+      Keyboard keyboard(context);
+      request.terminal = keyboard.side();
+      end = context.project().attach(request);
+      keyboard.finish();
+    } else {
+      request.terminal.input = context.terminal.input();
+      end = context.project().attach(request);
+    }
   } catch (const Error&) {
     context.terminal.notice(
         fmt::format("{} waits on: {}", waiter.name(), attach_command(waiter.job, waiter.wait)));

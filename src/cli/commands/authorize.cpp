@@ -1,7 +1,9 @@
 // `remote authorize`: puts a public key on the servers over whatever login works, and proves that it is
 // enough.
 
+#include <optional>
 #include <set>
+#include <variant>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -38,8 +40,32 @@ nlohmann::json authorize_json(const AuthorizeResult& result) {
   return entry;
 }
 
+// That no key logs in yet is why the command is run: its errors do not advise it again.
+std::optional<Error> without_advice(const AuthorizeResult& result) {
+  if (!result.error || result.error->remedy() != Remedy::authorize_key) {
+    return result.error;
+  }
+  const Error& error = *result.error;
+  return Error(error.what_failed(), error.reason(),
+               fmt::format("correct `username`, or have the server's administrator add {}.pub to "
+                           "~/.ssh/authorized_keys there",
+                           result.key.string()),
+               error.kind())
+      .because(error.cause())
+      .on(error.server());
+}
+
 int run_authorize(Context& context, const AuthorizeRequest& request) {
-  const std::vector<AuthorizeResult> results = context.project().authorize(request);
+  context.on_event = [&context](const Event& event) {
+    const auto* problem = std::get_if<KeyProblem>(&event);
+    if (problem == nullptr || problem->error.remedy() != Remedy::authorize_key) {
+      context.show(event);
+    }
+  };
+  std::vector<AuthorizeResult> results = context.project().authorize(request);
+  for (AuthorizeResult& result : results) {
+    result.error = without_advice(result);
+  }
   nlohmann::json all = nlohmann::json::array();
   std::set<std::string> not_configured;
   for (const AuthorizeResult& result : results) {

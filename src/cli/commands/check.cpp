@@ -90,6 +90,7 @@ class News {
 };
 
 CheckReport checked(Context& context, CheckRequest request) {
+  context.when_interrupted = "interrupted: the check is incomplete; what it started on the servers ends";
   News news(context, request.bandwidth || request.burn.count() > 0);
   request.on_progress = [&](const std::string& step, std::size_t done, std::size_t all) {
     news.step(step, done, all);
@@ -129,7 +130,7 @@ bool mended(Context& context, const CheckReport& report, bool yes) {
     return false;
   }
   context.terminal.err(fixes);
-  if (!yes && !is_yes(context.terminal.ask_stdin("Run this on the servers? [y/N] ", context.cancel))) {
+  if (!yes && context.ask_yes_no("Run this on the servers?", Answer::no, true) != Answer::yes) {
     context.terminal.notice(context.terminal.stdin_is_terminal()
                                 ? "nothing was changed"
                                 : "nothing was changed; --yes runs it without asking");

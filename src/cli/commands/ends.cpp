@@ -87,7 +87,8 @@ Results pull_results(Context& context, const std::string& launch) {
     results = context.project().pull_results(request);
   } catch (const Interrupted&) {
     progress.reset();
-    context.terminal.notice(fmt::format("remote pull {} continues where this one stopped", launch));
+    context.when_interrupted =
+        fmt::format("interrupted: remote pull {} continues where this one stopped", launch);
     throw;
   }
   progress.reset();

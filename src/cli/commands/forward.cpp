@@ -214,6 +214,7 @@ void show_link_news(Context& context) {
 }
 
 int run_forward(Context& context, const ForwardArguments& arguments) {
+  context.when_interrupted = "the forwarding has ended";
   ForwardRequest request;
   request.ports = ports_of(context, arguments);
   request.launch = arguments.launch.empty() ? request.launch : arguments.launch;
@@ -290,9 +291,9 @@ int run_web(Context& context, const WebArguments& arguments) {
   try {
     context.project().web(request);
   } catch (const Interrupted&) {
-    if (left) {
-      context.terminal.notice(fmt::format("job {} runs on; stop it with: remote job-kill {}", key, key));
-    }
+    context.when_interrupted =
+        left ? fmt::format("job {} continues; stop it with: remote job-kill {}", key, key)
+             : "the forwarding has ended";
     throw;
   }
   return ended ? 0 : 1;

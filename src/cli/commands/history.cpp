@@ -145,7 +145,7 @@ std::string history_table(const Context& context, const std::vector<LaunchSummar
   };
   const bool names = some(&LaunchSummary::name);
   const bool notes = some(&LaunchSummary::note) && std::ranges::find(columns, "note") == columns.end();
-  std::vector<ui::Column> heads{{"KEY", true}};
+  std::vector<ui::Column> heads{ui::Column("KEY", true).uncut()};
   if (names) {
     heads.emplace_back("NAME");
   }
@@ -232,6 +232,7 @@ std::string code_text(const PastLaunch& record) {
   const auto untracked = static_cast<std::size_t>(record.untracked);
   return record.commit.substr(0, 12) + (record.branch.empty() ? "" : " on " + record.branch) +
          (record.clean ? ", clean" : ", changed") +
+         (record.changed_in.empty() ? "" : " (in " + join(record.changed_in, ", ") + ")") +
          (untracked > 0 ? ", " + counted(untracked, "untracked file") : "");
 }
 

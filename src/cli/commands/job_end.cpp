@@ -167,6 +167,7 @@ int kill(Context& context, const KillArguments& arguments) {
   } else {
     throw Error::usage("--signal " + arguments.signal, "there is no such signal", "try TERM, INT or KILL");
   }
+  context.when_interrupted = "interrupted: no job was ended";
   const std::vector<Job> chosen = jobs_to_kill(context, arguments);
   const auto unended = std::ranges::count_if(chosen, is_unended);
   if (unended > 0 && arguments.grace > 0 && request.signal != SIGKILL) {
@@ -176,6 +177,9 @@ int kill(Context& context, const KillArguments& arguments) {
   KillResult result;
   if (!chosen.empty()) {
     const Waiting waiting(context.terminal, "for " + server_names(chosen));
+    context.when_interrupted =
+        "interrupted: servers that were reached finish ending the jobs; see which still run with: remote "
+        "job-list";
     result = context.project().kill(chosen, request);
   }
   const bool all_ended = show_ended(context, chosen, result);

@@ -55,6 +55,7 @@ int fetch(Context& context, const FetchArguments& arguments) {
   if (arguments.delay.value_or(0) == 0) {
     return bring(context, arguments) ? 0 : 1;
   }
+  context.when_interrupted = "stopped; the jobs go on";
   for (;;) {
     bring(context, arguments);  // a server that fails now is asked again the next time
     context.pause(std::chrono::seconds(*arguments.delay));
@@ -140,7 +141,7 @@ int pull(Context& context, const PullArguments& arguments) {
     report = context.project().pull(request);
   } catch (const Interrupted&) {
     progress.reset();
-    context.terminal.notice("the same command again goes on where this one stopped");
+    context.when_interrupted = "interrupted: the same command again continues where this one stopped";
     throw;
   }
   progress.reset();

@@ -242,6 +242,8 @@ int wait(Context& context, const WaitArguments& arguments) {
   } else if (running > 0) {
     context.terminal.notice("waiting for " + counted(running, "job"));
   }
+  context.when_interrupted =
+      running == 1 ? "stopped waiting; the job goes on" : "stopped waiting; the jobs go on";
   const FollowResult result = context.project().wait(jobs, [&](std::size_t, const Job& job) { take(job); });
   ends.finish(result.verdict.has_value(), result.jobs);
   if (before == 0) {  // what a slow server has told by now
@@ -256,7 +258,7 @@ int wait(Context& context, const WaitArguments& arguments) {
   }
   const bool went_on = result.verdict && !result.verdict->left.empty();
   const bool all_well = result.errors.empty() && std::ranges::all_of(result.jobs, [](const Job& job) {
-                          return job.state == JobState::succeeded;
+                          return is_final(job.state) && exit_code_of(job) == 0;
                         });
   if (!result.jobs.empty()) {
     arguments.at_end.tell(context, result.jobs, all_well || went_on);

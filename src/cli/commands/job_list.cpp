@@ -208,6 +208,7 @@ void print(Context& context, const ListArguments& arguments, const Listing& list
 }
 
 [[noreturn]] void watch(Context& context, const ListArguments& arguments) {
+  context.when_interrupted.reset();
   if (context.terminal.stdout_is_terminal() && !context.options.json && context.options.verbose == 0) {
     watch_on_screen(context, arguments);
   }

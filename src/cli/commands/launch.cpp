@@ -17,6 +17,7 @@
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/output.hpp"
+#include "cli/show/plan.hpp"
 #include "cli/show/prepare.hpp"
 #include "cli/show/waiting.hpp"
 #include "ui/table.hpp"
@@ -76,14 +77,15 @@ void show_started(Context& context, const LaunchResult& launched, const std::str
   context.terminal.out(table.text(context.terminal));
   if (!plan.batch_script.empty() || launched.jobs.front().state == JobState::queued) {
     const Job& job = launched.jobs.front();
-    context.terminal.notice(fmt::format("{}, {}; follow rank 0 with: remote job-tail --launch {}",
+    context.terminal.notice(fmt::format("{}{}, {}; follow rank 0 with: remote job-tail --launch {}",
                                         counted(static_cast<std::size_t>(plan.world_size), "rank"),
-                                        queued_words(job), job.key));
+                                        chosen_ranks_text(plan), queued_words(job), job.key));
     return;
   }
   context.terminal.notice(fmt::format("{}{}, master {}:{}; follow rank 0 with: remote job-tail --launch {}",
-                                      counted(static_cast<std::size_t>(plan.world_size), "rank"), ranks_from,
-                                      plan.master_addr, plan.master_port, launched.jobs.front().key));
+                                      counted(static_cast<std::size_t>(plan.world_size), "rank"),
+                                      ranks_from + chosen_ranks_text(plan), plan.master_addr,
+                                      plan.master_port, launched.jobs.front().key));
 }
 
 // Says what became of a launch of which not all was started.
@@ -204,7 +206,7 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   launch.one_a_server = one && std::ranges::none_of(request.hosts, [](const LaunchHost& host) {
                           return host.slots.has_value();
                         });
-  request.nproc = one ? 1 : nproc.value_or(OnePer::gpu);
+  request.nproc = one ? 1 : nproc.value_or(OnePer::automatic);
   refuse_other_launcher(context, arguments.name, launch);
   request.launcher =
       arguments.launcher ? *parse_launcher(*arguments.launcher) : usual.launcher.value_or(request.launcher);
@@ -235,7 +237,6 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   request.check = arguments.check.value_or(usual.check.value_or(true));
   request.frozen = arguments.frozen ? arguments.frozen : usual.frozen;
   request.await_lifelines = !launch.follow;  // following tells it too
-  request.tell_changes = !launch.rsync;
   launch.usual = std::move(usual);
   return launch;
 }
@@ -318,8 +319,8 @@ void add(CLI::App& command, Context& context, Kind kind) {
       .add_option(
           "--nproc-per-node", arguments.nproc,
           std::string(
-              "Ranks on each server; auto: one for each visible GPU, else for each core; cpu: one for "
-              "each core (default: ") +
+              "Ranks on each server; gpu: one for each visible GPU; cpu: one for each core; auto: gpu, or "
+              "cpu without GPUs (default: ") +
               (kind == Kind::any ? "1)" : "auto)"))
       ->type_name("N|auto");
   arguments.slurm.add(command, context);
@@ -370,9 +371,9 @@ int start_on_screen(Context& context, const LaunchRequest& request, const Onward
     waiting.reset();
   } catch (const Interrupted&) {
     waiting.reset();
-    context.terminal.notice(started.empty()    ? "nothing was started"
-                            : is_over(started) ? "nothing of it runs"
-                                               : "the ranks go on. To end them: " + kill_command(started));
+    context.when_interrupted = started.empty()    ? "nothing was started"
+                               : is_over(started) ? "nothing of it runs"
+                                                  : "the ranks go on. To end them: " + kill_command(started);
     throw;
   }
   if (!result.errors.empty()) {

@@ -25,6 +25,11 @@ int run_prepare(Context& context, const PrepareArguments& arguments) {
   if (arguments.show_output) {
     context.terminal.set_logging();
   }
+  context.when_interrupted =
+      request.dry_run ? "interrupted: nothing was changed"
+      : request.setup || request.packages
+          ? "interrupted: installers that run on the servers are ended; the same command again continues"
+          : "interrupted: files that have arrived stay on the servers; the same command again sends the rest";
   const std::vector<PrepareResult> results =
       prepare_on_screen(context, request, arguments.show_output, arguments.yes);
   return show_prepared(context, results, request, arguments.title);

@@ -37,8 +37,8 @@ std::vector<Job> choose_launch(Project& project, const JobOptions& options) {
   std::vector<Job> chosen = newest.launch ? project.with_launch({newest}) : std::vector<Job>{newest};
   for (const Job& job : found) {
     if (options.named() && job.id != newest.id && (!newest.launch || job.launch != newest.launch)) {
-      throw Error::usage("remote report", "several launches or jobs are named",
-                         "a report is about one: --launch KEY");
+      throw Error::usage("remote report", "several jobs are named",
+                         "a report is about one job, or about launches: --launch KEY");
     }
   }
   return chosen;
@@ -96,6 +96,7 @@ int watch(Context& context, const ReportArguments& arguments, ReportRequest requ
   } catch (const Interrupted&) {
     if (report) {
       write(false);
+      context.when_interrupted = "stopped watching; the page has the last state, and the ranks go on";
     }
     throw;
   }
@@ -106,6 +107,7 @@ std::vector<PastLaunch> several_launches(Context& context, const JobOptions& opt
   constexpr std::size_t most = 32;
   const History history(context.project().folder());
   std::vector<std::string> names = options.launches;
+  names.insert(names.end(), options.words.begin(), options.words.end());
   if (!options.by_name() && !options.tags.empty()) {
     for (const LaunchSummary& launch : history.list({.tags = options.tags})) {
       names.push_back(launch.id.text());
@@ -148,6 +150,7 @@ int compare(Context& context, const ReportArguments& arguments, const std::vecto
   for (const PastLaunch& launch : launches) {
     ReportRequest request;
     request.fetch = !arguments.offline;
+    context.when_interrupted = "interrupted: no page was written; nothing changes on the servers";
     std::ranges::copy_if(stored, std::back_inserter(request.jobs),
                          [&](const Job& job) { return job.launch == launch.id; });
     reports.push_back(request.jobs.empty() ? Report() : project.report(request));

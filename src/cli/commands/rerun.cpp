@@ -32,6 +32,13 @@ struct RerunArguments {
   std::optional<bool> follow;
 };
 
+// Files on the servers had been changed there, or sent from elsewhere.
+bool had_other_code(const PastLaunch& launch) {
+  return std::ranges::any_of(launch.beginning.servers, [](const ServerSetup& server) {
+    return std::ranges::any_of(server.facts, [](const auto& fact) { return fact.first == "changed there"; });
+  });
+}
+
 std::string why_gone(CodeKept why, const PastLaunch& launch) {
   switch (why) {
     case CodeKept::kept:
@@ -44,7 +51,10 @@ std::string why_gone(CodeKept why, const PastLaunch& launch) {
       return fmt::format("it differed from commit {}, and the patch was not kept",
                          launch.commit.substr(0, 12));
     case CodeKept::not_sent:
-      return "the servers had older code than this machine";
+      return had_other_code(launch) ? "the servers had other code than this machine"
+                                    : "the servers had older code than this machine";
+    case CodeKept::submodules:
+      return "it has submodules, and they were others then";
   }
   return "";
 }
@@ -105,8 +115,7 @@ void ask_about(Context& context, const RerunArguments& arguments, const std::vec
     throw Error::usage("nothing was started", "the launch cannot be as it was",
                        "--yes starts it all the same");
   }
-  if (!is_yes(context.terminal.ask("Start it all the same? [y/N] ", context.cancel))) {
-    context.cancel.check();
+  if (context.ask_yes_no("Start it all the same?") != Answer::yes) {
     throw Error("nothing was started", "you did not say yes", "--code now runs what is here");
   }
 }
@@ -150,7 +159,7 @@ struct DiffArguments {
 };
 
 const char* kept_name(CodeKept kept) {
-  constexpr const char* names[] = {"kept", "no_git", "no_commit", "no_patch", "not_sent"};
+  constexpr const char* names[] = {"kept", "no_git", "no_commit", "no_patch", "not_sent", "submodules"};
   return names[static_cast<std::size_t>(kept)];
 }
 

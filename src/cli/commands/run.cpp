@@ -2,6 +2,7 @@
 // comes.
 
 #include <algorithm>
+#include <csignal>
 #include <map>
 
 #include <CLI/App.hpp>
@@ -136,7 +137,9 @@ int run_on_servers(Context& context, const RunArguments& arguments) {
   std::vector<Printed> printed(names.size());
   std::optional<Waiting> waiting;
   const auto begin_waiting = [&] { waiting.emplace(context.terminal, "for " + server_names(names)); };
+  char last = '\n';
   request.on_output = [&](std::size_t server, OutputStream stream, std::string_view data) {
+    last = data.empty() ? last : data.back();
     if (context.options.json && !context.stream) {
       printed[server].take(stream, data);
     } else if (!arguments.silent) {
@@ -145,6 +148,9 @@ int run_on_servers(Context& context, const RunArguments& arguments) {
     }
   };
   request.on_ended = [&](std::size_t server, const ServerRun&) { screens[server].finish(); };
+  context.when_interrupted =
+      fmt::format("interrupted: the command is ended on {}; what it put into the background may go on",
+                  server_names(names));
   std::vector<ServerRun> runs;
   if (wants_terminal(context, arguments, names.size())) {
     context.terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back the end
@@ -154,6 +160,9 @@ int run_on_servers(Context& context, const RunArguments& arguments) {
     runs = context.project().run(request);
     if (!runs.front().error) {
       keyboard.finish();
+      if (runs.front().status->shell_code() == 128 + SIGINT && last != '\n') {
+        context.terminal.err("\n");  // the terminal there has printed "^C"
+      }
     }
   } else {
     begin_waiting();

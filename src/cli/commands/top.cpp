@@ -46,6 +46,7 @@ int run_top(Context& context, const TopArguments& arguments) {
   if (arguments.once || context.options.json || !context.terminal.stdout_is_terminal()) {
     return show_once(context, arguments);
   }
+  context.when_interrupted.reset();
   return show_top_screen(context, {arguments.servers, std::chrono::seconds(arguments.interval)});
 }
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
@@ -12,7 +15,9 @@
 #include "base/strings.hpp"
 #include "cli/help.hpp"
 #include "cli/options.hpp"
+#include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/topics.hpp"
 #include "cli/words.hpp"
 
 // `remote completion SHELL`: the script (remote.bash …) that asks, at each TAB, the hidden command
@@ -42,6 +47,7 @@ std::vector<Completion::Word> choices(const CLI::Option& option) {
 struct Sources {
   const std::map<const CLI::Option*, NameKind>& completers;
   const Names& names;
+  const std::set<const CLI::App*>& with_command;
 };
 
 // What the value `start…` of an option (or positional) may become. `before` is what stands before it in the
@@ -56,7 +62,7 @@ Completion complete_value(const CLI::Option& option, const std::string& start, c
     words = sources.names(completer->second);
   }
   for (const Completion::Word& word : words) {
-    if (word.text.starts_with(start)) {
+    if (word.text.starts_with(start) && !(word.minor && start.empty())) {
       completion.words.push_back({before + word.text, word.description});
     }
   }
@@ -105,7 +111,33 @@ struct Position {
   bool only_positionals = false;  // after "--"
 };
 
-void take(Position& at, const std::string& word) {
+const CLI::Option* next_positional(const Position& at) {
+  std::size_t index = at.positionals;
+  for (const CLI::Option* option : at.command->get_options()) {
+    if (!option->get_positional()) {
+      continue;
+    }
+    const auto takes = static_cast<std::size_t>(std::max(1, option->get_items_expected_max()));
+    if (index < takes) {
+      return option;
+    }
+    index -= takes;
+  }
+  return nullptr;
+}
+
+// Whether this is a launch's name, which stands before the options and not in place of the command.
+bool is_launch_name(const Position& at, const std::string& word, const Sources& sources) {
+  const CLI::Option* positional = next_positional(at);
+  const auto completer = sources.completers.find(positional);
+  if (completer == sources.completers.end() || completer->second != NameKind::defined) {
+    return false;
+  }
+  const std::vector<Completion::Word> names = sources.names(NameKind::defined);
+  return std::ranges::find(names, word, &Completion::Word::text) != names.end();
+}
+
+void take(Position& at, const std::string& word, const Sources& sources) {
   if (at.values_left > 0) {
     --at.values_left;
   } else if (!at.only_positionals && word == "--") {
@@ -124,27 +156,22 @@ void take(Position& at, const std::string& word) {
         return;
       }
     }
+    // From here on the words are those of another program.
+    at.only_positionals = at.only_positionals ||
+                          (sources.with_command.contains(at.command) && !is_launch_name(at, word, sources));
     ++at.positionals;
   }
 }
 
-const CLI::Option* next_positional(const Position& at) {
-  std::size_t index = at.positionals;
-  for (const CLI::Option* option : at.command->get_options()) {
-    if (!option->get_positional()) {
-      continue;
-    }
-    const auto takes = static_cast<std::size_t>(std::max(1, option->get_items_expected_max()));
-    if (index < takes) {
-      return option;
-    }
-    index -= takes;
-  }
-  return nullptr;
-}
-
 std::string summary(const std::string& state, const std::string& servers, const std::string& command) {
   return fmt::format("{} on {}: {}", state, servers, ui::shorten(command, 60));
+}
+
+// Those that have not ended first, each the newest first.
+std::vector<Batch> likely_first(std::vector<Batch> batches) {
+  std::ranges::stable_sort(batches, std::greater(),
+                           [](const Batch& batch) { return std::pair(!is_over(batch), batch.front().key); });
+  return batches;
 }
 
 // Keys and names of launches. `past`: also of those whose jobs were removed.
@@ -152,7 +179,8 @@ std::vector<Completion::Word> launch_words(Project& project, bool past) {
   std::vector<Completion::Word> words;
   std::set<std::string> named;
   std::set<JobId> there;
-  for (const Batch& batch : past ? std::vector<Batch>() : by_launch(project.jobs({.ask = false}))) {
+  for (const Batch& batch :
+       past ? std::vector<Batch>() : likely_first(by_launch(project.jobs({.ask = false})))) {
     if (batch.front().launch) {
       there.insert(*batch.front().launch);
       words.push_back({std::to_string(batch.front().key),
@@ -175,23 +203,54 @@ std::vector<Completion::Word> launch_words(Project& project, bool past) {
   return words;
 }
 
-std::vector<Completion::Word> job_names(Project& project, NameKind kind) {
-  std::vector<Completion::Word> names;
-  std::set<std::string> tags;
-  const std::vector<Job> jobs = project.jobs({.ask = false});
-  for (const Job& job : jobs) {
-    if (kind == NameKind::jobs) {
-      names.push_back(
-          {std::to_string(job.key), summary(std::string(to_string(job.state)), job.server, job.command)});
+// Launches by the key of their first job, and jobs alone; then names of launches, and the keys of other
+// ranks.
+std::vector<Completion::Word> job_words(Project& project) {
+  const std::vector<Batch> batches = likely_first(by_launch(project.jobs({.ask = false})));
+  std::vector<Completion::Word> words;
+  std::vector<Completion::Word> ranks;
+  for (const Batch& batch : batches) {
+    const Job& first = batch.front();
+    words.push_back(
+        {std::to_string(first.key), summary(state_text(batch), server_names(batch), first.command)});
+    for (const Job& job : batch) {
+      if (job.id != first.id) {
+        ranks.push_back({std::to_string(job.key),
+                         summary(std::string(to_string(job.state)), job.server, job.command), true});
+      }
     }
+  }
+  for (Completion::Word& word : launch_words(project, false)) {
+    if (parse_number<int>(word.text) == std::nullopt) {
+      words.push_back(std::move(word));
+    }
+  }
+  std::ranges::move(ranks, std::back_inserter(words));
+  return words;
+}
+
+std::vector<Completion::Word> tag_words(Project& project) {
+  std::set<std::string> tags;
+  for (const Job& job : project.jobs({.ask = false})) {
     tags.insert(job.tags.begin(), job.tags.end());
   }
-  if (kind == NameKind::tags) {
-    for (const std::string& tag : tags) {
-      names.push_back({tag, ""});
-    }
+  std::vector<Completion::Word> words;
+  std::ranges::transform(tags, std::back_inserter(words), [](const std::string& tag) {
+    return Completion::Word{tag, ""};
+  });
+  return words;
+}
+
+// What `remote help` takes.
+std::vector<Completion::Word> help_words(const CLI::App& root) {
+  std::vector<Completion::Word> words;
+  for (const CLI::App* sub : shown_commands(root)) {
+    words.push_back({sub->get_name(), sub->get_description()});
   }
-  return names;
+  for (const Topic& topic : all_topics()) {
+    words.push_back({std::string(topic.name), std::string(topic.about)});
+  }
+  return words;
 }
 
 // The project's names; none where there is no project or its files cannot be read: a shell at a prompt is
@@ -216,8 +275,11 @@ std::vector<Completion::Word> names_of(Context& context, NameKind kind) {
     if (kind == NameKind::launches || kind == NameKind::past) {
       return launch_words(project, kind == NameKind::past);
     }
-    if (kind != NameKind::servers) {
-      return job_names(project, kind);
+    if (kind == NameKind::jobs) {
+      return job_words(project);
+    }
+    if (kind == NameKind::tags) {
+      return tag_words(project);
     }
     for (const ServerInfo& server : project.servers()) {
       names.push_back({server.name, server.hostname});
@@ -241,7 +303,9 @@ std::string print(const Completion& completion) {
 
 void answer(Context& context, const CLI::App& root, std::vector<std::string> words) {
   const std::string what = words.empty() ? "" : words.front();
-  const auto names = [&context](NameKind kind) { return names_of(context, kind); };
+  const auto names = [&](NameKind kind) {
+    return kind == NameKind::help ? help_words(root) : names_of(context, kind);
+  };
   static const std::map<std::string_view, NameKind> kinds{
       {"servers", NameKind::servers}, {"jobs", NameKind::jobs}, {"launches", NameKind::defined}};
   if (const auto kind = kinds.find(what); kind != kinds.end()) {
@@ -262,18 +326,19 @@ void answer(Context& context, const CLI::App& root, std::vector<std::string> wor
   if (std::string project = project_on_line(words); !project.empty()) {
     context.options.project = std::move(project);
   }
-  context.terminal.out(print(complete(root, words, context.completers, names)));
+  context.terminal.out(print(complete(root, words, context.completers, names, context.with_command)));
 }
 
 }  // namespace
 
 Completion complete(const CLI::App& root, const std::vector<std::string>& words,
-                    const std::map<const CLI::Option*, NameKind>& completers, const Names& names) {
-  const Sources sources{completers, names};
+                    const std::map<const CLI::Option*, NameKind>& completers, const Names& names,
+                    const std::set<const CLI::App*>& with_command) {
+  const Sources sources{completers, names, with_command};
   Position at;
   at.command = &root;
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    take(at, words[i]);
+    take(at, words[i], sources);
   }
   const std::string start = words.empty() ? "" : words.back();
   if (at.values_left > 0) {
@@ -292,6 +357,10 @@ Completion complete(const CLI::App& root, const std::vector<std::string>& words,
     }
     return complete_value(*option, start.substr(equals + 1), start.substr(0, equals + 1), sources);
   }
+  if (at.only_positionals && with_command.contains(at.command)) {
+    completion.kind = Completion::Kind::files;  // of the command, or what it is given
+    return completion;
+  }
   if (const CLI::Option* positional = next_positional(at)) {
     completion = complete_value(*positional, start, "", sources);
     if (!completion.words.empty() || completion.kind != Completion::Kind::words) {
@@ -305,7 +374,11 @@ Completion complete(const CLI::App& root, const std::vector<std::string>& words,
       }
     }
   }
-  if (completion.words.empty() && start.empty() && !at.only_positionals) {
+  if (completion.words.empty() && at.only_positionals) {
+    completion.kind = Completion::Kind::files;
+  } else if (completion.words.empty() && with_command.contains(at.command) && !start.empty()) {
+    completion.kind = Completion::Kind::files;
+  } else if (completion.words.empty() && start.empty()) {
     add_options(completion, at.command, "-");
   }
   return completion;

@@ -29,6 +29,7 @@ _remote_complete() {
   words[count - 1]=$whole
   local before=${whole%"${piece//\\/}"} kind="" word
   COMPREPLY=()
+  compopt -o nosort 2>/dev/null # the words come in an order that helps; an older bash sorts them
   while IFS= read -r word; do
     if [[ -z $kind ]]; then
       kind=$word

@@ -14,4 +14,4 @@ function __remote_complete
             test (count $lines) -gt 0; and printf '%s\n' $lines
     end
 end
-complete -c remote -f -a '(__remote_complete)'
+complete -c remote -f -k -a '(__remote_complete)'

@@ -13,7 +13,7 @@ _remote() {
         name=${${line%%$'\t'*}//\\/\\\\}
         candidates+=("${name//:/\\:}:${line#*$'\t'}")
       done
-      _describe 'remote' candidates
+      _describe -V 'remote' candidates
       ;;
   esac
 }

@@ -27,7 +27,7 @@ void add_curves(const std::vector<Curve>& curves, const std::string& label, std:
     if (names.insert(curve.name).second) {
       all.push_back({{"name", curve.name},
                      {"label", label},
-                     {"rank", index},  // which chooses its color
+                     {"color", index},
                      {"over", curve.over},
                      {"at", curve.at},
                      {"values", curve.values},

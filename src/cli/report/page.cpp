@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <remote/verdict.hpp>
 
 #include "base/clock.hpp"
 #include "base/hashing.hpp"
@@ -15,6 +16,7 @@
 #include "cli/show/error_json.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/show/sweeps.hpp"
 #include "cli/show/verdict.hpp"
 #include "jobs/job_json.hpp"
 
@@ -72,7 +74,10 @@ const char* look_of(const Report& report, const std::string& state) {
     return report.verdict->succeeded == report.verdict->total || !report.verdict->left.empty() ? "good"
                                                                                                : "bad";
   }
-  return state == "succeeded" ? "good" : state == "failed" ? "bad" : state == "running" ? "busy" : "";
+  return state == "succeeded"                   ? "good"
+         : state == "failed" || state == "lost" ? "bad"
+         : state == "running"                   ? "busy"
+                                                : "";
 }
 
 std::string short_state(const Report& report) {
@@ -80,11 +85,10 @@ std::string short_state(const Report& report) {
     return "killed";
   }
   if (report.verdict) {
-    return report.verdict->succeeded == report.verdict->total || !report.verdict->left.empty() ? "succeeded"
-                                                                                               : "failed";
+    return std::string(to_string(launch_state(report.jobs, *report.verdict)));
   }
-  if (std::ranges::any_of(report.jobs, has_failed)) {
-    return "failed";
+  if (const auto failed = std::ranges::find_if(report.jobs, has_failed); failed != report.jobs.end()) {
+    return std::string(to_string(failed->state));
   }
   const auto unfinished =
       std::ranges::find_if(report.jobs, [](const Job& job) { return !is_final(job.state); });
@@ -92,12 +96,20 @@ std::string short_state(const Report& report) {
       to_string(unfinished == report.jobs.end() ? report.jobs.front().state : unfinished->state));
 }
 
+// What a point of a sweep is called: its values. Null for other jobs, which have their rank or key.
+Json point_label(const Job& job) {
+  return job.point ? Json(visible_line(sweep_point_text(job.point->values), 60)) : Json(nullptr);
+}
+
 Json curves_of(const Report& report) {
   Json all = Json::array();
   for (const Curve& curve : report.curves) {
+    const auto job = std::ranges::find(report.jobs, curve.key, &Job::key);
     all.push_back({{"name", curve.name},
                    {"rank", or_null(curve.rank)},
                    {"key", curve.key},
+                   {"label", job == report.jobs.end() ? Json(nullptr) : point_label(*job)},
+                   {"color", curve.rank ? *curve.rank : job - report.jobs.begin()},
                    {"over", curve.over},
                    {"at", curve.at},
                    {"values", curve.values},
@@ -110,7 +122,8 @@ Json jobs_of(const Report& report) {
   Json all = Json::array();
   for (const Job& job : report.jobs) {
     Json entry = jobs::to_json(job);
-    entry["command"] = visible_line(job.command);
+    entry["command"] = visible_line(filled_command(job));
+    entry["label"] = point_label(job);
     entry["reason"] = visible_line(entry["reason"].get<std::string>());
     entry["failed_at_ms"] = is_final(job.state) && job.failed_at
                                 ? Json(job.failed_at->time_since_epoch().count())
@@ -149,8 +162,10 @@ Json report_json(const Report& report, const std::string& project, bool watch) {
   Json tails = Json::array();
   for (const Tail& tail : report.tails) {
     if (!tail.out.empty() || !tail.err.empty()) {
+      const auto job = std::ranges::find(report.jobs, tail.key, &Job::key);
       tails.push_back({{"rank", or_null(tail.rank)},
                        {"key", tail.key},
+                       {"label", job == report.jobs.end() ? Json(nullptr) : point_label(*job)},
                        {"out", visible(tail.out)},
                        {"err", visible(tail.err)}});
     }

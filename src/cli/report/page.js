@@ -89,7 +89,8 @@
         restart.text = `${restart.keys.size === data.jobs.length ? "all ranks" : restart.keys.size + " jobs"} began anew: ${one.text}`;
         continue;
       }
-      lines.push({at: one.at_ms, exact: one.exact, text: `${who(ofAll.has(one.kind) && data.jobs.find(job => job.key === one.key) || one)} on ${one.server} ${happened[one.kind]}${one.text ? ": " + one.text : ""}`});
+      const job = data.jobs.find(job => job.key === one.key);
+      lines.push({at: one.at_ms, exact: one.exact, text: `${who(job && (job.label || ofAll.has(one.kind)) ? job : one)} on ${one.server} ${happened[one.kind]}${one.text ? ": " + one.text : ""}`});
       if (one.kind === "restarted") {
         restarts.set(one.text, Object.assign(lines[lines.length - 1], {keys: new Set([one.key])}));
       }
@@ -255,7 +256,7 @@
       let least = Infinity, most = -Infinity;
       for (const v of curve.values) if (v !== null) { least = Math.min(least, v); most = Math.max(most, v); }
       const name = element("td", who(curve));
-      name.style.color = color(curve.rank || 0);
+      name.style.color = color(curve.color);
       row.append(name);
       for (const v of [curve.values[curve.values.length - 1], least, most]) row.append(element("td", figure(v)));
       table.append(row);
@@ -275,7 +276,7 @@
     box.append(place);
     if (curves.length > 8) {
       const more = element("details");
-      more.append(element("summary", curves.length + (curves[0].over === "time" ? " GPUs" : data.launches ? " launches" : " ranks") + ": last, least and most"), legendTable(curves));
+      more.append(element("summary", curves.length + (curves[0].over === "time" ? " GPUs" : data.launches ? " launches" : curves[0].label ? " points" : " ranks") + ": last, least and most"), legendTable(curves));
       box.append(more);
     } else {
       box.append(legendTable(curves));
@@ -291,7 +292,7 @@
     gpuCharts = [];
     for (const server of new Set(data.gpus.map(gpu => gpu.server))) {
       const own = data.gpus.filter(gpu => gpu.server === server);
-      const curves = (part, unit) => own.map(gpu => ({label: "GPU " + gpu.index, rank: gpu.index, at: gpu.at, over: "time", values: gpu[part].map(v => v === null ? null : v / unit)}));
+      const curves = (part, unit) => own.map(gpu => ({label: "GPU " + gpu.index, color: gpu.index, at: gpu.at, over: "time", values: gpu[part].map(v => v === null ? null : v / unit)}));
       const total = Math.max(...own.map(gpu => gpu.memory_total || 0)) / 2 ** 30;
       const names = [...new Set(own.map(gpu => gpu.name))].join(", ");
       gpuCharts.push({...drawChart(`${server}: use, %`, curves("use", 1), names), time: true, most: 100});
@@ -328,7 +329,7 @@
       width: Math.max(200, chart.place.clientWidth), height: 220, cursor: {drag: {x: true, y: false}}, legend: {show: false},
       scales: {x: {time: !!chart.time}, ...(chart.most ? {y: {range: [0, chart.most]}} : {})},
       axes: [{...grid, label: chart.time ? "" : chart.over, labelSize: chart.over && !chart.time ? 20 : 0, size: chart.time ? 50 : 36}, {...grid, size: 60, values: (_, ticks) => ticks.map(figure)}],
-      series: [{}, ...chart.shown.map(one => ({label: who(one), stroke: color(one.rank || 0), width: 1.5, spanGaps: true, points: {show: one.values.length < 30}}))],
+      series: [{}, ...chart.shown.map(one => ({label: who(one), stroke: color(one.color), width: 1.5, spanGaps: true, points: {show: one.values.length < 30}}))],
     }, uPlot.join(chart.shown.map(one => [one.at, one.values])), chart.place);
   };
 
@@ -341,7 +342,7 @@
     charts.forEach(plot);
     const ranks = [...new Set(data.curves.map(who))];
     at("ranks").hidden = ranks.length < 2;
-    at("ranks").replaceChildren(element("legend", data.launches ? "Launches" : "Ranks"), ...ranks.map(name => {
+    at("ranks").replaceChildren(element("legend", data.launches ? "Launches" : data.jobs.some(job => job.label) ? "Points" : "Ranks"), ...ranks.map(name => {
       const label = element("label");
       const box = element("input");
       box.type = "checkbox";

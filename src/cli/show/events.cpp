@@ -6,6 +6,8 @@
 
 #include "base/strings.hpp"
 #include "cli/show/jobs.hpp"
+#include "cli/show/launches.hpp"
+#include "jobs/job_json.hpp"
 
 namespace remote::cli {
 namespace {
@@ -52,6 +54,16 @@ class EventText {
     terminal_.notice(fmt::format("{}: waiting in {}: {}", describe(event.job), wait_text(event.wait),
                                  attach_command(event.job, event.wait)));
   }
+  void operator()(const JobsQueued& event) {
+    for (const Batch& batch : by_launch(event.jobs)) {
+      const Job& first = batch.front();
+      const std::string reason = jobs::reason_text(first.reason);
+      terminal_.notice(
+          fmt::format("{}: queued{}",
+                      first.launch && !first.point ? fmt::format("launch {}", first.key) : describe(first),
+                      reason.empty() ? "" : " (" + visible_line(reason, 200) + ")"));
+    }
+  }
   void operator()(const GpuCountDiffers& event) {
     terminal_.warning(fmt::format("{}: configs.yaml expects {} GPUs, the server shows {}", event.server,
                                   event.expected, event.found));
@@ -64,15 +76,15 @@ class EventText {
     show_names(context_, event.server + ": differs from here:", event.names);
   }
   void operator()(const CodeChanged& event);
+  void operator()(const LaunchCode& event);
   void operator()(const EndingRanks& event) {
-    // An agent may end because of a rank of another one, which is not known yet.
-    const bool follows = event.failed && event.failed->reason.kind == JobReason::Kind::after_rank;
+    // It may follow from the failure of another one: only the verdict names a rank.
     terminal_.notice(event.failed
-                         ? fmt::format("{}: {}; ending the other ranks", describe(*event.failed),
-                                       follows ? "ended after a rank failed" : state_text(*event.failed))
+                         ? "a rank failed; ending the other ranks"
                          : "ending the ranks that have started, or may have (--on-failure=leave keeps them)");
   }
   void operator()(const LinkLeftOut& event);
+  void operator()(const UselessPatterns& event);
   void operator()(const KeyMade& event) { terminal_.notice("made the key " + event.file); }
   template <typename Other>
   void operator()(const Other&) {}
@@ -98,12 +110,51 @@ std::string named(const std::vector<std::string>& names) {
 
 void EventText::operator()(const CodeChanged& event) {
   const std::string servers = named(event.servers);
+  if (event.there) {
+    terminal_.warning(
+        fmt::format("changed on {} since the last rsync, or sent there from elsewhere: {}; "
+                    "`remote rsync --overwrite` replaces {}",
+                    servers, named(event.names), event.names.size() == 1 ? "it" : "them"));
+    return;
+  }
   terminal_.warning(
       event.never_sent
           ? fmt::format("nothing was sent from here to {} yet, so other code may run there; --rsync sends it",
                         servers)
           : fmt::format("changed here since the last rsync to {}: {}; --rsync sends {}", servers,
                         named(event.names), event.names.size() == 1 ? "it" : "them"));
+}
+
+// "commit 1a2b3c4 with changes (in libs/sub/) and 2 untracked files"
+std::string commit_text(const LaunchCode& code) {
+  if (code.commit.empty()) {
+    return "no commit";
+  }
+  std::string text = "commit " + code.commit.substr(0, 7);
+  if (code.changed || !code.changed_in.empty()) {
+    text += " with changes";
+  }
+  if (!code.changed_in.empty()) {
+    text += " (in " + visible_line(join(code.changed_in, ", "), 200) + ")";
+  }
+  if (code.untracked > 0) {
+    text += " and " + counted(static_cast<std::size_t>(code.untracked), "untracked file");
+  }
+  return text;
+}
+
+void EventText::operator()(const LaunchCode& event) {
+  std::vector<std::string> parts{commit_text(event)};
+  if (!event.different.empty()) {
+    parts.push_back("different on " + named(event.different));
+  }
+  if (!event.unknown.empty()) {
+    parts.push_back("not compared on " + named(event.unknown));
+  }
+  if (!event.same.empty()) {
+    parts.push_back("same on " + counted(event.same.size(), "server"));
+  }
+  terminal_.notice("code: " + join(parts, ", "));
 }
 
 void EventText::operator()(const LinkLeftOut& event) {
@@ -120,6 +171,43 @@ void EventText::operator()(const LinkLeftOut& event) {
       : event.why == Why::circle
           ? fmt::format("it points to {}, which it is in itself", target)
           : fmt::format("it points out of the project, to {} (`remote trust` allows it)", target)));
+}
+
+// What to write instead.
+std::string advice(UselessPattern::Why why) {
+  using Why = UselessPattern::Why;
+  switch (why) {
+    case Why::negated:
+      return "'+ NAME', above the pattern that excludes it, keeps a file";
+    case Why::comment:
+      return "give the comment a line of its own";
+    case Why::blank:
+      return "remove the blanks around it";
+    case Why::quoted:
+      return "remove the quotes";
+    case Why::dots:
+      return "write '/NAME' for a name in the project's folder";
+    case Why::absolute:
+      return "paths begin at the project's folder";
+    case Why::sign:
+      return "write a blank after the sign";
+    case Why::braces:
+      return "write a line for each name";
+    case Why::backslash:
+      return "separate folders by '/'";
+    case Why::empty:
+      return "write a pattern after the sign";
+    case Why::too_long:
+      break;
+  }
+  return "it is too long";
+}
+
+void EventText::operator()(const UselessPatterns& event) {
+  for (const UselessPattern& one : event.patterns) {
+    terminal_.warning(fmt::format("{}:{}: '{}' matches no file: {}", event.file, one.line,
+                                  visible_line(one.text, 100), advice(one.why)));
+  }
 }
 
 void EventText::operator()(const SweepTrouble& event) {
@@ -141,9 +229,7 @@ void EventText::operator()(const NoLifeline& event) {
       "when a rank fails, its ranks are ended only while this machine follows (--follow)";
   for (const NoLifeline::Server& server : event.servers) {
     terminal_.warning(
-        server.cause == Cause::no_python
-            ? fmt::format("{}: no lifeline, it has no python3 of 3.6 or later: {}", server.name, consequence)
-        : server.cause == Cause::no_port
+        server.cause == Cause::no_port
             ? fmt::format("{}: no lifeline, no second port is free: {}", server.name, consequence)
         : server.cause == Cause::restarted
             ? fmt::format("{}: its lifeline had died; it was started again just now", server.name)
@@ -151,9 +237,6 @@ void EventText::operator()(const NoLifeline& event) {
             ? fmt::format("{}: its lifeline has died and cannot be started again ({}): {}", server.name,
                           visible_line(server.detail), consequence)
             : fmt::format("{}: no lifeline: {}", server.name, server.detail));
-    if (server.cause == Cause::no_python && event.for_all) {
-      terminal_.warning("and without the first server there is none between the others");
-    }
   }
   if (std::ranges::find(event.servers, Cause::no_connection, &NoLifeline::Server::cause) !=
       event.servers.end()) {

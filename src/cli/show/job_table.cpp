@@ -41,7 +41,8 @@ ui::Style style_of_row(const TableRow& row) {
     return style_of(succeeded);
   }
   for (const JobState state : {failed, lost, unknown, running, starting, queued, killed, succeeded}) {
-    if (std::ranges::find(row.batch, state, &Job::state) != row.batch.end()) {
+    const auto counts = [&](const Job& job) { return job.state == state && !is_idle(job); };
+    if (std::ranges::any_of(row.batch, counts)) {
       return row.dim && state == succeeded ? ui::Style::dim : style_of(state);
     }
   }
@@ -140,7 +141,11 @@ std::vector<ui::Cell> row_cells(const TableRow& row, const TableOptions& options
     keys.push_back(job.key);
     begin = std::min(begin, begin_of(job));
   }
-  std::vector<ui::Cell> cells{ranges(std::move(keys))};
+  ui::Cell key = ranges(keys);
+  if (key.text.find(',') != std::string::npos) {
+    key.brief = fmt::format("{}…", *std::ranges::min_element(keys));
+  }
+  std::vector<ui::Cell> cells{std::move(key)};
   if (options.ids) {
     cells.emplace_back(id_text(batch, options));
   }
@@ -171,7 +176,9 @@ std::vector<ui::Cell> row_cells(const TableRow& row, const TableOptions& options
     cells.emplace_back(age_of_output(batch.front()));
   }
   if (!options.past) {
-    cells.insert(cells.end(), {ui::Cell(tags_text(batch)), ui::Cell(batch.front().command)});
+    cells.insert(cells.end(),
+                 {ui::Cell(tags_text(batch)),
+                  ui::Cell(batch.size() == 1 ? filled_command(batch.front()) : batch.front().command)});
   }
   for (ui::Cell& cell : cells) {
     cell.style = row.dim && cell.style == ui::Style::plain ? ui::Style::dim : cell.style;
@@ -222,7 +229,7 @@ std::string job_table(const Context& context, const std::vector<TableRow>& rows,
                       const TableOptions& options) {
   const bool points =
       std::ranges::all_of(rows, [](const TableRow& row) { return row.batch.front().point.has_value(); });
-  std::vector<ui::Column> columns{{"KEY", true}};
+  std::vector<ui::Column> columns{ui::Column("KEY", true).uncut()};
   if (options.ids) {
     columns.emplace_back("ID");
   }

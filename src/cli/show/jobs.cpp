@@ -24,7 +24,7 @@ std::string own_state_text(const Job& job) {
   if (job.state == JobState::killed) {
     using Kind = JobReason::Kind;
     if (job.reason.kind == Kind::after_rank || job.reason.kind == Kind::after_loss ||
-        job.reason.kind == Kind::after_hang) {
+        job.reason.kind == Kind::after_hang || job.reason.kind == Kind::not_needed) {
       return reason;
     }
     if (job.reason.kind == Kind::by_user || job.reason.kind == Kind::by_launch) {
@@ -131,7 +131,7 @@ nlohmann::ordered_json jobs_json(const std::vector<Job>& jobs) {
 }
 
 int exit_code_of(const Job& job) {
-  if (job.state == JobState::succeeded) {
+  if (job.state == JobState::succeeded || job.reason.kind == JobReason::Kind::not_needed) {
     return 0;
   }
   const int code = job.result ? job.result->shell_code() : 1;

@@ -38,6 +38,9 @@ std::string peaceful_end(const Batch& batch) {
   int succeeded = 0;
   int others = 0;
   for (const Job& job : batch) {
+    if (is_idle(job)) {
+      continue;
+    }
     if (job.state == JobState::succeeded) {
       succeeded += ranks_of(job);
     } else {
@@ -319,7 +322,9 @@ void EndTeller::take(const Job& job) {
   if (has_failed(job) && !job.after_peer && job.reason.kind != JobReason::Kind::after_rank &&
       !mine.failure_told && mine.total > 1) {
     mine.failure_told = true;
-    terminal_.notice(fmt::format("{}: {}", describe(job), state_text(job)));
+    // Another one may have failed first: only the verdict names a rank.
+    terminal_.notice(one_launch_ ? "a rank failed; waiting for the other ranks"
+                                 : fmt::format("{}: {}", describe(job), state_text(job)));
   }
   if (mine.ended.size() == mine.total && !one_launch_) {
     tell(mine);

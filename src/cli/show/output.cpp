@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/ranges.hpp"
+#include "base/strings.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/verdict.hpp"
@@ -38,7 +41,8 @@ class Screens {
         whole_(jobs.size() == 1 || request.first_rank_only),
         launch_(std::ranges::all_of(
             jobs, [&](const Job& job) { return job.rank && job.launch == jobs.front().launch; })),
-        all_(request.ranks) {
+        all_(request.ranks),
+        whole_output_(request.grep.empty()) {
     for (const Job& job : jobs) {
       width_ = std::max(width_, name(job).size());
       rank_width_ = std::max(rank_width_, std::to_string(job.rank.value_or(0) + ranks_of(job) - 1).size());
@@ -50,6 +54,9 @@ class Screens {
   }
 
   void take(const JobOutput& output) {
+    if (output.stream == OutputStream::err && whole_output_) {
+      append_end(errors_[output.job], output.text);
+    }
     if (!output.ranks.empty()) {
       take_folded(output);
       return;
@@ -60,6 +67,14 @@ class Screens {
           screens_.emplace(std::pair(output.job, output.rank), make(jobs_[output.job], output.rank)).first;
     }
     found->second.take(output.stream, output.text);
+  }
+  // Whether the last of these lines, which the rank wrote to its stderr, was shown.
+  bool has_shown(const Job& rank, const std::vector<std::string>& lines) const {
+    const auto last = std::ranges::find_if(lines.rbegin(), lines.rend(),
+                                           [](const std::string& line) { return !trim(line).empty(); });
+    return last != lines.rend() && std::ranges::any_of(errors_, [&](const auto& one) {
+             return jobs_[one.first].id == rank.id && one.second.find(*last) != std::string::npos;
+           });
   }
   // Returns whether the cursor stands behind a line of the job that has not ended.
   bool finish(std::size_t index) {
@@ -128,7 +143,9 @@ class Screens {
   const bool one_rank_;
   const bool whole_;
   const bool launch_;
-  std::vector<int> all_;  // whose lines are folded
+  std::vector<int> all_;                       // whose lines are folded
+  const bool whole_output_;                    // all lines are shown
+  std::map<std::size_t, std::string> errors_;  // the end of each job's stderr, as far as it was shown
   std::size_t width_ = 0;
   std::size_t rank_width_ = 0;
   std::map<std::pair<std::size_t, std::optional<int>>, OutputScreen> screens_;
@@ -241,15 +258,15 @@ namespace {
 std::string stopped_following(std::vector<Job> jobs) {
   std::erase_if(jobs, [](const Job& job) { return is_final(job.state); });
   if (jobs.empty()) {
-    return "\nstopped following";
+    return "stopped following";
   }
   if (jobs.size() == 1) {
-    return "\nstopped following; the job goes on. To end it: " + kill_command(jobs);
+    return "stopped following; the job goes on. To end it: " + kill_command(jobs);
   }
   const auto some = [&](const auto& member) {
     return std::ranges::any_of(jobs, [&](const Job& job) { return (job.*member).has_value(); });
   };
-  return fmt::format("\nstopped following; the {} go on. To end them: {}",
+  return fmt::format("stopped following; the {} go on. To end them: {}",
                      some(&Job::point)    ? "points"
                      : some(&Job::launch) ? "ranks"
                                           : "jobs",
@@ -309,7 +326,7 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
     result = context.project().follow(jobs, request);
   } catch (const Interrupted&) {
     waiting.reset();
-    terminal.notice(stopped_following(context.project().with_launch(jobs)));
+    context.when_interrupted = stopped_following(context.project().with_launch(jobs));
     throw;
   }
   waiting.reset();
@@ -317,7 +334,9 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
     screens.finish(i);
   }
   ends.finish(result.verdict.has_value(), result.jobs);
-  show_end(context, result);
+  show_end(context, result,
+           result.verdict && result.verdict->first &&
+               screens.has_shown(*result.verdict->first, result.verdict->last_lines));
   return code_of(result, single);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -65,6 +66,28 @@ std::string shown_command(const PlannedProcess& process) {
 
 }  // namespace
 
+std::string chosen_ranks_text(const Plan& plan) {
+  if (plan.chosen.empty()) {
+    return "";
+  }
+  const auto what = [](const ChosenRanks& one) {
+    return one.per == OnePer::gpu ? "one for each GPU"
+           : one.gpus == 0        ? "no GPUs found, one for each core"
+                                  : "one for each core";
+  };
+  const ChosenRanks& first = plan.chosen.front();
+  if (std::ranges::all_of(plan.chosen, [&](const ChosenRanks& one) {
+        return one.ranks == first.ranks && std::string_view(what(one)) == what(first);
+      })) {
+    return fmt::format(" (auto: {})", what(first));
+  }
+  std::vector<std::string> parts;
+  for (const ChosenRanks& one : plan.chosen) {
+    parts.push_back(fmt::format("{} on {}, {}", one.ranks, visible_line(one.server), what(one)));
+  }
+  return fmt::format(" (auto: {})", join(first_lines(parts, 4), "; "));
+}
+
 std::string plan_text(const Plan& plan) {
   std::set<std::string> servers;
   for (const PlannedProcess& process : plan.processes) {
@@ -72,8 +95,8 @@ std::string plan_text(const Plan& plan) {
   }
   std::string text =
       plan.batch_script.empty()
-          ? fmt::format("launch {}: {} on {}, launcher {}, master {} port {}\n", plan.run_id,
-                        counted(static_cast<std::size_t>(plan.world_size), "rank"),
+          ? fmt::format("launch {}: {}{} on {}, launcher {}, master {} port {}\n", plan.run_id,
+                        counted(static_cast<std::size_t>(plan.world_size), "rank"), chosen_ranks_text(plan),
                         counted(servers.size(), "server"), to_string(plan.launcher), plan.master_addr,
                         plan.master_port)
           : fmt::format("launch {}: {} by Slurm, launcher {}\n", plan.run_id,

@@ -99,7 +99,7 @@ void confirm_size(Context& context, const FirstSync& pending, bool yes) {
   if (yes || !context.terminal.stdin_is_terminal()) {
     return;
   }
-  if (!is_yes(context.terminal.ask("Send it? [y/N] ", context.cancel))) {
+  if (context.ask_yes_no("Send it?") != Answer::yes) {
     throw Error("nothing was sent", "not confirmed");
   }
 }
@@ -226,7 +226,7 @@ void show_shared(Context& context, const std::vector<PrepareResult>& results, co
   }
 }
 
-// What a sync would send to these servers.
+// The files that differ between these servers and this machine.
 std::set<std::string> changed_here(Context& context, const std::vector<std::string>& servers) {
   PrepareRequest request;
   request.servers = servers;
@@ -242,6 +242,7 @@ std::set<std::string> changed_here(Context& context, const std::vector<std::stri
   for (const PrepareResult& result : context.project().prepare(request)) {
     if (!result.error) {  // else the launch reports it
       changed.insert(result.report.files.changed.begin(), result.report.files.changed.end());
+      changed.insert(result.report.files.newer.begin(), result.report.files.newer.end());
     }
   }
   context.on_event = usual;
@@ -325,7 +326,51 @@ std::vector<PrepareResult> prepare_on_screen(Context& context, const PrepareRequ
   return results;
 }
 
-void send_project(Context& context, const std::vector<std::string>& servers) {
+namespace {
+
+// Sends the project again, also where a server has newer files, if the user agrees. `must`: throws Error if
+// not, or if nobody can be asked.
+void replace_newer(Context& context, const std::vector<PrepareResult>& results, PrepareRequest request,
+                   bool must) {
+  std::vector<Error> errors;
+  request.servers.clear();
+  for (const PrepareResult& result : results) {
+    if (const auto& newer = result.report.files.newer; !newer.empty()) {
+      request.servers.push_back(result.server);
+      const bool one = newer.size() == 1;
+      errors.push_back(
+          Error("cannot send the project",
+                fmt::format("{} {} newer there than here, and {} not sent from here",
+                            join(first_lines(newer, 3), ", "), one ? "is" : "are", one ? "was" : "were"))
+              .mended_by(Remedy::overwrite_files)
+              .on(result.server));
+    }
+  }
+  if (errors.empty()) {
+    return;
+  }
+  const bool can_ask =
+      !context.options.json && context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
+  if (can_ask && context.ask_yes_no("Replace them with the files here?") == Answer::yes) {
+    request.overwrite = true;
+    for (const PrepareResult& result : prepare_on_screen(context, request, false, false)) {
+      if (result.error) {
+        throw Error("nothing was started", "the project was not sent to all of the servers");
+      }
+    }
+    return;
+  }
+  context.cancel.check();
+  if (must) {
+    context.show(PartsFailed{errors});
+    throw Error("nothing was started", "the servers have other code than this machine",
+                "launch without copying the project to run what the servers have");
+  }
+}
+
+}  // namespace
+
+void send_project(Context& context, const std::vector<std::string>& servers, bool must) {
   PrepareRequest request;
   request.servers = servers;
   request.setup = false;
@@ -341,6 +386,7 @@ void send_project(Context& context, const std::vector<std::string>& servers) {
     show_hints(context, results);
     throw Error("nothing was started", "the project was not sent to all of the servers");
   }
+  replace_newer(context, results, request, must);
 }
 
 void copy_first(Context& context, const std::vector<std::string>& servers, bool ask) {
@@ -350,19 +396,21 @@ void copy_first(Context& context, const std::vector<std::string>& servers, bool 
       if (changed.empty()) {
         return;
       }
-      const auto answer =
-          context.terminal.ask(fmt::format("{} changed since the last sync ({}). Copy first? [Y/n] ",
-                                           counted(changed.size(), "file"),
-                                           join(first_lines({changed.begin(), changed.end()}, 3), ", ")),
-                               context.cancel);
-      context.cancel.check();
-      if (answer && !answer->empty() && !is_yes(answer)) {
+      const Answer answer = context.ask_yes_no(
+          fmt::format("{} changed since the last sync ({}). Copy first?", counted(changed.size(), "file"),
+                      join(first_lines({changed.begin(), changed.end()}, 3), ", ")),
+          Answer::yes);
+      if (answer == Answer::none) {
+        throw Error("nothing was started", "the input ended before the question was answered",
+                    "--rsync copies first, --no-rsync launches without");
+      }
+      if (answer == Answer::no) {
         return;
       }
     }
-    send_project(context, servers);
+    send_project(context, servers, !ask);
   } catch (const Interrupted&) {
-    context.terminal.notice("interrupted before the launch: no rank was started");
+    context.when_interrupted = "interrupted before the launch: no rank was started";
     throw;
   }
 }

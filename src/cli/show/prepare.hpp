@@ -38,8 +38,9 @@ std::vector<PrepareResult> prepare_on_screen(Context& context, const PrepareRequ
                                              bool show_output, bool yes);
 
 // Sends the project to these servers (names or globs; none: all), with its progress on the screen. Throws
-// Error unless it went to all of them: then nothing is to be started.
-void send_project(Context& context, const std::vector<std::string>& servers);
+// Error unless it went to all of them: then nothing is to be started. Files that are newer on a server and
+// were not sent from here are replaced if the user agrees, else an Error too, unless `must` is false.
+void send_project(Context& context, const std::vector<std::string>& servers, bool must = true);
 
 // Sends it before a launch to these servers; with `ask`, after a yes to what has changed.
 void copy_first(Context& context, const std::vector<std::string>& servers, bool ask);

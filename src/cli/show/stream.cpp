@@ -1,5 +1,7 @@
 #include "cli/show/stream.hpp"
 
+#include <array>
+
 #include <fmt/format.h>
 
 #include "base/clock.hpp"
@@ -42,6 +44,12 @@ const char* why_word(LinkLeftOut::Why why) {
   return "circle";
 }
 
+const char* why_word(UselessPattern::Why why) {
+  constexpr std::array words{"negated", "comment", "blank",     "quoted", "dots",    "absolute",
+                             "sign",    "braces",  "backslash", "empty",  "too_long"};
+  return words.at(static_cast<std::size_t>(why));
+}
+
 const char* cause_word(SweepTrouble::Cause cause) {
   using Cause = SweepTrouble::Cause;
   return cause == Cause::stopped ? "stopped"
@@ -53,8 +61,6 @@ const char* cause_word(SweepTrouble::Cause cause) {
 const char* cause_word(NoLifeline::Cause cause) {
   using Cause = NoLifeline::Cause;
   switch (cause) {
-    case Cause::no_python:
-      return "no_python";
     case Cause::no_port:
       return "no_port";
     case Cause::no_connection:
@@ -100,6 +106,13 @@ struct Teller {
   Told operator()(const LinkLeftOut& event) const {
     return {"link_left_out", {{"name", event.name}, {"target", event.target}, {"why", why_word(event.why)}}};
   }
+  Told operator()(const UselessPatterns& event) const {
+    Json all = Json::array();
+    for (const UselessPattern& one : event.patterns) {
+      all.push_back({{"text", one.text}, {"line", one.line}, {"why", why_word(one.why)}});
+    }
+    return {"patterns_without_effect", {{"file", event.file}, {"patterns", std::move(all)}}};
+  }
   // Its words go through Context::show(Error), which tells an error.
   Told operator()(const PartsFailed&) const { return {}; }
   Told operator()(const LinkLost& event) const {
@@ -125,6 +138,7 @@ struct Teller {
   Told operator()(const RankWaits& event) const {
     return {"rank_waits", {{"job", jobs::to_json(event.job)}, {"wait", event.wait.id}}};
   }
+  Told operator()(const JobsQueued& event) const { return {"jobs_queued", {{"jobs", jobs_of(event.jobs)}}}; }
   Told operator()(const GpuCountDiffers& event) const {
     return {"gpu_count_differs",
             {{"server", event.server}, {"expected", event.expected}, {"found", event.found}}};
@@ -135,7 +149,21 @@ struct Teller {
   }
   Told operator()(const CodeChanged& event) const {
     return {"code_changed",
-            {{"servers", event.servers}, {"names", event.names}, {"never_sent", event.never_sent}}};
+            {{"servers", event.servers},
+             {"names", event.names},
+             {"never_sent", event.never_sent},
+             {"there", event.there}}};
+  }
+  Told operator()(const LaunchCode& event) const {
+    return {"code",
+            {{"commit", or_null(event.commit)},
+             {"clean", event.clean},
+             {"changed", event.changed},
+             {"changed_in", event.changed_in},
+             {"untracked", event.untracked},
+             {"same", event.same},
+             {"different", event.different},
+             {"unknown", event.unknown}}};
   }
   Told operator()(const Launched& event) const {
     const Plan& plan = event.result.plan;
@@ -259,6 +287,7 @@ void EventStream::verdict(const Verdict& verdict) {
          {"hung_s", verdict.hung ? Json(verdict.hung->reason.number) : Json(nullptr)},
          {"left", verdict.left},
          {"attempts", jobs::attempts_json(verdict.attempts)},
+         {"no_restart", verdict.no_restart.empty() ? Json(nullptr) : Json(verdict.no_restart)},
          {"what", well ? Json(nullptr) : Json(verdict_headline(verdict))},
          {"server", verdict.first ? Json(verdict.first->server) : Json(or_null(verdict.lost_server))},
          {"node", verdict.first ? Json(or_null(failed_node(*verdict.first))) : Json(nullptr)},

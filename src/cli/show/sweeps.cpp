@@ -109,6 +109,14 @@ std::string sweep_text(const SweepResults& results) {
   return text;
 }
 
+std::string filled_command(const Job& job) {
+  try {
+    return job.point ? fill_sweep_word(job.command, job.point->values) : job.command;
+  } catch (const Error&) {  // the record has other parameters than the command
+    return job.command;
+  }
+}
+
 std::string plan_text(const Context& context, const SweepPlan& plan) {
   std::vector<ui::Column> columns{{"POINT", true}};
   for (const auto& [name, value] : plan.points.front()) {

@@ -24,5 +24,7 @@ nlohmann::ordered_json plan_json(const SweepPlan& plan);
 std::string results_table(const Context& context, const SweepResults& results);
 std::string results_csv(const SweepResults& results);
 nlohmann::ordered_json results_json(const SweepResults& results);
+// The command of a job; of a point of a sweep with the values filled in.
+std::string filled_command(const Job& job);
 
 }  // namespace remote::cli

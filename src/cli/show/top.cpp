@@ -14,6 +14,7 @@
 #include "cli/show/gpus.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/show/sweeps.hpp"
 #include "jobs/job_json.hpp"
 
 namespace remote::cli {
@@ -229,7 +230,7 @@ TopLine job_line(const Context& context, const JobSample& one, const TopView& vi
     line.add(rank_text(job) + "  ");
   }
   // Not so much of the command that nothing of the last line is seen.
-  line.add(visible_line(job.command, view.width ? std::max<std::size_t>(*view.width / 3, 12) : 500));
+  line.add(visible_line(filled_command(job), view.width ? std::max<std::size_t>(*view.width / 3, 12) : 500));
   if (!trim(one.last_line).empty()) {
     const std::string age = age_of_output(job);
     line.add(age.empty() ? " | " : " | " + age + ": ", Style::dim).add(trim(one.last_line), Style::dim);
@@ -256,7 +257,7 @@ std::vector<TopLine> top_lines(const Context& context, const std::vector<ServerS
   std::vector<TopLine> lines;
   for (const ServerSample& sample : samples) {
     lines.push_back(head(context, sample, view, name_width));
-    std::map<std::string, int> keys;
+    std::map<std::string, int> keys = sample.other_keys;
     for (const JobSample& one : sample.jobs) {
       keys.emplace(one.job.id.text(), one.job.key);
     }
@@ -351,6 +352,7 @@ nlohmann::ordered_json top_json(const std::vector<ServerSample>& samples) {
     entry["jobs"] = nlohmann::ordered_json::array();
     for (const JobSample& one : sample.jobs) {
       nlohmann::ordered_json job = jobs::to_json(one.job);
+      job["command"] = filled_command(one.job);
       job["last_line"] = or_null(one.last_line);
       entry["jobs"].push_back(std::move(job));
     }

@@ -89,6 +89,8 @@ std::string attempt_text(const Attempt& attempt) {
   std::string text = fmt::format("attempt {}: ", attempt.number);
   if (attempt.cause == RestartCause::hang) {
     text += "no rank wrote or computed any more";
+  } else if (attempt.cause == RestartCause::lifeline) {
+    text += fmt::format("the lifeline on {} died", server);
   } else if (!attempt.rank) {
     text += fmt::format("server {} was lost", server);
   } else if (attempt.cause == RestartCause::oom) {
@@ -146,6 +148,10 @@ std::string verdict_hint(const Verdict& verdict) {
         line.find("python: not found") != std::string::npos) {
       return "`remote prepare` makes the Python environment there";
     }
+    if (line.find("Duplicate GPU detected") != std::string::npos) {
+      return "NCCL needs a GPU for each rank: start fewer ranks on the server, or use gloo; two servers of "
+             "configs.yaml may be one machine";
+    }
     if (line.ends_with("not found") && verdict.first && verdict.first->command.starts_with('\'')) {
       return "a line for the shell goes to --cmd, without the --";
     }
@@ -179,15 +185,10 @@ std::string aftermath(const Verdict& verdict) {
 
 namespace {
 
-void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::string& hint) {
+// `shown`: the output of the first failure is above.
+void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::string& hint, bool shown) {
   for (const Attempt& attempt : verdict.attempts) {
     terminal.notice(attempt_text(attempt));
-  }
-  if (verdict.succeeded == verdict.total) {
-    terminal.notice(
-        verdict.total == 1 ? "the rank succeeded" : fmt::format("all {} ranks succeeded", verdict.total),
-        ui::Style::green);
-    return;
   }
   if (!verdict.left.empty()) {
     terminal.notice(
@@ -196,9 +197,15 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::str
         ui::Style::green);
     return;
   }
+  if (verdict.succeeded == verdict.total) {
+    terminal.notice(
+        verdict.total == 1 ? "the rank succeeded" : fmt::format("all {} ranks succeeded", verdict.total),
+        ui::Style::green);
+    return;
+  }
   std::vector<std::string> lines;
   for (const std::string& line : verdict.last_lines) {
-    if (!trim(line).empty()) {
+    if (!trim(line).empty() && !shown) {
       lines.push_back(visible_line(line, longest_line));
     }
   }
@@ -218,6 +225,9 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::str
   if (!lines.empty() && !rest.empty()) {
     terminal.notice(rest);
   }
+  if (!verdict.no_restart.empty()) {
+    terminal.notice("not started again: " + visible_line(verdict.no_restart, longest_line));
+  }
   if (!hint.empty()) {
     terminal.notice(" hint: " + hint);
   }
@@ -231,7 +241,7 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::str
 
 }  // namespace
 
-void show_end(Context& context, const FollowResult& result) {
+void show_end(Context& context, const FollowResult& result, bool shown) {
   context.show(result.errors);
   if (!result.verdict) {
     return;
@@ -248,7 +258,7 @@ void show_end(Context& context, const FollowResult& result) {
   if (context.stream) {
     context.stream->verdict(*result.verdict);
   }
-  show_verdict(context.terminal, *result.verdict, hint);
+  show_verdict(context.terminal, *result.verdict, hint, shown);
 }
 
 }  // namespace remote::cli

@@ -19,7 +19,8 @@ std::string verdict_hint(const Verdict& verdict);
 // none.
 std::string aftermath(const Verdict& verdict);
 // What went wrong while jobs were followed, and of a launch the verdict, on stderr: in one line where all is
-// well, else who failed first, the last lines that it wrote, and what became of the others.
-void show_end(Context& context, const FollowResult& result);
+// well, else who failed first, the last lines that it wrote unless these were just shown, and what became of
+// the others.
+void show_end(Context& context, const FollowResult& result, bool shown = false);
 
 }  // namespace remote::cli

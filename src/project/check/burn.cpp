@@ -5,14 +5,16 @@
 #include <algorithm>
 #include <atomic>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
+#include "base/failure_lines.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "jobs/kill.hpp"
-#include "server/program.hpp"
-#include "servers/action.hpp"
+#include "server/archive.hpp"
+#include "servers/marked_lines.hpp"
 
 namespace remote::project {
 namespace {
@@ -94,17 +96,16 @@ std::optional<BurnLeft> left_of(const Job& job, const KillResult& killed, const 
                   job.key};
 }
 
-std::string words_for(const std::string& code) {
-  if (code == "no-torch") {
-    return "there is no torch in the environment of the servers";
+std::string describe(wire::BurnProblem problem) {
+  switch (problem) {
+    case wire::BurnProblem::no_torch:
+      return "there is no torch in the environment of the servers";
+    case wire::BurnProblem::no_distributed:
+      return "torch in the environment of the servers was built without torch.distributed";
+    case wire::BurnProblem::timeout:
+      break;
   }
-  if (code == "no-distributed") {
-    return "torch in the environment of the servers was built without torch.distributed";
-  }
-  if (code == "timeout") {
-    return "the ranks did not come to an end: they do not reach each other, or a device hangs";
-  }
-  return code;
+  return "the ranks did not come to an end: they do not reach each other, or a device hangs";
 }
 
 // Why not all ranks have answered; empty: they have. What a rank says of itself goes before the silence of
@@ -115,11 +116,12 @@ std::string failure_of(const std::vector<Job>& jobs, const std::vector<BurnAnswe
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const std::string rank = fmt::format("rank {} on {}: ", i, jobs[i].server);
     if (!answers[i].error.empty()) {
-      return rank + words_for(answers[i].error);
+      return rank + answers[i].error;
     }
     if (!answers[i].device && failure.empty()) {
-      const std::string last = last_lines(errors[i], 1);
-      failure = rank + (last.empty() ? "it ended without an answer" : last);
+      const std::vector<std::string> last = find_failure_lines(split(errors[i], '\n'), 1);
+      failure =
+          rank + (last.empty() || trim(last.back()).empty() ? "it ended without an answer" : last.back());
     }
   }
   return failure;
@@ -139,40 +141,35 @@ std::vector<BurnLeft> left_of(const std::vector<Job>& ranks, const KillResult& k
   return all;
 }
 
-void BurnAnswer::take(servers::AnswerLine& line) {
-  if (line.kind() != "burn") {
-    line.refuse_kind();
-  }
-  const std::string_view key = line.word();
-  if (key == "error") {
-    error = line.name();
-  } else if (key == "lacks") {
-    lacks = line.choice<const char*>(line.word(), {{"cuda", "cuda"}, {"nccl", "nccl"}}, "a word is wrong");
-  } else if (key == "link") {
-    BurnLink link;
-    link.from = line.number(0, ranks - 1);
-    link.to = line.number(0, ranks - 1);
-    link.gbit_s = static_cast<double>(line.number<std::int64_t>(0)) / 1e9;
-    links.push_back(link);
-    if (links.size() > 2) {
-      line.refuse("too many links");
+void BurnAnswer::take(const wire::BurnMessage& message) {
+  const auto check_rank = [&](const char* field, int rank) {
+    if (rank >= ranks) {
+      throw wire::Malformed(field, "is out of range");
     }
-  } else if (key == "device") {
-    BurnDevice& found = device.emplace();
-    found.rank = line.number(0, ranks - 1);
-    backend =
-        line.choice<const char*>(line.word(), {{"nccl", "nccl"}, {"gloo", "gloo"}}, "a backend is wrong");
-    found.type = line.choice<const char*>(
-        line.word(), {{"bfloat16", "bfloat16"}, {"float16", "float16"}, {"float32", "float32"}},
-        "a type is wrong");
-    found.tflops = static_cast<double>(line.number<std::int64_t>(0)) / 1e6;
-    found.bus_gbit_s = static_cast<double>(line.number<std::int64_t>(0)) / 1e9;
-    found.device = line.name();
-    std::ranges::replace(found.device, '_', ' ');
-  } else {
-    line.refuse("a key is not known");
+  };
+  if (const auto* failed = std::get_if<wire::BurnFailed>(&message)) {
+    error = describe(failed->problem);
+  } else if (const auto* missing = std::get_if<wire::BurnLacks>(&message)) {
+    lacks = wire::name_of_value(missing->what);
+  } else if (const auto* link = std::get_if<wire::BurnedLink>(&message)) {
+    check_rank("from", link->from);
+    check_rank("to", link->to);
+    if (links.size() >= 2) {
+      throw wire::Malformed("link", "is one too many");
+    }
+    links.push_back({.from = link->from, .to = link->to, .gbit_s = link->gbit_s});
+  } else if (const auto* burned = std::get_if<wire::BurnedDevice>(&message)) {
+    check_rank("rank", burned->rank);
+    if (burned->name.empty()) {
+      throw wire::Malformed("name", "is empty");
+    }
+    backend = wire::name_of_value(burned->backend);
+    device = BurnDevice{.rank = burned->rank,
+                        .device = burned->name,
+                        .type = std::string(wire::name_of_value(burned->type)),
+                        .tflops = burned->tflops,
+                        .bus_gbit_s = burned->bus_gbit_s};
   }
-  line.end();
 }
 
 Burn burn(Core& core, const std::vector<std::string>& servers, std::chrono::seconds time, bool by_gpu,
@@ -203,9 +200,11 @@ Burn burn(Core& core, const std::vector<std::string>& servers, std::chrono::seco
     return burn;
   }
   std::vector<BurnAnswer> answers(ranks.jobs().size(), BurnAnswer{static_cast<int>(ranks.jobs().size())});
-  std::vector<servers::AnswerReader> readers;
+  std::vector<servers::MarkedLines> readers;
   for (BurnAnswer& answer : answers) {
-    readers.push_back(servers::reader_into(answer));
+    readers.emplace_back(wire::burn_mark, [&answer](std::string_view json) {
+      answer.take(servers::parse_message<wire::BurnMessage>(json));
+    });
   }
   std::vector<std::string> errors(answers.size());
   FollowRequest follow_request;
@@ -231,7 +230,7 @@ Burn burn(Core& core, const std::vector<std::string>& servers, std::chrono::seco
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const Job& job = ranks.jobs()[i];
     try {
-      readers[i].finish();
+      readers[i].check();
     } catch (const Error& error) {
       answers[i].error = error.reason();
     }

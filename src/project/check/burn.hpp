@@ -1,14 +1,16 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <remote/check.hpp>
 
 #include "project/core.hpp"
-#include "servers/answer.hpp"
+#include "wire/burn.hpp"
 
 namespace remote::project {
 
@@ -19,7 +21,7 @@ namespace remote::project {
 Burn burn(Core& core, const std::vector<std::string>& servers, std::chrono::seconds time, bool by_gpu,
           const std::function<void(const std::string&, std::size_t, std::size_t)>& on_progress = {});
 
-// What burn.py answers on one rank; burn() and tests use it.
+// The messages of one rank; used by burn() and tests.
 struct BurnAnswer {
   int ranks = 1;
   std::optional<BurnDevice> device{};
@@ -27,7 +29,8 @@ struct BurnAnswer {
   std::string backend{};
   std::string lacks{};  // see BurnDevice
   std::string error{};
-  void take(servers::AnswerLine& line);
+  // Throws wire::Malformed.
+  void take(const wire::BurnMessage& message);
 };
 
 // What is left of the ranks after all were ended and removed: `killed` and `cleaned` say how that went, for

@@ -19,6 +19,7 @@
 #include "project/check/network.hpp"
 #include "project/core.hpp"
 #include "project/report/kept_bandwidth.hpp"
+#include "servers/agent.hpp"
 #include "servers/facts.hpp"
 #include "servers/fanout.hpp"
 #include "servers/sent_state.hpp"
@@ -73,7 +74,7 @@ Asked ask(Core& core, const config::Server& server) {
     asked.sent = sent_state(core, server, connection->login());
     step = "facts";
     found.facts =
-        servers::facts_of(*connection, servers::check_request(core.config, server), core.cancel()).facts;
+        servers::ask_facts(*connection, servers::check_request(core.config, server), core.cancel()).facts;
     asked.address = connection->peer_address();
     const auto judged = judge_server(core.config, server, *found.facts);
     found.findings.insert(found.findings.end(), judged.begin(), judged.end());
@@ -156,8 +157,10 @@ void add_comparison(const std::vector<config::Server>& servers, const std::vecto
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     if (report.servers[i].facts) {
-      compared.push_back(
-          {report.servers[i].server, *report.servers[i].facts, servers[i].gpus, asked[i].sent});
+      const std::vector<int>& listed = servers[i].gpu_indices;
+      const std::optional<int> expected =
+          listed.empty() ? servers[i].gpus : std::optional(static_cast<int>(listed.size()));
+      compared.push_back({report.servers[i].server, *report.servers[i].facts, expected, asked[i].sent});
       places.push_back(i);
     }
   }
@@ -225,23 +228,18 @@ void add_burn(Core& core, const std::vector<config::Server>& servers, std::chron
   add_findings(burn_findings(*report.burn, names), places, report);
 }
 
-struct WellAnswer {
-  static void take(servers::AnswerLine& line) { line.refuse_kind(); }
-};
-
-// Takes these servers for well again.
-void note_well(Core& core, const std::vector<std::string>& globs) {
+// Clears the marks of sick servers.
+void clear_sick_marks(Core& core, const std::vector<std::string>& globs) {
   const auto outcomes = servers::fan_out(
       core.servers(globs), &config::Server::name, [&](const config::Server& server, std::size_t) {
-        servers::Action<WellAnswer> action;
-        action.what = "well";
-        action.script
-            .set_path("jobs", core.config.project_path_on(server) + "/" + core.config.remote_jobs_folder_name)
-            .add("actions/well.sh")
-            .call("well");
-        action.timeout = std::chrono::seconds(20);
+        servers::AgentQuestion question;
+        question.what = "mark of a sick server";
+        question.request = wire::ClearSickMarkRequest{
+            {core.config.project_path_on(server), core.config.remote_jobs_folder_name}};
+        question.timeout = std::chrono::seconds(20);
         const auto connection = core.connector().connect(server, core.cancel(), connect_limit(core));
-        servers::run_action(*connection, action, core.cancel());
+        servers::take_reply<wire::ClearSickMarkReply>(
+            servers::ask_agent(*connection, question, core.cancel()));
         return true;
       });
   servers::values_of(outcomes);
@@ -249,7 +247,7 @@ void note_well(Core& core, const std::vector<std::string>& globs) {
 
 CheckReport check(Core& core, const CheckRequest& request) {
   if (!request.well.empty()) {
-    note_well(core, request.well);
+    clear_sick_marks(core, request.well);
   }
   const std::vector<config::Server> servers = core.servers(request.servers);
   const auto on_progress = core.on_caller(request.on_progress);

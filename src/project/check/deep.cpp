@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "servers/action.hpp"
 #include "servers/deep.hpp"
 
 namespace remote::project {
@@ -61,7 +60,7 @@ void import_torch(Core& core, const NetworkOptions& options, CheckReport& report
       if (runs[i].error) {
         throw *runs[i].error;
       }
-      facts = servers::read_answer<servers::DeepAnswer>(outputs[i]).facts;
+      facts = servers::read_import(outputs[i]);
     } catch (const Error& error) {
       const bool timed_out = runs[i].status && runs[i].status->code() == 124;
       facts = failed(timed_out ? "it took longer than 300 s" : error.reason());

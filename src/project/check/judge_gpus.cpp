@@ -87,7 +87,9 @@ Finding judge_count(const config::Server& server, const std::vector<Gpu>& gpus) 
   if (!missing.empty()) {
     return {"gpus", CheckStatus::fail,
             fmt::format("configs.yaml lists GPU {}, and there {}", missing.front(),
-                        gpus.empty() ? "is none" : "are " + std::to_string(gpus.size())),
+                        gpus.empty()       ? "is none"
+                        : gpus.size() == 1 ? "is 1"
+                                           : "are " + std::to_string(gpus.size())),
             look};
   }
   const std::string there = gpu_words(gpus);
@@ -149,12 +151,17 @@ Finding judge_processes(const config::Server& server, const std::vector<Gpu>& gp
   if (others.size() > shown) {
     finding.detail += fmt::format("; and {} more", others.size() - shown);
   }
-  finding.fix =
-      users.empty()
-          ? Fix{Fix::Where::server, "kill" + own}
-          : Fix{Fix::Where::advice,
-                fmt::format("ask {}, or name other GPUs for server {} in configs.yaml, such as gpus: [1]",
-                            visible_line(users, 64), server.name)};
+  if (users.empty()) {
+    finding.fix = Fix{Fix::Where::server, "kill" + own};
+  } else {
+    const auto free =
+        std::ranges::find_if(gpus, [](const Gpu& gpu) { return !gpu.lost && gpu.processes.empty(); });
+    finding.fix = Fix{Fix::Where::advice, "ask " + visible_line(users, 64)};
+    if (free != gpus.end()) {
+      finding.fix->text += fmt::format(
+          ", or name other GPUs for server {} in configs.yaml, such as gpus: [{}]", server.name, free->index);
+    }
+  }
   return finding;
 }
 

@@ -114,9 +114,9 @@ Fix install(const std::string& server, const std::string& package, const std::st
   return Fix{Fix::Where::here, pip(server, "install " + shell_quote(package + "==" + version))};
 }
 
-// Where configs.yaml says how many there are, that is compared with what is there, and servers may differ.
-std::string gpus_of(const Compared& one) {
-  if (one.facts.gpus.gpus.empty() || !one.expected_gpus) {
+// The number is not compared if configs.yaml has one for any of the servers: then the check `gpus` does so.
+std::string gpus_of(const Compared& one, bool with_number) {
+  if (one.facts.gpus.gpus.empty() || with_number) {
     return one.facts.gpus.gpus.empty() ? "" : gpu_words(one.facts.gpus.gpus);
   }
   const std::string words = gpu_words({one.facts.gpus.gpus.front()});
@@ -168,8 +168,10 @@ std::vector<Rule> rules_of_software(const std::vector<Compared>& all) {
 }
 
 // What torch meets the GPUs and the other ranks by.
-std::vector<Rule> rules_of_gpus() {
+std::vector<Rule> rules_of_gpus(const std::vector<Compared>& all) {
   const auto warn = [](const std::string&, const std::string&) { return CheckStatus::warn; };
+  const bool with_number =
+      std::ranges::none_of(all, [](const Compared& one) { return one.expected_gpus.has_value(); });
   return {
       {"same-cuda", "torch's CUDA",
        [](const Compared& one) {
@@ -190,7 +192,7 @@ std::vector<Rule> rules_of_gpus() {
          }
          return Fix{Fix::Where::here, "remote update-packages --server " + one.server};
        }},
-      {"same-gpus", "GPUs", gpus_of, warn,
+      {"same-gpus", "GPUs", [with_number](const Compared& one) { return gpus_of(one, with_number); }, warn,
        [](const Compared& one, const std::string&) -> std::optional<Fix> {
          return Fix{Fix::Where::advice, "say what server " + one.server +
                                             " has by gpus: in configs.yaml, or leave it out of the launch"};
@@ -322,7 +324,7 @@ std::vector<std::vector<Finding>> judge_same(const std::vector<Compared>& all) {
   if (all.size() < 2) {
     return findings;
   }
-  for (const auto& rules : {rules_of_software(all), rules_of_gpus()}) {
+  for (const auto& rules : {rules_of_software(all), rules_of_gpus(all)}) {
     for (const Rule& rule : rules) {
       apply(rule, all, findings);
     }

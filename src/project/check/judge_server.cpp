@@ -38,6 +38,11 @@ Finding judge_project(const config::Config& config, const config::Server& server
     return {"project", CheckStatus::fail, jobs + " is no folder that this login can write in: no job starts",
             Fix{Fix::Where::advice, "make it a folder of this login's, or move it away"}};
   }
+  if (disk->there && disk->writable && !facts.open_path.empty()) {
+    return {"project", CheckStatus::warn,
+            facts.open_path + " can be written by other users, who could change the code that runs",
+            Fix{Fix::Where::server, "chmod -R go-w " + remote_path_word(path)}};
+  }
   if (disk->there && disk->writable) {
     return {"project", CheckStatus::ok, path + " is there", {}};
   }

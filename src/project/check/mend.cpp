@@ -5,27 +5,27 @@
 
 #include <remote/check.hpp>
 
+#include "base/strings.hpp"
 #include "project/core.hpp"
-#include "servers/action.hpp"
 #include "servers/fanout.hpp"
+#include "servers/run_command.hpp"
 
 namespace remote::project {
 namespace {
 
-// A command that answers nothing.
-struct MendAnswer {
-  ExecResult ended;
-  void take(servers::AnswerLine& line) const { line.refuse_kind(); }
-};
-
 void run_fix(Core& core, const config::Server& server, const std::vector<std::string>& fixes) {
   for (const std::string& fix : fixes) {
-    servers::Action<MendAnswer> action;
-    action.what = "mend";
-    action.script.append(fix).append("\n");
-    action.timeout = std::chrono::seconds(30);
     const auto connection = core.connector().connect(server, core.cancel());
-    const ExecResult ended = servers::run_action(*connection, action, core.cancel()).ended;
+    ExecResult ended;
+    const auto sink = [&](ssh::Stream stream, std::string_view data) {
+      if (stream == ssh::Stream::err) {
+        append_end(ended.err, data);
+      }
+    };
+    servers::ProcessSpec process;
+    process.command = fix;
+    ended.status = servers::run_in_foreground(*connection, servers::make_run("~", process), sink,
+                                              core.cancel(), std::chrono::seconds(30));
     if (!ended.status.success()) {
       throw Error("cannot repair it by: " + fix, ended.describe(), "try it there by hand");
     }

@@ -1,4 +1,4 @@
-// How the servers reach each other: a script on each of them listens, and when all listen, each tries all
+// How the servers reach each other: the agent on each of them listens, and when all listen, each tries all
 // others.
 
 #include "project/check/network.hpp"
@@ -11,11 +11,11 @@
 #include <fmt/format.h>
 
 #include "base/hashing.hpp"
-#include "servers/conversation.hpp"
+#include "servers/agent.hpp"
+#include "servers/barrier.hpp"
 #include "servers/facts.hpp"
 #include "servers/fanout.hpp"
 #include "servers/pairs.hpp"
-#include "servers/python_env.hpp"
 
 namespace remote {
 
@@ -49,35 +49,26 @@ constexpr seconds send_limit{40};
 // What the servers' threads share. A thread writes what stands at its own index before it arrives at the
 // barrier, and reads the others' afterwards.
 struct Round {
-  explicit Round(std::size_t count) : barrier(count), peers(count), iperf_ports(count) {}
+  explicit Round(std::size_t count) : barrier(count), listening(count), iperf_ports(count) {}
   servers::Barrier barrier;
-  std::vector<std::optional<servers::PairPeer>> peers;
+  std::vector<std::optional<wire::ListeningServer>> listening;
   std::vector<int> iperf_ports;  // 0: that server has no iperf3
 };
 
 // What came of one server's part.
 struct Found {
   servers::PairsAnswer answer;
-  std::size_t at_once = 0;  // from this one on, answer.sent was measured while all others sent, too
+  std::vector<Flow> flows{};
+  std::size_t at_once = 0;  // from this one on, the flows were measured while all others sent, too
 };
 
-servers::PairPeer peer_of(const servers::PairsRequest& request, const NetworkServer& about) {
-  servers::PairPeer peer{.token = request.token,
-                         .address = request.addresses[request.own],
-                         .ports = about.ports,
-                         .data_address = about.data_address,
-                         .own_addresses = {}};
-  for (const NetworkInterface& interface : about.interfaces) {
-    if (interface.name != "lo") {
-      peer.own_addresses.insert(peer.own_addresses.end(), interface.addresses.begin(),
-                                interface.addresses.end());
-    }
-  }
-  if (peer.own_addresses.size() > 16) {
-    peer.own_addresses.resize(16);
-  }
-  return peer;
-}
+// What all servers are asked.
+struct Question {
+  std::vector<std::string> names;  // addresses for a launch; "": not reachable
+  int port = 20000;                // the first port to try
+  bool bandwidth = false;
+  seconds silence{0};  // how long nothing may come until a server counts as stopped
+};
 
 // Where this server reached that one; empty: nowhere.
 std::string address_of(const Pair& pair) {
@@ -96,97 +87,130 @@ std::string address_of(const Pair& pair) {
 // One server's part.
 class Part {
  public:
-  // `silence`: how long nothing may come until this server counts as stopped.
-  Part(ssh::Connection& connection, const servers::PairsRequest& request, seconds silence, Round& round,
+  Part(ssh::Connection& connection, std::size_t own, const Question& question, Round& round,
        servers::Barrier::Member& member, const Cancel& cancel)
-      : silence_(silence),
-        watch_(connection, true),  // the others wait for this server
-        request_(request),
+      : watch_(connection, true),  // the others wait for this server
+        own_(own),
+        question_(question),
         round_(round),
         member_(member),
-        found_{servers::PairsAnswer(request)},
-        reader_(servers::reader_into(found_.answer)),
-        talk_(connection, "look at the network", servers::pairs_script(request).open_input(), reader_,
-              cancel) {}
+        found_{servers::PairsAnswer(own, question.names)},
+        agent_(connection, cancel) {}
 
   // `on_step` is told how many of how many steps of the measurement are done.
   Found take(const std::function<void(std::size_t, std::size_t)>& on_step) {
-    if (reach_all() && (!request_.bandwidth || measure(on_step))) {
-      talk_.say("stop\n");
+    if (listen()) {
+      reach_all();
+      if (question_.bandwidth) {
+        measure(on_step);
+      }
     }
-    talk_.finish(seconds(10));
+    agent_.close(listening_);
+    agent_.wait_until([&] { return !agent_.has_streams(); }, seconds(10));
+    if (agent_.connection().parks()) {
+      agent_.park();
+    }
     return std::move(found_);
   }
 
  private:
-  // Each returns false when the script has ended before.
-  bool meet(seconds limit) {
+  void meet(seconds limit) {
     member_.arrive();
-    return talk_.serve([&] { return member_.complete(); }, limit, {}, member_.wake());
+    agent_.wait_until([&] { return member_.complete(); }, limit, {}, member_.wake());
   }
-  bool reach_all();
-  bool measure(const std::function<void(std::size_t, std::size_t)>& on_step);
-  bool send_to(std::size_t to, bool with_latency);
+  bool listen();
+  // Handlers of the agent may run until it is destroyed, so they use only members.
+  void ask(const wire::Request& request, const servers::Agent::TakeReply& take, seconds limit,
+           seconds silence);
+  void reach_all();
+  void measure(const std::function<void(std::size_t, std::size_t)>& on_step);
+  void send_to(std::size_t to, bool with_latency);
 
-  seconds silence_;
   ssh::Watchful watch_;
-  const servers::PairsRequest& request_;
+  std::size_t own_;
+  const Question& question_;
   Round& round_;
   servers::Barrier::Member& member_;
   Found found_;
-  servers::AnswerReader reader_;
-  servers::Conversation talk_;
+  bool is_answered_ = false;
+  servers::Agent::StreamId listening_ = 0;
+  servers::Agent agent_;
 };
 
-bool Part::reach_all() {
-  servers::PairsAnswer& answer = found_.answer;
-  const auto listens = [&] { return answer.listening || reader_.closed(); };
-  if (!talk_.serve(listens, listen_limit, silence_) || !answer.listening) {
+// Returns false if no port is free there.
+bool Part::listen() {
+  const std::string token = random_hex(32);
+  listening_ = agent_.open(
+      wire::ListenRequest{token, servers::master_of(question_.names), question_.port, question_.bandwidth},
+      {.message = [this](wire::Reply reply) {
+        found_.answer.take(servers::take_reply<wire::ListenReply>(std::move(reply)));
+      }});
+  agent_.wait_until([this] { return found_.answer.is_listening() || !agent_.has_streams(); }, listen_limit,
+                    question_.silence);
+  if (!found_.answer.is_listening()) {
     return false;
   }
-  round_.peers[request_.own] = peer_of(request_, answer.about);
-  if (!meet(2 * listen_limit)) {
-    return false;
-  }
-  talk_.say(servers::pairs_order(round_.peers, request_.own));
-  // The listeners stay until all have tried them.
-  return talk_.serve([&] { return answer.tried; }, try_limit, silence_) && meet(try_limit + listen_limit);
+  round_.listening[own_] = servers::to_listening(found_.answer, token);
+  round_.iperf_ports[own_] = found_.answer.iperf_port;
+  return true;
 }
 
-bool Part::send_to(std::size_t to, bool with_latency) {
+void Part::ask(const wire::Request& request, const servers::Agent::TakeReply& take, seconds limit,
+               seconds silence) {
+  is_answered_ = false;
+  agent_.open(request, {.message = take, .end = [this] { is_answered_ = true; }});
+  agent_.wait_until([this] { return is_answered_; }, limit, silence);
+}
+
+void Part::reach_all() {
+  meet(2 * listen_limit);
+  const auto take = [this](wire::Reply reply) {
+    found_.answer.take(servers::take_reply<wire::ReachReply>(std::move(reply)));
+  };
+  ask(servers::reach_request(round_.listening, own_), take, try_limit, question_.silence);
+  meet(try_limit + listen_limit);  // the listeners stay until all have tried them
+}
+
+void Part::send_to(std::size_t to, bool with_latency) {
   const std::string address = address_of(found_.answer.pairs[to]);
-  if (address.empty() || to == request_.own) {
-    return true;
+  if (address.empty() || to == own_ || !round_.listening[to]) {
+    return;
   }
-  const int port = round_.iperf_ports[request_.own] == 0 ? 0 : round_.iperf_ports[to];
-  const std::size_t wanted = found_.answer.sent.size() + 1;
-  talk_.say(servers::send_order(to, address, port, send_seconds, with_latency));
-  return talk_.serve([&] { return found_.answer.sent.size() >= wanted; }, send_limit);
+  const wire::ListeningServer& listening = *round_.listening[to];
+  const int iperf_port = round_.iperf_ports[own_] == 0 ? 0 : round_.iperf_ports[to];
+  found_.flows.push_back({.from = own_, .to = to, .method = iperf_port == 0 ? "own" : "iperf3"});
+  const auto take = [this](wire::Reply reply) {
+    const Flow measured = servers::take_reply<wire::SendReply>(std::move(reply)).flow;
+    Flow& flow = found_.flows.back();
+    flow.gbit_s = measured.gbit_s;
+    flow.latency = measured.latency;
+    flow.error = measured.error;
+  };
+  ask(wire::SendRequest{.token = listening.token,
+                        .address = address,
+                        .port = listening.port,
+                        .iperf_port = iperf_port,
+                        .seconds = send_seconds,
+                        .with_latency = with_latency},
+      take, send_limit, seconds(0));
 }
 
 // Each pair by itself, one direction after the other, and then all at once.
-bool Part::measure(const std::function<void(std::size_t, std::size_t)>& on_step) {
-  talk_.say(servers::iperf_order);
-  if (!talk_.serve([&] { return found_.answer.iperf_port.has_value(); }, listen_limit)) {
-    return false;
-  }
-  round_.iperf_ports[request_.own] = *found_.answer.iperf_port;
-  if (!meet(2 * listen_limit)) {
-    return false;
-  }
-  const std::size_t count = request_.addresses.size();
+void Part::measure(const std::function<void(std::size_t, std::size_t)>& on_step) {
+  const std::size_t count = question_.names.size();
   const auto rounds = servers::rounds_of(count);
   for (std::size_t step = 0; step < 2 * rounds.size(); ++step) {
     on_step(step, 2 * rounds.size() + 1);
-    const std::size_t partner = rounds[step / 2][request_.own];
-    const bool sends = (partner > request_.own) == (step % 2 == 0);
-    if ((sends && !send_to(partner, true)) || !meet(2 * send_limit)) {
-      return false;
+    const std::size_t partner = rounds[step / 2][own_];
+    if ((partner > own_) == (step % 2 == 0)) {
+      send_to(partner, true);
     }
+    meet(2 * send_limit);
   }
   on_step(2 * rounds.size(), 2 * rounds.size() + 1);
-  found_.at_once = found_.answer.sent.size();
-  return send_to((request_.own + count / 2) % count, false) && meet(2 * send_limit);
+  found_.at_once = found_.flows.size();
+  send_to((own_ + count / 2) % count, false);
+  meet(2 * send_limit);
 }
 
 // Why that server's part came to no end, as a finding has it.
@@ -198,17 +222,14 @@ std::string words_of(const Error& error) {
 void take_in(Network& network, std::size_t index, Found found) {
   servers::PairsAnswer& answer = found.answer;
   if (network.bandwidth) {
-    const auto split = answer.sent.begin() + static_cast<std::ptrdiff_t>(found.at_once);
-    network.bandwidth->flows.insert(network.bandwidth->flows.end(), answer.sent.begin(), split);
-    network.bandwidth->at_once.insert(network.bandwidth->at_once.end(), split, answer.sent.end());
+    const auto split = found.flows.begin() + static_cast<std::ptrdiff_t>(found.at_once);
+    network.bandwidth->flows.insert(network.bandwidth->flows.end(), found.flows.begin(), split);
+    network.bandwidth->at_once.insert(network.bandwidth->at_once.end(), split, found.flows.end());
   }
   NetworkServer& server = network.servers[index];
   answer.about.server = server.server;
   answer.about.address = server.address;
   answer.about.master_addr = servers::master_of(answer.addresses);
-  if (!answer.has_python) {
-    answer.about.skipped = "there is no python3, which opens the connections";
-  }
   server = std::move(answer.about);
   for (Pair& pair : answer.pairs) {
     if (pair.to == index || !network.servers[pair.to].address.empty()) {
@@ -226,7 +247,11 @@ std::optional<Network> look_at_network(Core& core, const std::vector<config::Ser
     return std::nullopt;
   }
   Network network;
-  std::vector<std::string> names;  // by which a launch would call them
+  // The port is outside the default range for outgoing connections.
+  Question question{.names = {},
+                    .port = 20000 + static_cast<int>(std::random_device()() % 12768),
+                    .bandwidth = options.bandwidth,
+                    .silence = servers::check_silence(core.config)};
   for (std::size_t i = 0; i < servers.size(); ++i) {
     network.servers.push_back({.server = servers[i].name});
     if (addresses[i].empty()) {
@@ -234,10 +259,8 @@ std::optional<Network> look_at_network(Core& core, const std::vector<config::Ser
     } else {
       network.servers[i].address = servers[i].internal_address.value_or(addresses[i]);
     }
-    names.push_back(network.servers[i].address);
+    question.names.push_back(network.servers[i].address);
   }
-  // Not from where the kernel takes ports for outgoing connections by default.
-  const int port = 20000 + static_cast<int>(std::random_device()() % 12768);
   std::atomic<std::size_t> done = 0;
   const auto tell = [&](std::size_t so_far) {
     if (options.on_progress) {
@@ -260,19 +283,11 @@ std::optional<Network> look_at_network(Core& core, const std::vector<config::Ser
       servers, &config::Server::name,
       [&](const config::Server& server, std::size_t index) {
         servers::Barrier::Member member(round.barrier, index);
-        if (names[index].empty()) {
+        if (question.names[index].empty()) {
           throw Error("cannot look at the network", "the server cannot be reached");
         }
-        const servers::PairsRequest request{.own = index,
-                                            .token = random_hex(32),
-                                            .activate = servers::activation(core.config, server),
-                                            .addresses = names,
-                                            .port = port,
-                                            .bandwidth = options.bandwidth};
         const auto connection = core.connector().connect(server, core.cancel());
-        Found found =
-            Part(*connection, request, servers::check_silence(core.config), round, member, core.cancel())
-                .take(on_step);
+        Found found = Part(*connection, index, question, round, member, core.cancel()).take(on_step);
         tell(++done);
         return found;
       },

@@ -131,7 +131,8 @@ std::optional<MeasuredBandwidth> kept_bandwidth(const config::Config& config, co
   if (std::ranges::all_of(jobs, [&](const Job& job) { return job.server == jobs.front().server; })) {
     return std::nullopt;
   }
-  const auto json = read_own_json(file, newest_bandwidth_version, most_bandwidth_bytes);
+  const auto json =
+      read_own_json(file.parent_path(), file.filename(), newest_bandwidth_version, most_bandwidth_bytes);
   if (!json) {
     return std::nullopt;
   }

@@ -136,7 +136,8 @@ void FirstOutputs::note(std::size_t index) {
 std::vector<Moment> first_outputs(const jobs::Store& store, const std::vector<Job>& jobs) {
   std::vector<Moment> all;
   const Json json =
-      read_own_json(first_file(store, jobs), newest_moments_version, most_moments_bytes).value_or(Json());
+      read_own_json(store.folder(), first_file(store, jobs), newest_moments_version, most_moments_bytes)
+          .value_or(Json());
   const Json moments = json.is_object() ? json.value("at_ms", Json()) : Json();
   for (const Job& job : jobs) {
     const auto found = moments.find(job.id.text());  // the end, too, where it is no object

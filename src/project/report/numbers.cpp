@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/decimal.hpp"
+#include "base/failure_lines.hpp"
 #include "base/strings.hpp"
 
 namespace remote::project {
@@ -152,10 +153,12 @@ std::vector<NamedNumber> numbers_of(std::string_view line) {
     std::size_t at = std::min(text.find_first_not_of(' ', end), text.size());
     if (at < text.size() && (text[at] == '=' || text[at] == ':')) {
       at = std::min(text.find_first_not_of(' ', at + 1), text.size());
-    } else if (at == end && at < text.size() && text[at] != '[' && text[at] != '(') {
-      continue;
-    } else if (at == end && at < text.size() && text[at] == '(' && name.find('.') != std::string::npos) {
-      continue;  // a call, in a line of a traceback: "torch.manual_seed(42)"
+    } else if (at == end && at < text.size()) {
+      // In a traceback, a bracket begins the arguments of a call: "torch.manual_seed(42)".
+      const bool is_call = text[at] == '(' && name.find('.') != std::string::npos;
+      if ((text[at] != '[' && text[at] != '(') || is_call) {
+        continue;
+      }
     }
     if (at < text.size() && (text[at] == '[' || text[at] == '(')) {
       ++at;  // "Epoch [3/10]"
@@ -174,8 +177,14 @@ std::vector<NamedNumber> numbers_of(std::string_view line) {
 
 namespace {
 
+// torch labels its log and the tracebacks of a rank with "[rank0]:".
+bool is_torchs(std::string_view line) {
+  return without_rank_label(line).size() < line.size() || is_torch_log(line) || is_cuda_error(line);
+}
+
 bool is_the_programs(std::string_view line) {
-  return std::ranges::none_of(not_the_programs, [&](const char* begin) { return line.starts_with(begin); });
+  return !is_torchs(line) && !is_nccl_log(line) &&
+         std::ranges::none_of(not_the_programs, [&](const char* begin) { return line.starts_with(begin); });
 }
 
 }  // namespace

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <deque>
-#include <fstream>
 #include <iterator>
 #include <map>
 
 #include <remote/report.hpp>
+#include <unistd.h>
 
+#include "base/beneath.hpp"
 #include "base/clock.hpp"
 #include "base/strings.hpp"
 #include "project/core.hpp"
@@ -36,13 +37,16 @@ constexpr std::size_t most_notes = 1000;
 
 // Hands over each line. Of one that is longer than a block only the end counts: a job may write gigabytes
 // without a newline.
-void read_lines(const Core& core, std::istream& file, const auto& take) {
+void read_lines(const Core& core, const UniqueFd& file, const auto& take) {
   constexpr std::size_t most = std::size_t{64} << 10U;
   std::string block(most, '\0');
   std::string rest;
-  while (file.read(block.data(), static_cast<std::streamsize>(most)), file.gcount() > 0) {
+  const auto read = [&] {
+    return file ? uninterrupted([&] { return ::read(file.get(), block.data(), most); }) : 0;
+  };
+  for (ssize_t count = 0; (count = read()) > 0;) {
     core.cancel().check();
-    std::string_view piece(block.data(), static_cast<std::size_t>(file.gcount()));
+    std::string_view piece(block.data(), static_cast<std::size_t>(count));
     for (std::size_t end = 0; (end = piece.find('\n')) != std::string_view::npos;
          piece.remove_prefix(end + 1)) {
       rest += piece.substr(0, end);
@@ -67,7 +71,8 @@ class Outputs {
   // Reads a job's output as it is here; what is not here is passed by.
   void read(const Core& core, const Job& job) {
     for (const bool is_err : {false, true}) {
-      std::ifstream file(core.store.job_folder(job.id) / (is_err ? "job.err" : "job.out"), std::ios::binary);
+      const UniqueFd file =
+          open_beneath(core.store.folder(), core.store.job_folder(job.id) / (is_err ? "job.err" : "job.out"));
       read_lines(core, file, [&](std::string_view line) { take(job, is_err, line); });
     }
   }
@@ -216,7 +221,7 @@ Report report(Core& core, const ReportRequest& request) {
   const std::size_t points = most_points / static_cast<std::size_t>(12 * std::max(1, ranks));
   Outputs outputs(std::clamp<std::size_t>(points, 50, 2000), request.tail_lines);
   for (const Job& job : report.jobs) {
-    outputs.read(core, job);
+    find_part(report, [&] { outputs.read(core, job); });
     outputs.tell(job, report);
   }
   find_moments(core, outputs.notes(), report);

@@ -8,6 +8,7 @@
 # process of its own, with stderr as its stdout, and what it did to variables, limits and the umask comes back as sh text.
 # shellcheck disable=SC2016
 __runner='
+if [ -n "${REMOTE_HID_FUNCTIONS-}" ] && [ -n "$BASH_VERSION" ]; then eval "$REMOTE_HID_FUNCTIONS"; fi
 cd -- "$2" 2>/dev/null
 case $1 in
   *module* | *"ml "*)

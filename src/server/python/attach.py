@@ -1,11 +1,13 @@
-"""attach.py SOCKET: the terminal's end of a debugger that waits in a job (debugger.py), with what readline gives: editing and history.
+"""attach.py SOCKET: the user's end of a debugger that waits in a job (debugger.py). On a terminal with what readline gives: editing and
+history. From a pipe each line is a command, which is printed behind the prompt; at the end of the pipe the rank keeps waiting.
 
-Exits with 0: the rank goes on; 10: it keeps waiting, as this was left by Ctrl-C or somebody else has attached (11); 12: its process is
-gone; 13: it does not wait there any more.
+Exits with 0: the rank goes on; 10: it keeps waiting, as this was left by Ctrl-C or the pipe has ended, or another one has attached (11);
+12: its process is gone; 13: it does not wait there any more.
 """
 import json
 import os
 import queue
+import signal
 import socket
 import struct
 import sys
@@ -19,6 +21,9 @@ try:
     readline.parse_and_bind("set enable-bracketed-paste off")
 except ImportError:
     pass
+
+
+LEFT = 10
 
 
 def connect(path):
@@ -36,8 +41,8 @@ def connect(path):
 
 
 class Session:
-    """A thread reads what the debugger sends, and ends this program; the main thread, the only one that Ctrl-C reaches, asks for lines. So
-    what comes while it asks is not missed."""
+    """The main thread asks for lines. Another reads what the debugger sends, and a third waits for Ctrl-C: readline notices a signal only
+    while it waits for a key, so one that comes just before would be lost."""
 
     def __init__(self, channel):
         self._channel = channel
@@ -45,6 +50,11 @@ class Session:
         self._asks = False
 
     def run(self):
+        interrupts, from_handler = socket.socketpair()
+        from_handler.setblocking(False)
+        signal.set_wakeup_fd(from_handler.fileno())
+        signal.signal(signal.SIGINT, lambda *_: None)
+        threading.Thread(target=self._await_interrupt, args=(interrupts,), daemon=True).start()
         reader = threading.Thread(target=self._read, daemon=True)
         reader.start()
         while True:
@@ -73,18 +83,28 @@ class Session:
         finally:  # whatever went wrong: the main thread would wait for ever
             self._end(12)
 
+    def _await_interrupt(self, interrupts):
+        interrupts.recv(1)
+        self._asks = True  # the cursor stands behind ^C
+        self._end(LEFT)
+
     def _end(self, code):
         if self._asks:
             print(flush=True)
         os._exit(code)  # the main thread may be waiting for a key; the terminal's modes end with it
 
-    @staticmethod
-    def _ask(prompt):
+    def _ask(self, prompt):
+        typed = sys.stdin.isatty()
         try:
-            return {"line": input(prompt)}
+            line = input(prompt)
         except EOFError:
+            if not typed:
+                self._end(LEFT)
             print()
             return {"leave": True}
+        if not typed:
+            print(line, flush=True)
+        return {"line": line}
 
 
 def main():
@@ -93,11 +113,7 @@ def main():
     except OSError as error:
         print("remote: %s" % error, file=sys.stderr)
         return 13
-    try:
-        Session(channel).run()
-    except KeyboardInterrupt:
-        print()
-        return 10
+    Session(channel).run()
 
 
 sys.exit(main())

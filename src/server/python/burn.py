@@ -1,37 +1,37 @@
 """`remote check --burn`: how fast this rank's device computes, and how fast the ranks exchange data. Each rank runs it.
 
-argv: the seconds that it may take. The answer is lines "@remote1 burn …" on stdout (docs/protocol.md).
+argv: the seconds that it may take. It prints messages, each a line "remote-burn JSON" (src/wire/burn.hpp).
 """
+import json
 import os
 import sys
 import threading
 import time
 
 
-def say(*words):
-    os.write(1, ("@remote1 burn " + " ".join(str(word) for word in words) + "\n").encode())
+def report(kind, **fields):
+    os.write(1, ("remote-burn " + json.dumps(dict(fields, kind=kind)) + "\n").encode())
 
 
 def plain(text):
-    """A text as one word."""
-    return "".join(c if c.isalnum() and c < "\x80" or c in "._-" else "_" for c in text).strip("_")[:100] or "unknown"
+    return "".join(c if c.isalnum() and c < "\x80" or c in ".-" else " " for c in text).strip()[:100] or "unknown"
 
 
 SECONDS = float(sys.argv[1])
 # Where the ranks do not find each other, the libraries would wait for half an hour.
-timer = threading.Timer(SECONDS * 3 + 90, lambda: (say("error", "timeout"), os._exit(1)))
+timer = threading.Timer(SECONDS * 3 + 90, lambda: (report("failed", problem="timeout"), os._exit(1)))
 timer.daemon = True  # a rank that fails by itself is not to wait for it
 timer.start()
 try:
     import torch
 except ImportError:
-    say("error", "no-torch")
+    report("failed", problem="no_torch")
     os._exit(1)
 try:
     import torch.distributed as dist
     from torch.distributed.rendezvous import rendezvous
 except ImportError:
-    say("error", "no-distributed")
+    report("failed", problem="no_distributed")
     os._exit(1)
 
 
@@ -137,12 +137,12 @@ def links():
 
         took = often(there_and_back, SECONDS * 0.1)
         if RANK < partner < RANKS:
-            say("link", RANK, partner, int(data.numel() * 4 * 8 * 2 / took))
+            report("link", **{"from": RANK, "to": partner, "gbit_s": round(data.numel() * 4 * 8 * 2 / took / 1e9, 9)})
 
 
 BACKEND = CAN
 if CAN == "gloo":
-    say("lacks", "nccl" if CUDA else "cuda")
+    report("lacks", what="nccl" if CUDA else "cuda")
 if RANKS > 1:
     os.environ.setdefault("USE_LIBUV", "0")  # Debian's torch 2.6 was built without, and refuses the default of 2.4 and later
     meeting = dist.PrefixStore("remote-burn", next(iter(rendezvous("env://")))[0])
@@ -157,6 +157,6 @@ if RANKS > 1:
     bus = all_reduce()
     links()
     dist.barrier()
-say("device", RANK, BACKEND, str(TYPE).replace("torch.", ""), int(tflops * 1e6), int(bus * 1e9), plain(NAME))
+report("device", rank=RANK, backend=BACKEND, type=str(TYPE).replace("torch.", ""), tflops=round(tflops, 6), bus_gbit_s=round(bus, 9), name=plain(NAME))
 sys.stdout.flush()
 os._exit(0)

@@ -173,7 +173,11 @@ class _Wire:
             self._client.close()
         self._client = _Client(connection)
 
-    def readline(self, *_):
+    def is_attached(self):
+        return self._client is not None
+
+    def readline(self, *_, question=False):
+        """The next line. To a question, a client that leaves gives the answer ""."""
         text, _, prompt = self._text.rpartition("\n")
         self._text = text + "\n" if text else ""
         asked = None  # the client that has seen the prompt
@@ -195,6 +199,8 @@ class _Wire:
                 self._client.close()
                 self._client = None
                 self._text = ""
+                if question:
+                    return ""
                 asked = asked or self
                 continue
             if message is None:
@@ -273,10 +279,16 @@ class _Debugger(pdb.Pdb):
     def do_quit(self, argument):
         """q(uit)
         Ends this rank by the exception BdbQuit, after a question."""
-        if not self._error:
+        while not self._error:
             self._wire.write("This ends the rank, and with it the launch; c lets it go on. End it? [y/N] ")
-            if self._wire.readline().strip().lower() not in ("y", "yes"):
+            answer = self._wire.readline(question=True).strip().lower()
+            if answer in ("y", "yes"):
+                break
+            if answer in ("", "n", "no"):
+                if not self._wire.is_attached():
+                    self._greet()  # for the next client
                 return None
+            self._wire.write("Please answer y or n.\n")
         self._leaves = True
         return pdb.Pdb.do_quit(self, argument)
 

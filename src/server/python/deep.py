@@ -1,27 +1,31 @@
 # What torch is once it is imported, for `remote check --deep`: run by the Python of the environment, as a job would be.
-# Answers lines "@remote1 deep KEY …" (docs/protocol.md). Nothing is written.
-import hashlib, os, sys, time
+# Prints messages, each a line "remote-deep JSON" (src/wire/deep.hpp). Nothing is written.
+import hashlib, json, os, sys, time
 
-def say(*words):
-    print("@remote1 deep", *words, flush=True)
+def report(kind, **fields):
+    print("remote-deep", json.dumps(dict(fields, kind=kind)), flush=True)
+
+def describe(error):
+    text = " ".join((type(error).__name__ + ": " + str(error)).split())[:300]
+    return text.encode("utf-8", "replace").decode()  # no lone surrogates, which are not JSON
 
 print(flush=True)
 begun = time.time()
 try:
     import torch
 except BaseException as error:
-    say("failed", " ".join((type(error).__name__ + ": " + str(error)).split())[:300])
-    print("@remote1 end", flush=True)
+    report("failed", reason=describe(error))
+    report("end")
     sys.exit(0)
-say("torch", str(torch.__version__).split()[0], int(1000 * (time.time() - begun)))
+report("torch", version=str(torch.__version__).split()[0], took=int(1000 * (time.time() - begun)))
 try:
     devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    say("devices", devices, torch.version.cuda or torch.version.hip or "-")
+    report("devices", count=devices, cuda=torch.version.cuda or torch.version.hip or "-")
     if devices and not torch.version.hip:
         version = torch.cuda.nccl.version()
-        say("nccl", ".".join(map(str, version)) if isinstance(version, tuple) else version)
+        report("nccl", version=".".join(map(str, version)) if isinstance(version, tuple) else str(version))
 except Exception as error:
-    say("trouble", " ".join((type(error).__name__ + ": " + str(error)).split())[:300])
+    report("trouble", reason=describe(error))
 
 # The shared libraries that are really mapped, but for the system's own: of two that have one name, one may be of another package.
 # The digest is of the size and of both ends, where a library has its build id and its tables: some have two gigabytes.
@@ -45,7 +49,7 @@ for line in open("/proc/self/maps", errors="replace"):
             if size > 2 * piece:
                 file.seek(size - piece)
             digest.update(file.read(piece))
-        say("library", digest.hexdigest()[:16], size, path)
+        report("library", digest=digest.hexdigest()[:16], size=size, path=path)
     except OSError:
         pass
-print("@remote1 end", flush=True)
+report("end")

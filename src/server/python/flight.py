@@ -1,9 +1,10 @@
 """What PyTorch's flight recorder has of the ranks' collectives (NCCL, torch 2.5 and later): asks each rank for a dump through its pipe, and tells
-the last ones of each process group. sitecustomize.py has switched it on. Run by why.sh; docs/protocol.md has the lines.
+the last ones of each process group. sitecustomize.py has switched it on. The agent runs it, and reads a wire::FlightEntry in JSON from each line.
 
 argv: the jobs' folder, and ids. A dump is a pickle, and its file may have been written by anybody's program: no global is looked up, no more memory is
 used than a limit, and no text reaches the answer but as a word.
 """
+import json
 import os
 import pickle
 import re
@@ -12,11 +13,14 @@ import stat
 import sys
 import time
 
-ANSWER_SECONDS = 5  # a rank looks at its pipe every second
+ANSWER_SECONDS = 12  # a rank reads its pipe every second, and its first dump took four more on an H100
 MOST_BYTES = 64 << 20
 MOST_MEMORY = 2 << 30
 MOST_RANKS = 64
 LAST = 32  # collectives of a group
+RECENT_NS = 4 * 10**9  # a collective that began since then is not stuck: a healthy launch always has one
+OLD_NS = 60 * 10**9
+FIELDS = "rank", "group", "number", "state", "function", "types", "shapes"
 
 
 class Data(pickle.Unpickler):
@@ -46,8 +50,16 @@ def shapes_of(sizes):
     return ",".join(shape for shape in shapes if shape) or "-"
 
 
-def collectives_of(dump):
-    """(group, number, state, function, types, shapes) of the last ones; number 0: the rank is in that group. Of what is not as documented, nothing."""
+def state_of(entry, now):
+    state, began = word(entry.get("state")), entry.get("time_created_ns")
+    if state == "completed" or not isinstance(began, int) or not now:
+        return state
+    return "recent" if now - began < RECENT_NS else "old" if now - began > OLD_NS else state
+
+
+def collectives_of(dump, now=0):
+    """(group, number, state, function, types, shapes) of the last collectives. Number 0 means that the rank is in that group. Entries in another format
+    are skipped. `now` is when the dump was asked for, in nanoseconds since the epoch: it may take seconds to be written."""
     if not isinstance(dump, dict):
         return []
     groups = {}
@@ -65,8 +77,7 @@ def collectives_of(dump):
             continue
         types = entry.get("input_dtypes")
         types = ",".join(word(one) for one in types[:16]) if isinstance(types, (list, tuple)) else ""
-        state = word(entry.get("state"))
-        found = state, word(function.rpartition("nccl:")[2]), types or "-", shapes_of(entry.get("input_sizes"))
+        found = state_of(entry, now), word(function.rpartition("nccl:")[2]), types or "-", shapes_of(entry.get("input_sizes"))
         groups.setdefault(word(name), {}).setdefault(number, found)
     rows = []
     for name, calls in sorted(groups.items())[:256]:
@@ -122,16 +133,16 @@ def main():
                 path = os.path.join(folder, "rank." + rank.group(1))
                 before = stamp(path)
                 if ask(os.path.join(folder, name)):
-                    waiting[(job, rank.group(1))] = path, before
+                    waiting[(job, rank.group(1))] = path, before, time.time_ns()
     limit = time.monotonic() + ANSWER_SECONDS
     while waiting and time.monotonic() < limit:
         time.sleep(0.1)
-        for (job, rank), (path, before) in list(waiting.items()):
+        for (job, rank), (path, before, asked) in list(waiting.items()):
             dump = read(path) if stamp(path) not in (None, before) else None
             if dump is not None:
                 del waiting[(job, rank)]
-                for row in collectives_of(dump):
-                    print("@remote1 flight", job, rank, *row)
+                for row in collectives_of(dump, asked):
+                    print(json.dumps(dict(zip(FIELDS, (int(rank),) + row))))
 
 
 if __name__ == "__main__":

@@ -29,8 +29,6 @@ def _enable(folder):
     import os
 
     job = os.path.dirname(folder)
-    if os.path.basename(job) != os.environ.get("REMOTE_JOB_ID"):
-        return
     file = os.open(os.path.join(job, "stacks"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     _signal.signal(50, _signal.SIG_IGN)  # what faulthandler leaves behind when Python ends: a question that comes then ends nobody
     faulthandler.register(50, file=file, all_threads=True)
@@ -41,8 +39,6 @@ def _record_failures(folder):
     import sys
 
     job = os.path.dirname(folder)
-    if os.path.basename(job) != os.environ.get("REMOTE_JOB_ID"):
-        return
     rank = os.environ.get("RANK", "")
     # of the variables of torchrun, the launcher ranks does not set this one
     if "TORCHELASTIC_RESTART_COUNT" not in os.environ or not rank.isdigit():
@@ -93,7 +89,7 @@ def _end_failed_mpi_rank(_):
     rank = os.environ.get("RANK", "")
     if not rank.isdigit() or not ("OMPI_COMM_WORLD_RANK" in os.environ or "PMI_RANK" in os.environ):
         return
-    path = os.path.join(os.environ["REMOTE_JOB_FOLDER"], "raised.rank." + rank)  # mpi_rank.sh reads it
+    path = os.path.join(os.environ["REMOTE_JOB_FOLDER"], "raised.rank." + rank)  # src/agent/mpi/rank.cpp reads it
     plain = sys.excepthook
 
     def leave_soon(code):
@@ -139,8 +135,6 @@ def _wait_for_attach(folder):
     import sys
 
     job = os.path.dirname(folder)
-    if os.path.basename(job) != os.environ.get("REMOTE_JOB_ID"):
-        return
     if os.path.exists(os.path.join(job, "slurm")) or os.path.exists(os.path.join(job, "batch.sh")):
         return  # attach does not reach Slurm's nodes
 
@@ -219,9 +213,7 @@ def _explain_breakpoint(_):
 def _go_along_with_agent(folder):
     import os
 
-    if os.path.basename(os.path.dirname(folder)) != os.environ.get("REMOTE_JOB_ID") or "RANK" in os.environ:
-        return
-    if not os.path.exists(os.path.join(folder, "remote_torch_agent.py")):
+    if "RANK" in os.environ or not os.path.exists(os.path.join(folder, "remote_torch_agent.py")):
         return
     with open("/proc/self/cmdline", "rb") as file:
         words = file.read().decode(errors="surrogateescape").split("\0")
@@ -299,7 +291,7 @@ def _record_flight(folder):
     import os
 
     job = os.path.dirname(folder)
-    if os.path.basename(job) != os.environ.get("REMOTE_JOB_ID") or not os.environ.get("RANK", "").isdigit():
+    if not os.environ.get("RANK", "").isdigit():
         return
 
     def teach(version):
@@ -321,7 +313,7 @@ def _record_flight(folder):
 
 
 def _import_from_tree(folder):
-    """In the tree of a frozen launch (tree.py): what is installed as editable comes from there, and not from the project's folder."""
+    """In the tree of a frozen launch: what is installed as editable comes from there, and not from the project's folder."""
     import os
     import sys
 
@@ -366,17 +358,20 @@ def _main():
     import os
 
     folder = os.path.dirname(os.path.abspath(__file__))
-    for part in (
-        _import_from_tree,
-        _enable,
-        _record_failures,
-        _wait_for_attach,
-        _end_failed_mpi_rank,
-        _explain_breakpoint,
-        _teach_tcp_store,
-        _record_flight,
-        _go_along_with_agent,
+    is_own_job = os.path.basename(os.path.dirname(folder)) == os.environ.get("REMOTE_JOB_ID")
+    for part, is_of_job in (
+        (_import_from_tree, False),
+        (_enable, True),
+        (_record_failures, True),
+        (_wait_for_attach, True),
+        (_end_failed_mpi_rank, False),
+        (_explain_breakpoint, False),
+        (_teach_tcp_store, False),
+        (_record_flight, True),
+        (_go_along_with_agent, True),
     ):
+        if is_of_job and not is_own_job:
+            continue
         try:
             part(folder)
         except Exception:

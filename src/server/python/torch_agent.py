@@ -143,7 +143,7 @@ class Agent:
                 worker.end()
 
     def left(self):
-        """When the launch was last left by a server (the lifeline writes NAME BY into `left`), and how long workers get; None: never."""
+        """When the launch was last left by a server (its supervisor writes NAME BY into `left`), and how long workers get; None: never."""
         path = os.path.join(self.job, "left")
         try:
             with open(path) as file:
@@ -205,8 +205,8 @@ class Agent:
             return ""
 
     def tell_restart(self, number, why):
-        """For the timeline of `remote report`: torch itself says nothing of it unless it is asked to. Returns the line, which also divides what a
-        worker writes (lifeline_job.py)."""
+        """For the timeline of `remote report`: torch itself says nothing of it unless it is asked to. Returns the line, which also divides a
+        worker's output (agent/launch)."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self.began)) + ".%03dZ" % (self.began % 1 * 1000)
         line = ("remote: the workers begin anew (restart %s) at %s%s\n" % (number, at, why)).encode()
         try:
@@ -231,7 +231,6 @@ class Agent:
                 os.close(file)
         except OSError:
             pass
-
 
     def take_the_blame(self):
         """The agent has failed by itself: a worker that it has ended by TERM for that is not what failed."""

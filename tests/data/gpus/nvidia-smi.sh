@@ -1,6 +1,6 @@
 #!/bin/sh
 # A pretended nvidia-smi, for tests: it answers from the files of the folder FAKE_GPUS (or of the folder `gpus` beside this
-# program), which are written from the manual of nvidia-smi(1); none was recorded on a real GPU.
+# program). Those of driver 580 were recorded on an H100, the others are written from the manual of nvidia-smi(1).
 #   gpus.csv  the fields that this driver knows, then a line a GPU
 #   apps.csv  GPU-uuid, pid, MiB, name     topo.txt, q.xml  what `topo -m` and `-q -x` print
 #   fails     when it is there: the exit code, then what every call prints

@@ -1,0 +1,124 @@
+#include "agent/facts/activation.hpp"
+
+#include <chrono>
+#include <vector>
+
+#include "agent/host/run.hpp"
+#include "base/strings.hpp"
+
+namespace remote::agent {
+namespace {
+
+// Answers of the scripts are records "\036KEY\037VALUE", which no program prints by accident.
+constexpr char record_mark = '\036';
+constexpr char value_mark = '\037';
+
+// The activation runs without positional parameters, because a file that it sources would see them.
+// Afterwards the shell's options are reset.
+constexpr std::string_view enter_script =
+    "remote_activation=$1 remote_word=$2 remote_other=$3\n"
+    "shift 3\n"
+    "eval \"$remote_activation\" >/dev/null 2>&1\n"
+    "set +e +u +x +v +f +C\n";
+
+// A `python` of version 2 does not count.
+constexpr std::string_view python_script =
+    "for remote_python in python3 python; do\n"
+    "  remote_version=$(\"$remote_python\" -V 2>&1 </dev/null) || continue\n"
+    "  case $remote_version in\n"
+    "    'Python 3.'[6-9]* | 'Python 3.'[1-9][0-9]* | 'Python '[4-9].*) ;;\n"
+    "    *) continue ;;\n"
+    "  esac\n"
+    "  printf '\\036python\\037%s' \"$(command -v \"$remote_python\")\"\n"
+    "  printf '\\036version\\037%s' \"${remote_version#Python }\"\n"
+    "  break\n"
+    "done\n";
+
+constexpr std::string_view program_script =
+    "if command -v -- \"$remote_word\" >/dev/null 2>&1; then printf '\\036program\\037'; fi\n";
+
+constexpr std::string_view mpi_script =
+    "for remote_daemon in orted prted hydra_pmi_proxy; do\n"
+    "  if command -v \"$remote_daemon\" >/dev/null 2>&1; then printf '\\036daemon\\037' && break; fi\n"
+    "done\n"
+    "printf '\\036mpirun\\037'\n"
+    "mpirun --version </dev/null 2>/dev/null\n"
+    "printf '\\036end\\037'\n";  // a trap of the activation may print more
+
+constexpr std::string_view python_code_script = "\"$remote_word\" -c \"$remote_other\" 2>/dev/null\n";
+
+RunResult run_entered(const Host& host, const std::string& activation, std::string_view script,
+                      const std::string& word, const std::string& other, std::chrono::milliseconds limit) {
+  return run(host, {.argv = {"sh", "-c", std::string(enter_script) + std::string(script), "sh", activation,
+                             word, other},
+                    .limit = limit,
+                    .max_output = std::size_t{64} << 10U});
+}
+
+void read_record(std::string_view record, Activation& found) {
+  const std::size_t mark = record.find(value_mark);
+  if (mark == std::string_view::npos) {
+    return;
+  }
+  const std::string_view key = record.substr(0, mark);
+  const std::string_view value = record.substr(mark + 1);
+  if (key == "python" && value.starts_with('/')) {
+    found.python = value;
+  } else if (key == "version") {
+    found.python_version = value.substr(0, value.find_first_not_of("0123456789."));
+  } else if (key == "program") {
+    found.has_program = true;
+  } else if (key == "daemon") {
+    found.has_mpi_daemon = true;
+  } else if (key == "mpirun") {
+    found.mpirun = value;
+  }
+}
+
+Activation run_script(const Host& host, const std::string& activation, const std::string& script,
+                      const std::string& program, std::chrono::milliseconds limit) {
+  Activation found;
+  for (const std::string& record :
+       split(run_entered(host, activation, script, program, "", limit).out, record_mark)) {
+    read_record(record, found);
+  }
+  // An alias or a function has no path, and cannot be started by the agent.
+  if (found.python.empty() || found.python_version.empty()) {
+    found.python = {};
+    found.python_version.clear();
+  }
+  return found;
+}
+
+}  // namespace
+
+Activation activate(const Host& host, const wire::FactsRequest& request, std::chrono::milliseconds limit) {
+  std::string script;
+  if (request.python) {
+    script += python_script;
+  }
+  if (request.program) {
+    script += program_script;
+  }
+  if (request.mpi) {
+    script += mpi_script;  // the last: mpirun may hang
+  }
+  Activation found = run_script(host, request.activate, script, request.program.value_or(""), limit);
+  if (request.python && found.python.empty()) {
+    const Activation plain = run_script(host, "", std::string(python_script), "", std::chrono::seconds(5));
+    found.python = plain.python;
+    found.python_version = plain.python_version;
+  } else {
+    found.text = request.activate;
+  }
+  return found;
+}
+
+std::string ask_python(const Host& host, const Activation& activation, std::string_view code) {
+  const RunResult result = run_entered(host, activation.text, python_code_script, activation.python.string(),
+                                       std::string(code), std::chrono::seconds(5));
+  const std::string_view out = result.out;
+  return result.succeeded() ? std::string(out.substr(0, out.find_last_not_of('\n') + 1)) : "";
+}
+
+}  // namespace remote::agent

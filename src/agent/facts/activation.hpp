@@ -1,0 +1,31 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "agent/host/host.hpp"
+#include "wire/facts.hpp"
+
+// Programs on the PATH of a job, after a shell has entered its Python environment.
+
+namespace remote::agent {
+
+struct Activation {
+  std::string text;            // the sh text that entered it; "": none, or it has no Python
+  Path python;                 // the first Python 3.6 or newer on PATH; "": none
+  std::string python_version;  // "3.11.2"
+  bool has_program = false;    // the program of the request
+  std::string mpirun;          // the output of `mpirun --version`
+  bool has_mpi_daemon = false;
+};
+
+// Evaluates request.activate in one shell, which then searches for python, program and mpi, if requested.
+// Falls back to the Python on the host's PATH if the environment has none, fails or exceeds the limit.
+Activation activate(const Host& host, const wire::FactsRequest& request,
+                    std::chrono::milliseconds limit = std::chrono::seconds(18));
+
+// The output of this Python for `-c code`, without the newline at its end; "" if it fails.
+std::string ask_python(const Host& host, const Activation& activation, std::string_view code);
+
+}  // namespace remote::agent

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string_view>
+
+#include "agent/host/host.hpp"
+#include "wire/facts.hpp"
+
+namespace remote::agent {
+
+// Compares files of the project with a list of them, lines "SIZE SECONDS NAME" with the time of the last
+// change. Links are not followed.
+wire::CodeFacts compare_files(const Path& project, std::string_view listed);
+
+}  // namespace remote::agent

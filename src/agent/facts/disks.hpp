@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <remote/facts.hpp>
+
+#include "agent/host/host.hpp"
+#include "wire/facts.hpp"
+
+namespace remote::agent {
+
+// The file system of a folder, or of the nearest one above it that exists. nullopt if shared memory is
+// missing, or if statfs(2) fails. A hanging network file system blocks it. Any thread.
+std::optional<DiskFacts> read_disk(const Host& host, wire::DiskPlace place, const Path& folder);
+
+// The places that the request names. Any thread.
+std::vector<DiskFacts> read_disks(const Host& host, const wire::FactsRequest& request);
+
+}  // namespace remote::agent

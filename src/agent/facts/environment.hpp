@@ -1,0 +1,12 @@
+#pragma once
+
+#include "agent/host/host.hpp"
+#include "wire/facts.hpp"
+
+namespace remote::agent {
+
+// Answers the parts of the request that depend on the Python environment: python, program and mpi. It enters
+// the environment at most once, in one process, and not at all if it need not.
+void read_environment(const Host& host, const wire::FactsRequest& request, wire::FactsReply& reply);
+
+}  // namespace remote::agent

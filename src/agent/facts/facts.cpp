@@ -1,0 +1,153 @@
+#include "agent/facts/facts.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "agent/facts/code.hpp"
+#include "agent/facts/disks.hpp"
+#include "agent/facts/environment.hpp"
+#include "agent/facts/logind.hpp"
+#include "agent/facts/machine.hpp"
+#include "agent/facts/network.hpp"
+#include "agent/facts/others.hpp"
+#include "agent/facts/ports.hpp"
+#include "agent/facts/project.hpp"
+#include "agent/gpus/gpus.hpp"
+#include "agent/host/background.hpp"
+#include "agent/host/path.hpp"
+#include "agent/lease/lease_files.hpp"
+
+namespace remote::agent {
+namespace {
+
+constexpr std::chrono::seconds disk_limit{3};
+
+// Facts from disks that may hang.
+struct OnDisk {
+  std::vector<DiskFacts> disks{};
+  ServerFacts project{};  // facts about its folders
+};
+
+OnDisk look_at_disks(const Host& host, const wire::FactsRequest& request) {
+  OnDisk found;
+  found.disks = read_disks(host, request);
+  const Path project = host.expand(request.project);
+  if (request.jobs) {
+    check_jobs_folder(project, *request.jobs, found.project);
+  }
+  if (request.open) {
+    found.project.open_path = find_open_path(host, project, *request.open);
+  }
+  return found;
+}
+
+// Returns the result of `work`; nullopt if it takes longer than the limit. Its thread then continues, so
+// `work` may use only its own data. Rethrows exceptions of `work`.
+std::optional<OnDisk> wait_for(std::chrono::seconds limit, const std::function<OnDisk()>& work) {
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable has_ended;
+    bool is_done = false;
+    OnDisk found;
+    std::exception_ptr error;
+  };
+  const auto shared = std::make_shared<Shared>();
+  const std::function<void()> share_result = [shared, work] {
+    OnDisk found;
+    std::exception_ptr error;
+    try {
+      found = work();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    const std::lock_guard lock(shared->mutex);
+    shared->found = std::move(found);
+    shared->error = error;
+    shared->is_done = true;
+    shared->has_ended.notify_all();
+  };
+  try {
+    std::thread(share_result).detach();
+  } catch (const std::system_error&) {
+    share_result();
+  }
+  std::unique_lock lock(shared->mutex);
+  if (!shared->has_ended.wait_for(lock, limit, [&] { return shared->is_done; })) {
+    return std::nullopt;
+  }
+  if (shared->error) {
+    std::rethrow_exception(shared->error);
+  }
+  return std::move(shared->found);
+}
+
+}  // namespace
+
+wire::FactsReply collect_facts(const Host& host, const wire::FactsRequest& request, std::string_view files) {
+  wire::FactsReply reply;
+  if (request.clock) {
+    reply.clock = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::system_clock::now().time_since_epoch());
+  }
+  // Each thread fills different members of the reply. At the user's process limit, wait() does the work.
+  BackgroundWork gpus([&] {
+    if (request.gpus) {
+      reply.facts.gpus = read_gpus(host, *request.gpus);
+    }
+  });
+  BackgroundWork environment([&] { read_environment(host, request, reply); });
+  if (request.machine) {
+    read_machine(host, reply.facts);
+  }
+  if (request.load) {
+    read_load(host, reply);
+    reply.has_leases = has_lease_files(host);
+  }
+  if (request.logind) {
+    read_logind(host, reply.facts);
+  }
+  if (request.route_to) {
+    reply.route = find_route(host, *request.route_to);
+  }
+  if (request.port) {
+    reply.port = look_at_port(host, *request.port);
+  }
+  if (!request.disks.empty() || request.jobs || request.open) {
+    const auto look = [host, request] { return look_at_disks(host, request); };
+    if (auto found = wait_for(disk_limit + std::chrono::seconds(request.open ? 3 : 0), look)) {
+      reply.facts.disks = std::move(found->disks);
+      reply.facts.jobs_closed = found->project.jobs_closed;
+      reply.facts.sick = found->project.sick;
+      reply.facts.open_path = found->project.open_path;
+    } else {
+      reply.disks_hang = true;
+    }
+  }
+  if (request.others && !reply.disks_hang) {
+    reply.others = find_other_projects(host, host.expand(request.project));
+  }
+  if (request.code) {
+    reply.code = compare_files(host.expand(request.project), files);
+  }
+  gpus.wait();
+  environment.wait();
+  for (const GpuTool& tool : reply.facts.gpus.tools) {
+    if (tool.vendor == GpuVendor::nvidia) {
+      reply.facts.programs.insert("nvidia-smi");
+      if (reply.facts.driver.empty()) {
+        reply.facts.driver = tool.driver_version;
+      }
+    }
+  }
+  return reply;
+}
+
+}  // namespace remote::agent

@@ -1,0 +1,42 @@
+#include "agent/facts/others.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "agent/host/path.hpp"
+#include "agent/job/find_guards.hpp"
+#include "wire/facts.hpp"
+
+namespace remote::agent {
+namespace {
+
+constexpr std::size_t max_projects = 1000;
+
+}  // namespace
+
+std::vector<OtherProject> find_other_projects(const Host& host, const Path& project) {
+  std::map<std::string, std::set<std::string>> jobs;
+  for (const GuardProcess& guard : find_guards(host)) {
+    jobs[guard.project.string()].insert(guard.id);
+  }
+  std::vector<OtherProject> others;
+  const std::string home = host.home.string() + "/";
+  for (const auto& [folder, ids] : jobs) {
+    const bool in_home = home != "/" && folder.starts_with(home);
+    // A practice server's own home is in such a folder, too.
+    if ((!in_home && folder.find("/.remote/sandbox/") != std::string::npos) ||
+        is_same_file(folder, project)) {
+      continue;
+    }
+    const std::string shown = in_home ? "~/" + folder.substr(home.size()) : folder;
+    const auto count = static_cast<int>(std::min<std::size_t>(ids.size(), wire::max_count));
+    if (others.size() < max_projects) {
+      others.push_back({wire::to_line(shown, 4096), count});
+    }
+  }
+  return others;
+}
+
+}  // namespace remote::agent

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "agent/host/host.hpp"
+#include "wire/facts.hpp"
+
+namespace remote::agent {
+
+// Whether a TCP port is free, which process listens on it if not, and two other ports that are free. 0: only
+// those two. Nothing is bound.
+wire::PortFacts look_at_port(const Host& host, int port);
+
+}  // namespace remote::agent

@@ -1,0 +1,137 @@
+#include "agent/facts/project.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/host/files.hpp"
+#include "agent/host/users.hpp"
+#include "base/strings.hpp"
+#include "wire/text.hpp"
+
+namespace remote::agent {
+namespace {
+
+constexpr int max_search_depth = 4;
+constexpr std::array<std::string_view, 4> sick_marks{"gpu", "ecc", "xid", "disk"};
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+
+class OpenPathSearch {
+ public:
+  OpenPathSearch(const Host& host, Path left_out, std::chrono::steady_clock::time_point end)
+      : host_(host), left_out_(std::move(left_out)), end_(end) {}
+
+  std::string search(const Path& project) {
+    // A link to the project's folder is followed; links inside are not.
+    const int folder = ::open(project.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
+    struct stat info {};
+    if (folder < 0) {
+      return "";
+    }
+    const bool is_known = ::fstat(folder, &info) == 0;
+    if (!is_known || is_open(info)) {
+      ::close(folder);
+      return is_known ? project.string() : "";
+    }
+    device_ = info.st_dev;
+    search_folder(folder, project, 1);
+    return found_;
+  }
+
+ private:
+  bool is_open(const struct stat& info) {
+    return (info.st_mode & S_IWOTH) != 0 ||
+           ((info.st_mode & S_IWGRP) != 0 && (info.st_gid != ::getegid() || !has_own_group()));
+  }
+
+  // Asked for seldom: the names may be in a directory service.
+  bool has_own_group() {
+    if (!has_own_group_) {
+      has_own_group_ =
+          find_account(host_, "group", ::getegid()) == find_account(host_, "passwd", ::geteuid());
+    }
+    return *has_own_group_;
+  }
+
+  // Takes the descriptor. Returns whether the search is over.
+  bool search_folder(int descriptor, const Path& path, int depth) {
+    const std::unique_ptr<DIR, CloseFolder> folder(::fdopendir(descriptor));
+    if (!folder) {
+      ::close(descriptor);
+      return false;
+    }
+    while (const dirent* entry = ::readdir(folder.get())) {
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != ".." && check_entry(descriptor, entry->d_name, path / name, depth)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  bool check_entry(int folder, const char* name, const Path& path, int depth) {
+    if (std::chrono::steady_clock::now() >= end_) {
+      return true;
+    }
+    struct stat info {};
+    if (path == left_out_ || ::fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0 ||
+        S_ISLNK(info.st_mode)) {
+      return false;
+    }
+    if (is_open(info)) {
+      found_ = path;
+      return true;
+    }
+    if (!S_ISDIR(info.st_mode) || depth == max_search_depth || info.st_dev != device_) {
+      return false;
+    }
+    const int below = ::openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    return below >= 0 && search_folder(below, path, depth + 1);
+  }
+
+  const Host& host_;
+  const Path left_out_;
+  const std::chrono::steady_clock::time_point end_;
+  dev_t device_ = 0;
+  std::optional<bool> has_own_group_;
+  std::string found_;
+};
+
+}  // namespace
+
+void check_jobs_folder(const Path& project, const std::string& jobs, ServerFacts& facts) {
+  const Path folder = project / jobs;
+  facts.jobs_closed = has_entry(folder) && (!is_folder(folder) || ::access(folder.c_str(), W_OK | X_OK) != 0);
+  const Path mark = folder / ".sick";
+  if (!is_file(mark)) {
+    return;
+  }
+  // A line without an end is still being written.
+  const std::string text = read_file(mark, 4096).value_or("");
+  const std::size_t end = text.find('\n');
+  const std::vector<std::string> words =
+      split_words(std::string_view(text).substr(0, end == std::string::npos ? 0 : end));
+  if (!words.empty() && std::ranges::find(sick_marks, words.front()) != sick_marks.end()) {
+    facts.sick = words.front();
+  }
+}
+
+std::string find_open_path(const Host& host, const Path& project, const std::string& jobs,
+                           std::chrono::milliseconds limit) {
+  OpenPathSearch search(host, project / jobs, std::chrono::steady_clock::now() + limit);
+  return wire::to_line(search.search(project), 4096);
+}
+
+}  // namespace remote::agent

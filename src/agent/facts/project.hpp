@@ -1,0 +1,23 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include <remote/facts.hpp>
+
+#include "agent/host/host.hpp"
+
+namespace remote::agent {
+
+// Whether jobs can be kept in the project's folder of jobs, and whether a launch marked this server as sick
+// there. Any thread.
+void check_jobs_folder(const Path& project, const std::string& jobs, ServerFacts& facts);
+
+// A file or folder of the project that other users can write to, so that they could change code that runs; ""
+// if none is found in time. It searches four levels deep, in one file system, without the folder of jobs.
+// Files that only the user's own group can write are not reported if the group has the user's name. Any
+// thread.
+std::string find_open_path(const Host& host, const Path& project, const std::string& jobs,
+                           std::chrono::milliseconds limit = std::chrono::seconds(3));
+
+}  // namespace remote::agent

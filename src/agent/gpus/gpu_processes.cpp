@@ -1,0 +1,126 @@
+#include "agent/gpus/gpu_processes.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/host/files.hpp"
+#include "agent/host/processes.hpp"
+#include "agent/host/users.hpp"
+#include "base/format.hpp"
+#include "base/strings.hpp"
+#include "wire/text.hpp"
+
+namespace remote::agent {
+namespace {
+
+// The id in the process's REMOTE_JOB_ID; "" if it has none.
+std::string read_job_variable(const Host& host, int pid) {
+  constexpr std::size_t most_bytes = std::size_t{8} << 20U;
+  constexpr std::string_view name = "REMOTE_JOB_ID=";
+  const std::string text = read_file(find_process_folder(host, pid) / "environ", most_bytes).value_or("");
+  for (std::string& entry : split(text, '\0')) {
+    if (entry.starts_with(name)) {
+      entry.erase(0, name.size());
+      if (entry.size() == 32 && entry.find_first_not_of("0123456789abcdef") == std::string::npos) {
+        return entry;
+      }
+    }
+  }
+  return "";
+}
+
+int read_parent(const Host& host, int pid) {
+  for (const std::string& line : read_lines(find_process_folder(host, pid) / "status")) {
+    if (line.starts_with("PPid:")) {
+      return parse_number<int>(trim(std::string_view(line).substr(5))).value_or(0);
+    }
+  }
+  return 0;
+}
+
+// The job of the process or of one of its parents. Only this user's processes count: another user can give a
+// process any variable.
+std::string find_job(const Host& host, int pid) {
+  for (int steps = 16; steps > 0 && pid > 1; --steps) {
+    struct stat info {};
+    if (::stat((find_process_folder(host, pid) / "environ").c_str(), &info) != 0 ||
+        info.st_uid != ::geteuid()) {
+      return "";
+    }
+    std::string job = read_job_variable(host, pid);
+    if (!job.empty()) {
+      return job;
+    }
+    pid = read_parent(host, pid);
+  }
+  return "";
+}
+
+std::optional<std::chrono::seconds> read_age(const Host& host, int pid) {
+  const std::string uptime = read_first_line(host.system("/proc/uptime"));
+  const auto now = parse_number<std::int64_t>(uptime.substr(0, uptime.find('.')));
+  const std::string text = read_file(find_process_folder(host, pid) / "stat").value_or("");
+  // The name in parentheses may contain anything, even ") ".
+  const std::size_t end = text.rfind(") ");
+  if (!now || end == std::string::npos) {
+    return std::nullopt;
+  }
+  constexpr std::size_t start_time = 19;  // counted from the state, which follows the name
+  const std::vector<std::string> words = split_words(std::string_view(text).substr(end + 2));
+  const auto ticks = words.size() > start_time ? parse_number<std::int64_t>(words[start_time]) : std::nullopt;
+  const auto ticks_per_second = static_cast<std::int64_t>(::getauxval(AT_CLKTCK));
+  if (!ticks || ticks_per_second <= 0) {
+    return std::nullopt;
+  }
+  constexpr std::int64_t most = std::int64_t{1} << 40U;
+  return std::chrono::seconds(std::clamp<std::int64_t>(*now - *ticks / ticks_per_second, 0, most));
+}
+
+std::string read_name(const Host& host, int pid) {
+  const std::string line = read_first_line(find_process_folder(host, pid) / "comm");
+  const bool has_control = std::ranges::any_of(line, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  return has_control ? "" : wire::to_line(trim(line), 64);
+}
+
+// Sets only the pid of a process that cannot be seen, for example one of another PID namespace.
+GpuProcess read_process(const Host& host, int pid, UserNames& users) {
+  GpuProcess process{.pid = pid, .name = {}};
+  struct stat info {};
+  if (::stat(find_process_folder(host, pid).c_str(), &info) != 0) {
+    return process;
+  }
+  process.user = users.find(info.st_uid);
+  process.own = info.st_uid == ::geteuid();
+  process.job = process.own ? find_job(host, pid) : "";
+  process.age = read_age(host, pid);
+  process.name = read_name(host, pid);
+  return process;
+}
+
+}  // namespace
+
+void identify_processes(const Host& host, std::vector<Gpu>& gpus) {
+  UserNames users(host);
+  std::map<int, GpuProcess> known;
+  for (Gpu& gpu : gpus) {
+    for (GpuProcess& process : gpu.processes) {
+      auto found = known.find(process.pid);
+      if (found == known.end()) {
+        found = known.emplace(process.pid, read_process(host, process.pid, users)).first;
+      }
+      GpuProcess identified = found->second;
+      identified.memory = process.memory;
+      if (!process.name.empty()) {
+        identified.name = process.name;
+      }
+      process = std::move(identified);
+    }
+  }
+}
+
+}  // namespace remote::agent

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "agent/job/regular_file.hpp"
+
+namespace remote::agent {
+
+// Returns the SHA-256 of the content, in hexadecimal digits; "" if the file is not open.
+std::string hash_file(const RegularFile& file);
+
+}  // namespace remote::agent

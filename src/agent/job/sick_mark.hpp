@@ -1,0 +1,11 @@
+#pragma once
+
+#include "agent/host/host.hpp"
+#include "wire/sick_mark.hpp"
+
+namespace remote::agent {
+
+// Removes the mark, if there is one. Throws std::runtime_error if that is not possible.
+wire::ClearSickMarkReply clear_sick_mark(const Host& host, const wire::ClearSickMarkRequest& request);
+
+}  // namespace remote::agent

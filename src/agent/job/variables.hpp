@@ -1,0 +1,45 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "wire/start.hpp"
+
+// The environment of this process, which is about to become a job. One thread.
+
+namespace remote::agent {
+
+// "" if it is not set.
+std::string get_variable(const char* name);
+void set_variable(const std::string& name, const std::string& value);
+// Inserts an entry at the beginning of a list that is separated by colons.
+void prepend_variable(const char* name, const std::string& entry);
+// Whether PATH has a program of this name.
+bool is_on_path(const char* program);
+// A path of the spec: "~", "~/x" and "x" are in $HOME.
+std::string expand_path(const std::string& path);
+
+// Changes the working directory like a shell's cd, which keeps the names of links in PWD. Returns false on
+// failure.
+bool enter_logical_folder(const std::string& folder);
+
+// The text as one word of sh.
+std::string quote_word(std::string_view word);
+// Makes the descriptor inheritable under this number.
+void pass_on(int fd, int number);
+
+// Does what lib/activate.sh does. Returns false, without a change, if only a shell can do it, because conda's
+// packages have hooks.
+bool enter_environment(const wire::PythonEnvironment& environment);
+
+// Sets the variables of the lines NAME=VALUE whose names begin with a capital letter, then the port in
+// INIT_METHOD.
+void set_variables(std::string_view lines);
+// Makes the rendezvous of an attempt differ from those before it, which must not meet it.
+void separate_attempt();
+
+// Sets the account's variables that Host::list_job_variables() has put aside. Returns false if it has
+// exported functions of bash, which only bash can define.
+bool restore_account_variables();
+
+}  // namespace remote::agent

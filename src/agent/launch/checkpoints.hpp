@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/host/path.hpp"
+#include "wire/launch.hpp"
+
+namespace remote::agent {
+
+// Returns the complete checkpoints of a launch, newest first, as paths relative to the project. The time is
+// that of the file that marks the checkpoint as complete. At most wire::max_checkpoints, and no more than a
+// message has room for. Names that are not UTF-8, or have a newline, are skipped.
+std::vector<std::string> find_checkpoints(const Path& project, const wire::RestartSpec& spec);
+
+// Returns the name of the file that marks a checkpoint as complete, in the checkpoint's folder. The '*' is
+// the same text in `files` and `complete`. "" if `files` does not match the name.
+std::string find_marker(std::string_view name, std::string_view files, std::string_view complete);
+
+}  // namespace remote::agent

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "agent/host/processes.hpp"
+#include "rules/launch_policy.hpp"
+
+namespace remote::agent {
+
+// The time of the rules: since the boot, including suspension.
+inline rules::Seconds read_clock() {
+  return rules::Seconds(read_boot_clock());
+}
+
+}  // namespace remote::agent

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "agent/host/descriptor.hpp"
+#include "agent/launch/thread_task.hpp"
+#include "agent/launch/watched_job.hpp"
+
+namespace remote::agent {
+
+// Looks at jobs in a thread, because their files may be on slow storage, and the links need attention
+// meanwhile.
+class JobLooker {
+ public:
+  struct Order {
+    std::size_t index;
+    WatchedJob* job;
+    int rank;
+  };
+  struct Found {
+    std::size_t index;
+    JobLook look;
+  };
+
+  JobLooker();
+
+  bool is_busy() const { return is_busy_; }
+  // Readable when the looks are done: call take() then.
+  int fd() const { return wake_.get(); }
+  // Call it only while it is not busy.
+  void start(std::vector<Order> orders, rules::Seconds now);
+  std::vector<Found> take();
+  // When the last looks began.
+  rules::Seconds began() const { return began_; }
+
+ private:
+  Descriptor wake_;
+  bool is_busy_ = false;
+  std::vector<Found> found_;
+  rules::Seconds began_{0};
+  ThreadTask task_;  // the last member: its thread uses the others
+};
+
+}  // namespace remote::agent

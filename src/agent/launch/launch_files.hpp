@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "agent/host/path.hpp"
+#include "wire/launch.hpp"
+#include "wire/launch_journal.hpp"
+
+// The files of a launch's supervisor, which are in the folder of each of its jobs on this server:
+//
+//   lifeline.json     its wire::LaunchSpec; removed when it ends
+//   lifeline.pid      its process: PID START BOOT
+//   lifeline          its state for people: "ok", or what is wrong
+//   lifeline.journal  one wire::LaunchEntry a line; only in the first folder
+//   notify…           of the notification
+
+namespace remote::agent {
+
+// A job's copy of the spec; nullopt if it is missing or invalid. A valid one has a job, and its server is one
+// of the launch's.
+std::optional<wire::LaunchSpec> read_launch_spec(const Path& job_folder);
+bool write_launch_spec(const Path& job_folder, const wire::LaunchSpec& spec);
+
+// Returns the valid entries of the journal. Reads at most 1 MiB of it.
+std::vector<wire::LaunchEntry> read_launch_journal(const Path& job_folder);
+// Returns false on failure.
+bool append_to_launch_journal(const Path& job_folder, const wire::LaunchEntry& entry);
+
+// Removes the spec, the journal and the record of the process, so that the supervisor is not started again.
+void remove_launch_files(const Path& job_folder);
+
+}  // namespace remote::agent

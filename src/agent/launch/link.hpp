@@ -1,0 +1,92 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sodium.h>
+
+#include "agent/host/descriptor.hpp"
+#include "rules/launch_policy.hpp"
+#include "wire/link.hpp"
+
+namespace remote::agent {
+
+using rules::Seconds;
+
+// One connection between the supervisors of two servers of a launch, encrypted and authenticated by
+// libsodium's crypto_secretstream. The keys, one for each direction, are derived from the launch's token,
+// which is never sent, and from a random number of each side, so messages cannot be replayed or reflected.
+// Nothing here blocks. A link that receives anything invalid closes itself.
+//
+// Each side sends frames: a length of four bytes, big-endian, and the payload. The first frame is the
+// greeting with the side's random number, the second one the header of its secretstream. Each further one is
+// an encrypted message.
+class Link {
+ public:
+  // Longer frames close the link: of a peer that is not authenticated, of a member, of the coordinator.
+  static constexpr std::size_t max_unproved_frame = 4096;
+  static constexpr std::size_t max_member_frame = 16384;
+  static constexpr std::size_t max_coordinator_frame = 131072;
+  // Bytes that the peer has not read yet.
+  static constexpr std::size_t max_unsent = std::size_t{1} << 20U;
+
+  // `socket` is connected, and made non-blocking here.
+  Link(Descriptor socket, std::string_view token, bool is_coordinator, Seconds now);
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  int fd() const { return socket_.get(); }  // -1: closed
+  bool is_open() const { return static_cast<bool>(socket_); }
+  // The keys are known: messages can be sent. The peer is not authenticated yet.
+  bool has_keys() const { return expected_ != Expected::greeting; }
+  // A message has arrived, so the peer knows the token.
+  bool is_authenticated() const { return is_authenticated_; }
+  bool has_unsent() const { return !unsent_.empty(); }
+  // When the last valid message arrived. Before: when the connection was made.
+  Seconds heard() const { return heard_; }
+  // This process was paused, which is not the peer's silence.
+  void discount_pause(Seconds pause) { heard_ += pause; }
+  // On the coordinator: the member at the other end, once it has said so; "" before.
+  const std::string& server() const { return server_; }
+  void set_server(std::string server) { server_ = std::move(server); }
+
+  // Does nothing without keys, or if the peer would refuse a message of this size. Closes the link if the
+  // peer has not read too much.
+  void send(const wire::LinkMessage& message);
+  void flush();
+  // Reads without blocking. Returns the messages before an invalid one, too.
+  std::vector<wire::LinkMessage> receive(Seconds now);
+  void close();
+
+ private:
+  enum class Expected { greeting, header, message };
+  using Key = std::array<unsigned char, crypto_secretstream_xchacha20poly1305_KEYBYTES>;
+  using Stream = crypto_secretstream_xchacha20poly1305_state;
+
+  std::size_t max_received() const;
+  Key derive_key(bool of_coordinator, std::string_view peer_nonce) const;
+  void queue_frame(std::string_view payload);
+  // These return false for anything invalid.
+  bool receive_frame(std::string_view payload, Seconds now, std::vector<wire::LinkMessage>& messages);
+  bool receive_greeting(std::string_view payload);
+  bool receive_message(std::string_view payload, Seconds now, std::vector<wire::LinkMessage>& messages);
+
+  Descriptor socket_;
+  Key secret_{};  // a digest of the token
+  bool is_coordinator_;
+  Seconds heard_;
+  Expected expected_ = Expected::greeting;
+  bool is_authenticated_ = false;
+  std::string server_;
+  std::string nonce_;
+  Stream sending_{};
+  Stream receiving_{};
+  Key receiving_key_{};
+  std::string unsent_;
+  std::string received_;  // the beginning of a frame
+};
+
+}  // namespace remote::agent

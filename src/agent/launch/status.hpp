@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "agent/launch/peers.hpp"
+#include "rules/launch_policy.hpp"
+#include "wire/launch.hpp"
+
+namespace remote::agent {
+
+// How much later the coordinator's process may start.
+constexpr Seconds first_seconds{1.5};
+
+// Describes the state of a supervisor for the file `lifeline`: "ok", or the problem. nullopt if it is too
+// early for either. `started`: when the supervisor started. `dropped`: the time of day when the link to the
+// coordinator was lost.
+std::optional<std::string> describe_supervisor(const wire::LaunchSpec& spec,
+                                               const rules::LaunchPolicy& policy, const Peers& peers,
+                                               const std::string& dropped, Seconds started, Seconds now);
+
+}  // namespace remote::agent

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/host/descriptor.hpp"
+#include "agent/host/host.hpp"
+#include "agent/lease/lease_files.hpp"
+#include "agent/lease/lease_machine.hpp"
+#include "rules/leases.hpp"
+#include "wire/leases.hpp"
+
+namespace remote::agent {
+
+// A lease or a place in line. The file of the lease must stay open: it ends when all copies of the descriptor
+// are closed, in this process and in those that have inherited it. Functions throw LeaseRefused if the file
+// cannot be written.
+class Lease {
+ public:
+  // Creates its file. Throws LeaseRefused.
+  static Lease make(const Host& host);
+  // Takes over the inherited descriptor of a file that make() created in another process. Throws
+  // LeaseRefused.
+  static Lease adopt(const Host& host, int fd);
+
+  // Never equals lease_fd after make(), so a dup2() to that clears FD_CLOEXEC.
+  int fd() const { return file_.get(); }
+  const Path& folder() const { return folder_; }
+  // The GPUs that it has taken.
+  const std::vector<rules::LeaseMachine::Gpu>& gpus() const { return gpus_; }
+  std::size_t find_position(const rules::LeaseSurvey& survey) const {
+    return survey.position(arrival_, name_);
+  }
+  bool is_behind(const rules::LeaseSurvey& survey) const {
+    return survey.has_earlier_waiter(arrival_, name_);
+  }
+  // The free resources, without this lease.
+  rules::LeaseSurvey survey(const rules::LeaseMachine& machine, const rules::LeaseNeeds& needs) const;
+
+  // Takes everything or nothing, within about two seconds. Returns the free resources if it was not taken.
+  std::optional<rules::LeaseSurvey> claim(const rules::LeaseMachine& machine, const rules::LeaseNeeds& needs);
+  // From now on, later arrivals get nothing before this one. If it may not take anything yet, it only keeps
+  // its place.
+  void get_in_line(bool may_take);
+  // Releases its resources, but keeps its place in line.
+  void give_back();
+  // Gives up the lease and removes its file. The descriptor must not have been inherited.
+  void remove();
+
+ private:
+  Lease(Path folder, std::string name, Descriptor file);
+  void write(rules::LeaseState state, const rules::LeaseNeeds& needs);
+  bool is_there() const;
+  bool stays_claimed(const rules::LeaseMachine& machine, const rules::LeaseNeeds& needs,
+                     std::chrono::milliseconds limit) const;
+
+  Path folder_;
+  std::string name_;
+  Descriptor file_;
+  std::uint64_t arrival_;
+  std::optional<rules::LeaseState> state_;
+  std::vector<rules::LeaseMachine::Gpu> gpus_;
+};
+
+// A lease that was taken, with the file `devices` of its jobs: a line for people, then variables.
+struct TakenLease {
+  Lease lease;
+  std::string devices;
+};
+
+// Takes the lease if all of it is free now; never waits in line. On failure sets `shortage` to the reason,
+// for people. Throws LeaseRefused and CannotStart.
+std::optional<TakenLease> take_lease(const Host& host, const wire::LeaseTerms& terms, std::string& shortage);
+
+std::string to_devices_text(const Lease& lease, GpuVendor vendor, const rules::LeaseNeeds& needs);
+
+constexpr const char* never_enough = "this server does not have as much as is asked for";
+
+}  // namespace remote::agent

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <remote/gpu.hpp>
+
+#include "agent/host/host.hpp"
+#include "rules/leases.hpp"
+#include "wire/leases.hpp"
+
+// The resources of this server that can be leased.
+
+namespace remote::agent {
+
+struct LeaseMachine {
+  rules::LeaseMachine resources;  // only of the kinds that are needed
+  GpuVendor vendor = GpuVendor::nvidia;
+};
+
+rules::LeaseNeeds to_needs(const wire::LeaseTerms& terms);
+
+// Asks the driver for the GPUs, which can take a second: those of the first vendor that has any. Throws
+// LeaseRefused and CannotStart.
+LeaseMachine read_lease_machine(const Host& host, const rules::LeaseNeeds& needs);
+// Updates the memory that is available now.
+void read_available_memory(const Host& host, rules::LeaseMachine& machine);
+
+// Lines NAME=VALUE, sorted: with these variables, programs see only these GPUs.
+std::string to_gpu_variables(GpuVendor vendor, const std::vector<rules::LeaseMachine::Gpu>& gpus);
+// "0,2"
+std::string join_indices(const std::vector<rules::LeaseMachine::Gpu>& gpus);
+
+}  // namespace remote::agent

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <sys/types.h>
+
+#include "agent/host/descriptor.hpp"
+#include "agent/host/host.hpp"
+#include "wire/pairs.hpp"
+
+namespace remote::agent {
+
+// `iperf3 -s` on a free port, if it is installed. It ends with this object, and with the thread that made it.
+class IperfServer {
+ public:
+  // Waits until it serves, for seconds, unless is_cancelled() returns true.
+  IperfServer(const Host& host, const std::function<bool()>& is_cancelled);
+  ~IperfServer() { end(); }
+  IperfServer(const IperfServer&) = delete;
+  IperfServer& operator=(const IperfServer&) = delete;
+
+  int port() const { return port_; }  // 0: it does not serve
+  // Its output, which must be drained. -1: it has ended.
+  int output() const { return output_.get(); }
+  void drain();
+
+ private:
+  bool start(const Host& host, int port);
+  bool await_listening(const std::function<bool()>& is_cancelled);
+  void end();
+
+  int port_ = 0;
+  pid_t pid_ = -1;
+  Descriptor output_;
+  std::string text_;  // until it serves
+};
+
+// Sends to such a server. The flow has the speed, or the error.
+Flow send_by_iperf(const Host& host, const std::string& address, int port, int seconds);
+
+// What `iperf3 -J` printed: Gbit/s; nullopt, and why, if it failed.
+std::optional<double> read_iperf_answer(const std::string& json, std::string& why);
+
+}  // namespace remote::agent

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+
+#include <sys/socket.h>
+
+#include "agent/facts/kernel_route.hpp"
+#include "agent/host/descriptor.hpp"
+
+// TCP sockets and their addresses.
+
+namespace remote::agent {
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof(sockaddr_storage);
+
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  int port() const;
+  // Without a zone; an IPv4 address also if IPv6 maps it.
+  std::string text() const;
+};
+
+SocketAddress make_socket_address(const IpAddress& address, int port);
+SocketAddress make_any_address(int family, int port);
+
+// Does not block.
+Descriptor open_tcp_socket(int family);
+// The port that a socket is bound to; 0: none.
+int find_port(const Descriptor& socket);
+// A port that no process listens on now. 0: there is none.
+int find_free_port(bool ipv6);
+
+}  // namespace remote::agent

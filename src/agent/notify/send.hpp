@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "agent/host/host.hpp"
+#include "agent/job/own_python.hpp"
+#include "agent/notify/compose.hpp"
+#include "agent/notify/deliver.hpp"
+
+namespace remote::agent {
+
+// Sends notifications once.
+class NotificationSender {
+ public:
+  // `program`: the text of post.py, which posts to URLs, because TLS needs the server's certificates and
+  // libraries. `activate`: sh text that enters the Python environment, for servers without Python on PATH.
+  NotificationSender(const Host& host, std::string program, std::string activate);
+
+  SendResult send(const wire::NotifySpec& spec, const Notification& notification);
+
+ private:
+  SendResult post(const wire::NotifySpec& spec, const Notification& notification);
+  SendResult run_command(const wire::NotifySpec& spec, const Notification& notification);
+
+  const Host& host_;
+  std::string program_;
+  std::string activate_;
+  std::optional<OwnPython> python_;
+};
+
+}  // namespace remote::agent

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "wire/provision.hpp"
+#include "wire/text.hpp"
+
+namespace remote::agent {
+
+// The longest part of the output of a program in a message.
+constexpr std::size_t longest_output = 65536;
+
+// A step failed, for a reason that the user is shown.
+class ProvisionError : public std::runtime_error {
+ public:
+  explicit ProvisionError(const std::string& reason, std::string hint = {})
+      : std::runtime_error(reason), hint_(std::move(hint)) {}
+
+  wire::ProvisionFailure describe() const {
+    return {wire::to_line(what(), max_size), wire::to_line(hint_, max_size)};
+  }
+
+ private:
+  static constexpr std::size_t max_size = 8192;
+
+  std::string hint_;
+};
+
+}  // namespace remote::agent

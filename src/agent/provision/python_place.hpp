@@ -1,0 +1,67 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/host/host.hpp"
+#include "agent/host/path.hpp"
+#include "wire/provision.hpp"
+
+namespace remote::agent {
+
+// The folders of a Python environment. The programs in it are looked up with the environment of the user's
+// prologue.
+class PythonPlace {
+ public:
+  PythonPlace(const Host& host, const wire::ManagedPython& python);
+
+  const wire::ManagedPython& python() const { return python_; }
+  const Path& home() const { return home_; }
+  const Path& project() const { return project_; }
+  const Path& scripts() const { return scripts_; }
+  const Path& folder() const { return folder_; }
+  const Path& conda() const { return conda_; }
+  Path setup_stamp() const { return stamps_ / ".remote-setup"; }
+  Path packages_stamp() const { return stamps_ / (".remote-packages." + python_.project_key); }
+
+  // The interpreter; "" if there is none.
+  Path find_interpreter(const Host& host) const;
+  bool is_set_up(const Host& host) const;
+  // Creates and removes a file in each folder, so that NFS drops its cache: another machine possibly just
+  // created the environment.
+  void refresh() const;
+
+ private:
+  const wire::ManagedPython& python_;
+  Path home_;
+  Path project_;
+  Path scripts_;
+  Path conda_;
+  Path folder_;
+  Path stamps_;
+};
+
+// Stamps are files that record a finished step by the digest of its settings.
+bool has_stamp(const Path& path, std::string_view digest);
+// Throws ProvisionError.
+void write_stamp(const Path& path, const std::vector<std::string>& lines);
+
+// Creates a file that all users can read. Returns false on failure.
+bool put_open_file(const Path& path, std::string_view text);
+// Creates a folder and its parents, with access for all users. Existing folders are not changed.
+bool make_open_folders(const Path& path);
+
+// Whether it is Python 3.6 or newer and, unless `version` is "", of that version, such as "3.11".
+bool is_python(const Host& host, const Path& program, const std::string& version);
+// These return "" if there is none.
+// Returns the first path that is an executable file.
+Path choose_program(std::initializer_list<Path> paths);
+Path find_python(const Host& host, const std::string& version);
+Path find_uv(const Host& host);
+
+// The packages of the distribution that are not installed.
+std::vector<std::string> find_missing_packages(const Host& host, const std::vector<std::string>& packages);
+
+}  // namespace remote::agent

@@ -1,0 +1,114 @@
+#include "project/script_check.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/command.hpp"
+#include "base/paths.hpp"
+#include "base/strings.hpp"
+#include "servers/container.hpp"
+#include "servers/fanout.hpp"
+#include "servers/sent_state.hpp"
+#include "servers/sync.hpp"
+
+namespace remote::project {
+namespace fs = std::filesystem;
+namespace {
+
+std::string working_directory(const Env& env) {
+  std::string found;
+  for (const auto& [name, value] : env) {
+    found = name == "REMOTE_WORKDIR" ? value : found;
+  }
+  return found;
+}
+
+// The script's name in the project; "" if it is elsewhere.
+std::string name_in_project(const std::string& script, const std::string& workdir) {
+  const auto leads_out = [](const std::string& path) {
+    return path.starts_with('/') || path.starts_with('~');
+  };
+  if (leads_out(script) || leads_out(workdir)) {
+    return "";
+  }
+  const fs::path name = (fs::path(workdir) / script).lexically_normal();
+  return *name.begin() == ".." ? "" : name.string();
+}
+
+std::string path_on(const config::Config& config, const config::Server& server, const std::string& script,
+                    const std::string& workdir) {
+  const auto is_whole = [](const std::string& path) {
+    return path.starts_with('/') || path.starts_with("~/");
+  };
+  if (is_whole(script)) {
+    return script;
+  }
+  const std::string folder = is_whole(workdir) ? workdir : config.project_path_on(server) + "/" + workdir;
+  return folder + "/" + script;
+}
+
+// "did you mean 'train.py'?", from the names of the project's files.
+std::string nearest(const Core& core, const std::string& name) {
+  const std::string file = fs::path(name).filename().string();
+  const auto here = files_here(core.config, core.cancel());
+  std::vector<std::string> names;
+  for (const servers::FileStamp& one : here.files()) {
+    if (fs::path(one.name).filename() == file) {
+      return fmt::format("did you mean {}? It is looked for as {}", visible_line(one.name),
+                         visible_line(name));
+    }
+    if (fs::path(one.name).extension() == fs::path(name).extension()) {
+      names.push_back(one.name);
+    }
+  }
+  return did_you_mean(name, names);
+}
+
+}  // namespace
+
+void check_script(Core& core, const std::vector<config::Server>& servers, const std::string& command,
+                  const Env& env, const std::optional<std::string>& image,
+                  const std::vector<CodeChanged>& changed) {
+  const std::string script = script_of(command);
+  const std::string workdir = working_directory(env);
+  const std::string name = script.empty() ? "" : name_in_project(script, workdir);
+  const bool is_here = !name.empty() && is_there(core.config.project / name);
+  const bool was_sent = std::ranges::none_of(
+      changed, [&](const CodeChanged& one) { return std::ranges::find(one.names, name) != one.names.end(); });
+  if (script.empty() || (is_here && was_sent)) {
+    return;
+  }
+  const auto outcomes =
+      servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t) {
+        const std::string path = path_on(core.config, server, script, workdir);
+        const bool in_image = name.empty() && servers::container_of(server, image).has_value();
+        const bool moves = core.config.prologue_on(server).find("cd ") != std::string::npos;
+        return in_image || moves ||
+               servers::look_at(*core.connector().connect(server, core.cancel()), {path}, core.cancel())
+                       .front() != servers::PathKind::missing;
+      });
+  std::vector<std::string> missing;
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    if (outcomes[i].ok() && !*outcomes[i].value) {
+      missing.push_back(servers[i].name);
+    }
+  }
+  if (missing.empty()) {
+    return;
+  }
+  const std::string shown = visible_line(name.empty() ? script : name);
+  if (is_here) {
+    throw Error::usage("nothing was started",
+                       fmt::format("{} is not on {}: it was not sent yet", shown, join(missing, ", ")))
+        .mended_by(Remedy::send_project);
+  }
+  throw Error::usage(
+      "nothing was started",
+      fmt::format("there is no {}{} on {}", shown, name.empty() ? "" : ", here or", join(missing, ", ")),
+      name.empty() ? "" : nearest(core, name))
+      .mended_by(Remedy::skip_check);
+}
+
+}  // namespace remote::project

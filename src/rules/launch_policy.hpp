@@ -1,0 +1,205 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "wire/launch_journal.hpp"
+#include "wire/link.hpp"
+
+// The decisions of a launch's supervisor on one server, from the states of its jobs and the reports of the
+// other servers. Pure: it opens nothing, and the time is an argument.
+
+namespace remote::rules {
+
+// Time since the boot, including suspension (CLOCK_BOOTTIME), and spans of it.
+using Seconds = std::chrono::duration<double>;
+
+struct LaunchSetup {
+  std::string own;                   // this server
+  std::vector<std::string> servers;  // of the launch; the first is the coordinator
+  Seconds grace{0};                  // between the failure of a rank and the end of the others
+  Seconds timeout{0};                // a server that is silent for longer is lost
+  int needed = 0;                    // an elastic launch needs so many servers; 0: all, and none may fail
+  bool ends_alone = false;           // no job is ended because of another one
+};
+
+// How a job's last attempt on record ended.
+struct Round {
+  int attempt = 0;
+  wire::Ending ending;
+};
+
+// One job of this server.
+struct LaunchJob {
+  std::string id = {};
+  int rank = 0;
+  bool ended = false;
+  bool failed = false;
+  std::optional<Seconds> stopped_for = {};  // a user stopped it: the time until it ended
+  std::optional<Round> round = {};          // of a launch with restarts
+};
+
+// What a policy causes.
+class LaunchActs {
+ public:
+  virtual ~LaunchActs() = default;
+  // To all other servers that have a link to this one.
+  virtual void broadcast(const wire::LinkMessage& message) = 0;
+  // To one server, if it has a link to this one.
+  virtual void tell(const std::string& server, const wire::LinkMessage& message) = 0;
+  // Appends to the launch's journal.
+  virtual void record(const wire::LaunchEntry& entry) = 0;
+};
+
+// A stop by a user, and when it began and had its effect.
+struct UserStop {
+  int rank = 0;
+  std::string server;
+  Seconds began{0};
+  Seconds ended{0};
+};
+
+// A failure, and when this server learned of it.
+struct HeardFailure {
+  wire::RankFailure failure;
+  Seconds heard{0};
+};
+
+// How a launch ended, for the notification.
+enum class LaunchEnd { succeeded, failed, killed, lost, hung, unknown };
+struct LaunchVerdict {
+  LaunchEnd end = LaunchEnd::unknown;
+  // failed: the rank of the first failure. killed: the rank that a user stopped; absent if all were stopped.
+  std::optional<int> rank;
+  std::string server;  // of that rank, or the one that was lost
+  std::optional<wire::Ending> ending;
+  int seconds = 0;                   // of hung
+  std::vector<std::string> unheard;  // of unknown: servers that never reported
+  bool is_cut_off = false;           // of lost: this server lost all others
+  friend bool operator==(const LaunchVerdict&, const LaunchVerdict&) = default;
+};
+
+// How a job of this server ended, as on record, for LaunchPolicy::verdict().
+struct JobResult {
+  bool succeeded = false;
+  std::optional<wire::EndReason> ended_because;  // set if the launch's supervisor stopped it
+};
+
+class LaunchPolicy {
+ public:
+  LaunchPolicy(LaunchSetup setup, std::vector<LaunchJob> jobs, Seconds now, LaunchActs& acts);
+  virtual ~LaunchPolicy() = default;
+  LaunchPolicy(const LaunchPolicy&) = delete;
+  LaunchPolicy& operator=(const LaunchPolicy&) = delete;
+
+  bool is_coordinator() const { return setup_.own == coordinator(); }
+  const std::string& coordinator() const { return setup_.servers.front(); }
+  const std::vector<std::string>& others() const { return others_; }
+  // Servers have to connect within this time at first.
+  Seconds time_to_come() const { return time_to_come_; }
+  const std::vector<LaunchJob>& jobs() const { return jobs_; }
+  LaunchJob& job(std::size_t index) { return jobs_.at(index); }
+  bool jobs_have_ended() const;
+
+  // Takes over from a supervisor that died, by one entry of its journal. The silence of the servers in it
+  // counts from now, and decisions stay.
+  virtual void restore(const wire::LaunchEntry& entry, Seconds now);
+  // A member's messages that the coordinator has to know. They are sent again over each new link.
+  const std::vector<wire::LinkMessage>& reports() const { return reports_; }
+  // The time between two beats.
+  Seconds beat() const { return beat_; }
+  // Whether another server takes this one for lost if it falls silent.
+  bool is_watched() const;
+
+  // Handles a message of an authenticated peer. `server`: its name.
+  virtual void hear(const std::string& server, const wire::LinkMessage& message, Seconds now);
+  // The coordinator's reply to a member's Hello.
+  virtual std::vector<wire::LinkMessage> welcome(const std::string& server);
+  // Finds servers that were silent for too long.
+  virtual void notice_silence(Seconds now);
+  // This process was paused for `pause`, which does not count as silence of any server.
+  void discount_pause(Seconds pause);
+
+  // A job of this server has ended; with its failure, if it failed.
+  virtual void note_end(std::size_t job, const std::optional<wire::RankFailure>& failure, Seconds now);
+  // The ids of the jobs to stop now: running ones, and failed ones that can still have processes.
+  virtual std::vector<std::string> jobs_to_kill(Seconds now);
+  // The launch hangs, and is to be ended or (`restart`) to start again.
+  virtual void end_hung(const wire::Hang& hang, bool restart, Seconds now);
+  // A server that this launch cannot do without never connected.
+  virtual void end_lost(const std::string& server, Seconds now) { end(wire::ServerLoss{server}, now); }
+  // Whether hang detection applies: nothing ends the launch.
+  virtual bool should_watch() const { return !reason_; }
+  // The servers that take part and have not left.
+  virtual std::vector<std::string> present() const;
+
+  // Whether an order of mpirun may go to a server now.
+  virtual bool takes_orders(const std::string& /*server*/) const { return true; }
+  // For the coordinator: servers that mpirun need not wait for.
+  virtual std::set<std::string> ended_there(Seconds now) const;
+  // For the coordinator: members that did not connect in time.
+  std::vector<std::string> silent(Seconds now) const;
+
+  // Whether the supervisor can exit. A member first says bye and waits for the answer: a coordinator that
+  // missed it, because it was just being replaced, would take the member for lost.
+  virtual bool try_to_leave(Seconds now, bool listening);
+
+  // Why this launch is being ended, once it is.
+  const std::optional<wire::EndReason>& reason() const { return reason_; }
+  // The elastic launch continues without this server, and why.
+  const std::optional<wire::EndReason>& left_because() const { return own_left_; }
+  const std::map<std::string, Seconds>& last_heard() const { return last_heard_; }
+
+  // The failure that caused the others (rules::find_first_failure); nullptr without failures.
+  const HeardFailure* first_failure() const;
+  // The user's stop that came first, if `failure` is null or follows from it.
+  const UserStop* first_stop(const HeardFailure* failure) const;
+  // How the launch ended. A coordinator that was started again knows about others only what `results` say.
+  LaunchVerdict verdict(const std::vector<JobResult>& results) const;
+
+ protected:
+  void end(const wire::EndReason& reason, Seconds now);
+  bool is_late(Seconds now) const { return now - start_ > time_to_come_; }
+  void mark_gone(const std::string& server, wire::GoneHow how);
+  // Notes a message from a server.
+  void mark_heard(const std::string& server, Seconds now);
+  bool is_gone(const std::string& server) const;
+
+  LaunchSetup setup_;
+  std::vector<std::string> others_;
+  std::vector<LaunchJob> jobs_;
+  LaunchActs& acts_;
+  Seconds start_;
+  Seconds beat_;
+  Seconds end_at_{0};
+  int kills_ = 0;
+  std::map<std::string, Seconds> last_heard_;
+  std::optional<wire::EndReason> reason_;
+
+ private:
+  void leave_out(const std::string& server, const wire::EndReason& reason, Seconds now);
+  void report(const wire::LinkMessage& message);
+
+  Seconds time_to_come_;
+  std::map<std::string, wire::GoneHow> gone_;  // servers that said bye, were lost or left
+  Seconds next_silence_ = Seconds::max();      // no server is silent for too long before
+  std::vector<HeardFailure> failures_;         // in the order of arrival
+  std::vector<UserStop> stops_;
+  std::vector<std::string> lost_;  // servers that were silent for too long, in that order, reconnected or not
+  bool has_said_bye_ = false;
+  bool is_bye_noted_ = false;
+  bool lost_at_end_ = false;  // at that time the jobs here had ended, and all other servers had left
+  std::vector<wire::LinkMessage> reports_;
+  std::set<std::string> failed_there_;  // the coordinator's: servers where a job failed
+  std::set<std::string> left_;          // the coordinator's: servers that an elastic launch continues without
+  std::optional<wire::EndReason> own_left_;
+};
+
+// Times a launch's jobs are killed at most; what lives then is reported, not killed again.
+constexpr int kill_rounds = 3;
+
+}  // namespace remote::rules

@@ -1,0 +1,627 @@
+#include "rules/restart_policy.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace remote::rules {
+namespace {
+
+using wire::OutcomeState;
+
+constexpr double drift = 0.98;        // a member's clock may be slower by so much
+constexpr Seconds short_attempt{60};  // an attempt that lived for less makes the next one wait
+constexpr Seconds peer_delay{1};      // the cause of a failure after a peer's may be noticed so much later
+constexpr Seconds result_delay{2};    // for a guard to record how its job ended, once it may
+constexpr Seconds recording_time{5};  // for the guards to record that an attempt ended, once it was killed
+
+const wire::RankFailure* failure_in(const std::optional<wire::Cause>& cause) {
+  return cause ? std::get_if<wire::RankFailure>(&*cause) : nullptr;
+}
+
+bool is_after_peer(const std::optional<wire::Cause>& cause) {
+  const auto* failure = failure_in(cause);
+  return failure != nullptr && failure->after_peer;
+}
+
+bool is_loss(const wire::Cause& cause) {
+  return std::holds_alternative<wire::ServerLoss>(cause) ||
+         std::holds_alternative<wire::SupervisorDeath>(cause);
+}
+
+bool is_possible(const wire::Shape& shape) {
+  return shape.world_size >= 1 && shape.first_rank < shape.world_size && shape.nodes >= 1 &&
+         shape.nodes <= shape.world_size && shape.node_rank < shape.nodes;
+}
+
+wire::Outcome failed_for_good(int rank) {
+  return {OutcomeState::failed_for_good, rank, std::nullopt};
+}
+
+}  // namespace
+
+RestartPolicy::RestartPolicy(LaunchSetup setup, RestartSetup restarts, std::vector<LaunchJob> jobs,
+                             int attempt, std::uint64_t first_question, const std::optional<Revived>& revived,
+                             Seconds now, RestartActs& acts, RestartTimes times)
+    : LaunchPolicy(std::move(setup), std::move(jobs), now, acts),
+      restarts_(std::move(restarts)),
+      times_(times),
+      restart_acts_(acts),
+      attempt_(attempt),
+      ended_(std::max(attempt - 1, 0)),
+      killing_(revived && is_coordinator()),
+      until_(revived ? revived->lease_until : now + setup_.timeout * drift),
+      question_(first_question),
+      next_question_(now),
+      members_(setup_.servers, restarts_.ranks, restarts_.spares),
+      granted_(attempt),
+      ending_(revived.has_value()),
+      quiet_until_(revived && times_.revived_coordinator_waits ? now + setup_.timeout + times_.longest_kill
+                                                               : now),
+      begun_(revived ? revived->attempt_began : now),
+      failed_at_(now) {
+  if (revived) {
+    failure_ = wire::SupervisorDeath{coordinator()};
+    known_.insert(setup_.servers.begin(), setup_.servers.end());
+  } else {
+    known_.insert(setup_.own);
+    restart_acts_.renew_lease(until_);
+  }
+  const bool fenced = !revived || times_.revived_coordinator_waits;
+  for (const std::string& name : members_.names()) {
+    answered_[name] = fenced ? now : now - 1000 * setup_.timeout;
+  }
+}
+
+// ---- This server's ranks
+
+void RestartPolicy::note_end(std::size_t index, const std::optional<wire::RankFailure>& failure,
+                             Seconds now) {
+  if (released_) {
+    LaunchPolicy::note_end(index, failure, now);
+    return;
+  }
+  job(index).ended = true;
+  kept_ends_.push_back({index, failure});
+}
+
+// Finds the outcome of this attempt on this server.
+void RestartPolicy::notice_ends(Seconds now) {
+  if (outcome_.state != OutcomeState::running || released_) {
+    return;
+  }
+  // A job that a user stopped, or that lost its guard: no other attempt can have it.
+  for (const KeptEnd& end : kept_ends_) {
+    outcome_ = {end.failure ? OutcomeState::failed_for_good : OutcomeState::ended_for_good, job(end.job).rank,
+                std::nullopt};
+  }
+  // A rank that is being ended fails because of that, which says nothing about the cause.
+  std::size_t over = 0;
+  for (const LaunchJob& each : jobs_) {
+    if (killing_ || !is_round_over(each)) {
+      continue;
+    }
+    ++over;
+    if (each.round->ending != wire::Ending{wire::EndKind::exit, 0}) {
+      outcome_ = {OutcomeState::failed, 0, restart_acts_.describe_failure(each)};
+      outcome_.failure->server = setup_.own;
+      break;
+    }
+  }
+  if (outcome_.state == OutcomeState::running && over == jobs_.size()) {
+    outcome_.state = OutcomeState::succeeded;
+  }
+  if (outcome_.state != OutcomeState::running) {
+    next_question_ = now;
+  }
+}
+
+std::vector<std::string> RestartPolicy::jobs_to_kill(Seconds now) {
+  if (released_) {
+    // The guard of a job that ended by itself records its result only now. A kill before that would look like
+    // the cause.
+    const bool recording = std::ranges::any_of(
+        jobs_, [this](const LaunchJob& each) { return !each.ended && is_round_over(each); });
+    if (recording && kills_ == 0 && now < end_at_ + result_delay) {
+      return {};
+    }
+    return LaunchPolicy::jobs_to_kill(now);
+  }
+  if (!killing_ || is_resting()) {
+    return {};
+  }
+  std::set<std::string> over;
+  std::vector<std::string> ids;
+  for (const LaunchJob& each : jobs_) {
+    if (each.ended || is_round_over(each)) {
+      over.insert(each.id);
+    }
+    if (!each.ended) {
+      ids.push_back(each.id);
+    }
+  }
+  if (cleaned_ && over.size() == jobs_.size()) {
+    ended_ = attempt_;
+    next_question_ = now;
+    return {};
+  }
+  if (cleaned_ && now < cleaned_at_ + recording_time) {
+    return {};  // the guards have not recorded the ends yet
+  }
+  if (kills_ >= kill_rounds) {
+    outcome_ = failed_for_good(jobs_.front().rank);
+    return {};
+  }
+  if (kills_ == 0) {
+    own_ends_ = std::move(over);
+  }
+  ++kills_;
+  return ids;
+}
+
+void RestartPolicy::begin(int attempt, const wire::Shape& shape, Seconds until) {
+  attempt_ = attempt;
+  killing_ = cleaned_ = false;
+  kills_ = 0;
+  outcome_ = {};
+  until_ = until;
+  restart_acts_.renew_lease(until);
+  const std::set<std::string> offered = std::exchange(offered_, {});
+  if (!shape.resume_from.empty() && !offered.contains(shape.resume_from)) {
+    restart_acts_.refuse_checkpoint();
+    outcome_ = failed_for_good(jobs_.front().rank);
+  } else if (!restart_acts_.start(attempt, shape)) {
+    outcome_ = failed_for_good(jobs_.front().rank);
+  }
+}
+
+void RestartPolicy::ask(Seconds now) {
+  ++question_;
+  std::erase_if(asked_, [&](const auto& each) { return now - each.second >= setup_.timeout; });
+  asked_[question_] = now;
+  wire::AskLease ask{question_, attempt_, ended_, outcome_, {}};
+  if (is_resting()) {
+    ask.checkpoints = restart_acts_.checkpoints();
+    offered_.insert(ask.checkpoints.begin(), ask.checkpoints.end());
+  }
+  next_question_ = now + beat_;
+  if (!is_coordinator()) {
+    restart_acts_.tell(coordinator(), ask);
+    return;
+  }
+  const wire::LinkMessage reply = answer(setup_.own, ask, now);
+  if (const auto* grant = std::get_if<wire::GrantLease>(&reply)) {
+    take_grant(*grant, now);
+  }
+}
+
+void RestartPolicy::take_grant(const wire::GrantLease& grant, Seconds now) {
+  const auto found = asked_.find(grant.question);
+  if (found == asked_.end()) {
+    return;
+  }
+  const Seconds asked = times_.lease_counts_from_question ? found->second : now;
+  const Seconds until = asked + setup_.timeout * drift;
+  asked_.erase(found);
+  if (now >= until || grant.attempt <= ended_) {
+    return;
+  }
+  if (grant.attempt == attempt_ && !killing_) {
+    if (until > until_) {
+      until_ = until;
+      restart_acts_.renew_lease(until);
+    }
+  } else if (grant.attempt > attempt_ && is_resting() && is_possible(grant.shape)) {
+    begin(grant.attempt, grant.shape, until);
+    next_question_ = now;  // an order of mpirun may wait until the coordinator knows
+  }
+}
+
+void RestartPolicy::keep_lease(Seconds now) {
+  if (!is_resting() && now >= until_) {
+    killing_ = true;
+  }
+  const auto found = last_heard_.find(coordinator());
+  const Seconds heard = found == last_heard_.end() ? start_ : found->second;
+  if (!is_coordinator() && is_resting() &&
+      now > std::max(heard, until_) + setup_.timeout + times_.longest_kill) {
+    finish(wire::ServerLoss{coordinator()}, now);
+  }
+}
+
+// ---- The coordinator
+
+wire::LinkMessage RestartPolicy::answer(const std::string& server, const wire::AskLease& question,
+                                        Seconds now) {
+  if (released_) {
+    return wire::NoMoreAttempts{reason_};
+  }
+  if (members_.is_spare(server)) {
+    members_.hear_spare(server, now);
+  } else if (!members_.is_member(server)) {
+    return wire::NoMoreAttempts{wire::ServerLoss{server}};
+  }
+  known_.insert(server);
+  has_[server] = question.attempt;
+  if (question.ended >= granted_ || members_.is_spare(server)) {
+    acked_[server] = question.checkpoints;
+  }
+  if (question.attempt == granted_) {
+    const wire::Outcome& outcome = question.outcome;
+    if (outcome.state == OutcomeState::failed_for_good) {
+      // Something lives on there, whatever failed first.
+      finish(wire::RankEnded{outcome.rank}, now);
+    } else if (outcome.state != OutcomeState::running && !outcomes_.contains(server)) {
+      outcomes_[server] = outcome;
+      if (outcome.state == OutcomeState::failed && outcome.failure) {
+        wire::RankFailure failure = *outcome.failure;
+        failure.server = server;
+        fail(failure, now);
+      } else if (outcome.state == OutcomeState::ended_for_good) {
+        end_for_good(now);
+      }
+    }
+  }
+  if (released_) {
+    return wire::NoMoreAttempts{reason_};
+  }
+  if (ending_ || acked_.contains(server)) {
+    return wire::StopAttempt{granted_};
+  }
+  answered_[server] = now;
+  wire::GrantLease grant{question.question, granted_, members_.shape(server)};
+  grant.shape.port = port_;
+  grant.shape.resume_from = resume_from_;
+  grant.shape.why = why_;
+  return grant;
+}
+
+bool RestartPolicy::takes_orders(const std::string& server) const {
+  const auto found = has_.find(server);  // a job that has not started yet would not see the order
+  return released_ || (found != has_.end() && found->second == granted_);
+}
+
+std::set<std::string> RestartPolicy::ended_there(Seconds now) const {
+  std::set<std::string> servers = LaunchPolicy::ended_there(now);
+  for (const auto& [server, outcome] : outcomes_) {
+    servers.insert(server);
+  }
+  return servers;
+}
+
+// A user has stopped a job: no other one is to be ended because of that.
+void RestartPolicy::end_for_good(Seconds now) {
+  if (ending_ && failure_) {
+    finish(wire::end_reason(*failure_), now);
+  } else {
+    finish(std::nullopt, now);
+  }
+}
+
+// The first failure of an attempt decides whether another one follows. A failure after a peer's gives way to
+// what made the peer fail.
+void RestartPolicy::fail(const wire::Cause& cause, Seconds now) {
+  const bool after_peer = is_after_peer(cause);
+  if (released_ || (failure_ && (!is_after_peer(failure_) || after_peer))) {
+    return;
+  }
+  if (!failure_) {
+    failed_at_ = now;
+  }
+  failure_ = cause;
+  decided_ = false;
+  if (!after_peer) {
+    decide(now);
+  }
+}
+
+bool RestartPolicy::is_wanted(const wire::Cause& cause) const {
+  const RestartSetup::Kinds& kinds = restarts_.kinds;
+  if (kinds.any) {
+    return true;
+  }
+  if (is_loss(cause)) {
+    return kinds.lost;
+  }
+  if (std::holds_alternative<wire::Hang>(cause)) {
+    return kinds.hang;
+  }
+  switch (std::get<wire::RankFailure>(cause).ending.kind) {
+    case wire::EndKind::exit:
+      return kinds.exit;
+    case wire::EndKind::signal:
+      return kinds.signal;
+    case wire::EndKind::out_of_memory:
+      return kinds.out_of_memory;
+    case wire::EndKind::gone:
+      return kinds.gone;
+  }
+  return false;
+}
+
+void RestartPolicy::decide(Seconds now) {
+  const wire::Cause& cause = *failure_;
+  decided_ = true;
+  const bool sick = members_.blame(cause);
+  const auto* failure = failure_in(failure_);
+  const bool exited = failure != nullptr && failure->ending.kind == wire::EndKind::exit;
+  const std::pair<wire::Cause, std::string> place{cause, resume_from_};
+  // NOLINTNEXTLINE(bugprone-branch-clone): the order matters
+  if (granted_ > restarts_.most) {
+    finish(wire::end_reason(cause), now);
+  } else if (!restarts_.kinds.any && is_after_peer(failure_) && may_be_lost()) {
+    decided_ = false;  // the peer's server may be lost, too
+  } else if (!is_wanted(cause) || (exited && restarts_.final_codes.contains(failure->ending.code))) {
+    finish(wire::end_reason(cause), now);
+  } else if (exited && !sick && place_ == place) {
+    finish(wire::end_reason(cause), now);  // a third time would end at the same place
+  } else {
+    place_.reset();
+    if (exited) {
+      place_ = place;
+    }
+    end_at_ = failed_at_ + (failure != nullptr ? setup_.grace : Seconds(0));
+  }
+}
+
+// Whether some member has been silent since the failure.
+bool RestartPolicy::may_be_lost() const {
+  return std::ranges::any_of(members_.names(), [this](const std::string& name) {
+    return known_.contains(name) && name != setup_.own && answered_.at(name) < failed_at_;
+  });
+}
+
+void RestartPolicy::lead(Seconds now) {
+  const auto& names = members_.names();
+  if (std::ranges::all_of(names, [this](const std::string& name) {
+        const auto found = outcomes_.find(name);
+        return found != outcomes_.end() && found->second.state == OutcomeState::succeeded;
+      })) {
+    finish(std::nullopt, now);
+    return;
+  }
+  if (!ending_) {
+    for (const std::string& name : names) {
+      const bool silent =
+          known_.contains(name) && name != setup_.own && now > answered_.at(name) + setup_.timeout;
+      if (acked_.contains(name) || silent) {
+        fail(wire::ServerLoss{name}, now);
+      }
+    }
+    if (failure_ && !decided_ && now >= failed_at_ + peer_delay) {
+      decide(now);
+    }
+    if (failure_ && decided_ && !released_ && now >= end_at_) {
+      const bool all_known =
+          std::ranges::all_of(names, [this](const std::string& name) { return known_.contains(name); });
+      if (all_known) {
+        ending_ = killing_ = true;
+        acts_.broadcast(wire::StopAttempt{granted_});
+      } else if (is_late(now)) {
+        // Nothing is known about the lease of a member that never came.
+        finish(wire::end_reason(*failure_), now);
+      }
+    }
+  }
+  if (ending_ && !released_ && ended_ >= granted_ && now >= quiet_until_) {
+    begin_next(now);
+  }
+}
+
+void RestartPolicy::end_hung(const wire::Hang& hang, bool restart, Seconds now) {
+  if (released_) {
+    end(hang, now);
+  } else if (restart) {
+    fail(hang, now);
+  } else {
+    finish(hang, now);
+  }
+}
+
+bool RestartPolicy::should_watch() const {
+  return LaunchPolicy::should_watch() && (released_ || (!failure_ && !ending_));
+}
+
+std::vector<std::string> RestartPolicy::present() const {
+  std::vector<std::string> servers;
+  std::ranges::copy_if(members_.names(), std::back_inserter(servers),
+                       [this](const std::string& name) { return !is_gone(name); });
+  return servers;
+}
+
+// The next attempt, once nothing of this one can live.
+void RestartPolicy::begin_next(Seconds now) {
+  std::vector<std::string> silent;
+  for (const std::string& name : members_.names()) {
+    if (!acked_.contains(name) && name != setup_.own) {
+      silent.push_back(name);
+      if (times_.waits_for_silent_leases &&
+          now <= answered_.at(name) + setup_.timeout + times_.longest_kill) {
+        return;
+      }
+    }
+  }
+  std::vector<std::string> members =
+      members_.without({silent.begin(), silent.end()}, now, setup_.timeout / 2);
+  const wire::Cause cause =
+      !silent.empty() && is_after_peer(failure_) ? wire::Cause(wire::ServerLoss{silent.front()}) : *failure_;
+  if (static_cast<int>(members.size()) < restarts_.least || granted_ > restarts_.most) {
+    finish(silent.empty() ? wire::end_reason(cause) : wire::EndReason(wire::ServerLoss{silent.front()}), now);
+    return;
+  }
+  if (!begin_at_) {
+    shorts_ = now - begun_ < short_attempt ? shorts_ + 1 : 1;
+    const double pause = shorts_ > 1 ? std::min(std::exp2(shorts_ - 2), times_.longest_pause.count()) : 0;
+    begin_at_ = now + Seconds(pause);
+  }
+  if (now < *begin_at_) {
+    return;
+  }
+  resume_from_.clear();
+  for (const std::string& name : acked_[members.front()]) {
+    const bool everywhere = std::ranges::all_of(members, [&](const std::string& member) {
+      return std::ranges::find(acked_[member], name) != acked_[member].end();
+    });
+    if (everywhere) {
+      resume_from_ = name;
+      break;
+    }
+  }
+  why_ = cause;
+  std::vector<std::string> without;
+  bool sick = false;
+  for (const std::string& name : members_.names()) {
+    if (std::ranges::find(members, name) != members.end()) {
+      continue;
+    }
+    without.push_back(name);
+    if (members_.is_sick(name)) {
+      sick = true;
+      restart_acts_.tell(name, wire::MarkSick{members_.sickness(name)});
+    }
+  }
+  restart_acts_.record_attempt(granted_, begun_, failed_at_, now, cause, without, sick);
+  members_.become(members);
+  port_ = restart_acts_.choose_port();
+  ++granted_;
+  ending_ = false;
+  failure_.reset();
+  begin_at_.reset();
+  outcomes_.clear();
+  acked_.clear();
+  answered_.clear();
+  for (const std::string& name : members) {
+    answered_[name] = now;
+  }
+  begun_ = now;
+  ask(now);  // its own ranks first, because a revived coordinator reads their record
+  if (outcome_.state != OutcomeState::running) {
+    finish(wire::end_reason(cause), now);
+  }
+  acts_.broadcast(wire::AskNow{});
+}
+
+// ---- Both
+
+void RestartPolicy::finish(const std::optional<wire::EndReason>& reason, Seconds now) {
+  if (released_) {
+    return;
+  }
+  released_ = true;
+  // A dropped server's end does not count for the launch.
+  const bool left_out = reason == wire::EndReason(wire::ServerLoss{setup_.own});
+  std::vector<std::string> ended;
+  for (const LaunchJob& each : jobs_) {
+    if (left_out || (kills_ != 0 && reason && !own_ends_.contains(each.id))) {
+      ended.push_back(each.id);
+    }
+  }
+  restart_acts_.record(wire::AttemptsOver{reason});
+  restart_acts_.release(reason, ended);
+  if (is_coordinator()) {
+    for (const std::string& name : others_) {
+      if (!members_.is_member(name)) {
+        mark_gone(name, wire::GoneHow::left);
+      }
+    }
+    acts_.broadcast(wire::NoMoreAttempts{reason});
+  }
+  if (reason) {
+    end(*reason, now);
+  }
+  kills_ = 0;
+  for (const KeptEnd& end : kept_ends_) {
+    LaunchPolicy::note_end(end.job, end.failure, now);
+  }
+}
+
+void RestartPolicy::tick(Seconds now) {
+  if (released_) {
+    return;
+  }
+  notice_ends(now);
+  if (now >= next_question_) {
+    ask(now);
+  }
+  if (is_coordinator() && !released_) {
+    lead(now);
+  }
+  if (!released_) {
+    keep_lease(now);
+  }
+}
+
+std::vector<wire::LinkMessage> RestartPolicy::welcome(const std::string& server) {
+  std::vector<wire::LinkMessage> messages = LaunchPolicy::welcome(server);
+  if (released_) {
+    messages.emplace_back(wire::NoMoreAttempts{reason_});
+  }
+  return messages;
+}
+
+void RestartPolicy::hear(const std::string& server, const wire::LinkMessage& message, Seconds now) {
+  if (std::holds_alternative<wire::Hello>(message) && members_.is_member(server) &&
+      !known_.contains(server)) {
+    known_.insert(server);  // its first lease began before this, and no answer renewed it yet
+    answered_[server] = now;
+  }
+  if (std::holds_alternative<wire::Welcome>(message)) {
+    next_question_ = now;  // no question from before this link was received
+  }
+  const auto* ask_lease = std::get_if<wire::AskLease>(&message);
+  const auto* grant = std::get_if<wire::GrantLease>(&message);
+  const auto* stop = std::get_if<wire::StopAttempt>(&message);
+  const auto* over = std::get_if<wire::NoMoreAttempts>(&message);
+  const auto* end_launch = std::get_if<wire::EndLaunch>(&message);
+  const auto* sick = std::get_if<wire::MarkSick>(&message);
+  const auto reports_end = [&] {
+    return end_launch != nullptr || std::holds_alternative<wire::JobFailed>(message) ||
+           std::holds_alternative<wire::Left>(message) || std::holds_alternative<wire::JobStopped>(message) ||
+           std::holds_alternative<wire::LastLines>(message);
+  };
+  if (ask_lease != nullptr && is_coordinator()) {
+    mark_heard(server, now);
+    restart_acts_.tell(server, answer(server, *ask_lease, now));
+  } else if (std::holds_alternative<wire::AskNow>(message)) {
+    next_question_ = now;
+  } else if (sick != nullptr && !is_coordinator()) {
+    restart_acts_.mark_sick(sick->mark);
+  } else if (grant != nullptr && !is_coordinator()) {
+    if (!released_) {
+      take_grant(*grant, now);
+    }
+  } else if (stop != nullptr && !is_coordinator()) {
+    if (stop->attempt >= attempt_ && !released_) {
+      killing_ = true;
+      ended_ = is_resting() ? std::max(ended_, stop->attempt) : ended_;
+    }
+  } else if (over != nullptr && !is_coordinator()) {
+    finish(over->reason, now);
+  } else if (is_coordinator() && !members_.is_member(server) && reports_end()) {
+    // A dropped server stops by itself.
+  } else if (end_launch != nullptr && !released_ && !is_coordinator()) {
+    finish(end_launch->reason, now);
+  } else {
+    LaunchPolicy::hear(server, message, now);
+    return;
+  }
+  mark_heard(server, now);
+}
+
+void RestartPolicy::restore(const wire::LaunchEntry& entry, Seconds now) {
+  LaunchPolicy::restore(entry, now);
+  if (const auto* over = std::get_if<wire::AttemptsOver>(&entry)) {
+    finish(over->reason, now);
+  }
+}
+
+void RestartPolicy::notice_silence(Seconds now) {
+  if (released_) {
+    LaunchPolicy::notice_silence(now);
+  }
+}
+
+bool RestartPolicy::try_to_leave(Seconds now, bool listening) {
+  return released_ && LaunchPolicy::try_to_leave(now, listening);
+}
+
+}  // namespace remote::rules

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rules/launch_policy.hpp"
+#include "wire/sweep.hpp"
+
+// Which server of a sweep runs which point, and when (docs/sweep.md).
+//
+// Only the first server's supervisor, the giver, gives out points. Each is given once, and to another server
+// only after the first one has said that it could not be started there. A point is on the giver's disk before
+// a server learns of it, and on that server's disk before it starts. So a supervisor that dies forgets
+// nothing, and no point runs twice.
+
+namespace remote::rules {
+
+// The entries that a giver or taker writes to disk before it acts. A write returns false if it is not on
+// disk.
+class SweepJournal {
+ public:
+  virtual ~SweepJournal() = default;
+  virtual bool write(const wire::SweepEntry& entry) = 0;
+};
+
+class SweepGiver {
+ public:
+  // `send(server, message)`
+  using Send = std::function<void(const std::string&, const wire::SweepMessage&)>;
+
+  SweepGiver(const std::vector<std::string>& points, SweepJournal& journal)
+      : left_(points.begin(), points.end()), journal_(journal) {}
+  // Replays an entry of an earlier giver.
+  void restore(const wire::SweepEntry& entry);
+  void hear(const std::string& server, const wire::SweepMessage& message, const Send& send);
+  // The link to a server broke: its report about its points starts again.
+  void forget(const std::string& server) { known_.erase(server); }
+  // Whether all points have ended, except those on silent servers.
+  bool is_over(const std::set<std::string>& silent) const;
+  std::size_t left() const { return left_.size(); }
+
+ private:
+  std::optional<std::string> give_next(const std::string& server);
+
+  std::deque<std::string> left_;
+  std::vector<std::pair<std::string, std::string>> given_;  // (point, server), in the order of giving
+  std::set<std::string> ended_;
+  std::map<std::string, std::set<std::string>> known_;  // server that is still reporting -> its points
+  SweepJournal& journal_;
+};
+
+// How starting a point went.
+enum class PointStart {
+  started,
+  exists,  // something has its id already
+  failed,  // it never runs here
+};
+
+class SweepTakerActs {
+ public:
+  virtual ~SweepTakerActs() = default;
+  // Leases the resources of a point. nullopt if they are not free. The number names the lease.
+  virtual std::optional<int> take_lease() = 0;
+  virtual void give_back(int lease) = 0;
+  virtual PointStart start(const std::string& point, int lease) = 0;
+  // To the giver, if there is a link to it.
+  virtual void tell(const wire::SweepMessage& message) = 0;
+};
+
+// One server's part.
+class SweepTaker {
+ public:
+  // `begun`: points that began here before; `running`: those that still run, with their leases.
+  SweepTaker(std::set<std::string> begun, std::map<std::string, int> running, SweepJournal& journal,
+             SweepTakerActs& acts);
+
+  // The link to the giver is open: reports all points known here.
+  void link();
+  void unlink();
+  void hear(const wire::SweepMessage& message, Seconds now);
+  void tick(Seconds now);
+  void note_end(const std::string& point);
+  // A point whose start took long was not started after all.
+  void note_failed(const std::string& point, Seconds now);
+  bool is_idle() const { return running_.empty() && owed_.empty(); }
+  bool is_over() const { return over_; }
+  // How many points in a row could not be started.
+  int troubles() const { return troubles_; }
+
+ private:
+  void begin(const std::string& point, Seconds now);
+  void forget(const std::string& point, Seconds now);
+  void refuse(const std::string& point, Seconds now);
+  void give_back_lease();
+
+  std::set<std::string> begun_;
+  std::map<std::string, int> running_;
+  std::set<std::string> ended_;
+  std::deque<std::string> owed_;  // given, and not begun
+  std::optional<int> lease_;
+  bool linked_ = false;
+  bool asked_ = false;
+  Seconds ask_at_{0};
+  int troubles_ = 0;
+  bool over_ = false;
+  SweepJournal& journal_;
+  SweepTakerActs& acts_;
+};
+
+}  // namespace remote::rules

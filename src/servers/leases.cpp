@@ -1,0 +1,22 @@
+#include "servers/leases.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace remote::servers {
+
+AgentQuestion leases_question(const std::optional<wire::LeaseTerms>& terms) {
+  return {.what = "leases",
+          .request = wire::LeasesRequest{terms},
+          .timeout = std::chrono::seconds(30),
+          .watchful = true};
+}
+
+wire::LeaseTerms to_terms(const LeaseRequest& lease, const std::vector<int>& among) {
+  return {.gpus = std::max(lease.gpus, 0),
+          .cpus = std::max(lease.cpus, 0),
+          .memory = std::min<std::uint64_t>(lease.memory, wire::max_leased_memory),
+          .among = among};
+}
+
+}  // namespace remote::servers

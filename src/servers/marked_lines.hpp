@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <remote/error.hpp>
+
+#include "base/strings.hpp"
+#include "wire/malformed.hpp"
+#include "wire/read_json.hpp"
+
+namespace remote::servers {
+
+// Reads the messages of a program that prints each on a line of its own: a mark and JSON. Other lines, such
+// as those of a login shell, are ignored. One thread.
+class MarkedLines {
+ public:
+  // Gets the JSON of a line. Throws wire::Malformed.
+  using Take = std::function<void(std::string_view)>;
+
+  // `mark` must outlive this.
+  MarkedLines(std::string_view mark, Take take) : mark_(mark), take_(std::move(take)) {}
+
+  // Takes output in pieces of any size. Ignores everything after an error.
+  void add(std::string_view data);
+  // Throws Error if a message was not understood.
+  void check() const;
+  // The number of messages.
+  std::size_t count() const { return count_; }
+  // Whether the output ends within a message.
+  bool is_cut() const { return lines_.rest().starts_with(mark_); }
+
+ private:
+  void take_line(std::string_view line);
+
+  std::string_view mark_;
+  Take take_;
+  LineCutter lines_{mark_};
+  std::size_t count_ = 0;
+  std::optional<Error> failure_;
+};
+
+// Throws wire::Malformed.
+template <typename Message>
+Message parse_message(std::string_view json) {
+  std::optional<Message> message = wire::read_json<Message>(json);
+  if (!message) {
+    throw wire::Malformed("", "is not JSON");
+  }
+  return *std::move(message);
+}
+
+}  // namespace remote::servers

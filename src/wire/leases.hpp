@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <remote/lease.hpp>
+
+#include "wire/fields.hpp"
+
+// Leases of a server's GPUs, cores and memory, among all of its users (docs/sharing.md).
+
+namespace remote::wire {
+
+constexpr int max_leased = std::numeric_limits<int>::max();
+constexpr long long max_leased_memory = 1LL << 60U;  // bytes
+constexpr std::size_t max_leased_gpus = 128;
+
+// What is leased, all of it or nothing.
+struct LeaseTerms {
+  int gpus = 0;
+  int cpus = 0;
+  std::uint64_t memory = 0;  // bytes
+  std::vector<int> among{};  // the GPUs that may be taken, by index; empty: all
+
+  static constexpr auto fields() {
+    using T = LeaseTerms;
+    return field_list(field("gpus", &T::gpus, in_range(0, max_leased)),
+                      field("cpus", &T::cpus, in_range(0, max_leased)),
+                      field("memory", &T::memory, in_range(0, max_leased_memory)),
+                      field("among", &T::among, at_most(1024).range(0, max_leased)));
+  }
+  friend bool operator==(const LeaseTerms&, const LeaseTerms&) = default;
+};
+
+// The lease of jobs that start together.
+struct LeaseToTake {
+  LeaseTerms terms;
+  bool waits = false;         // the jobs wait in line until it can be taken
+  bool is_together = false;   // the supervisor of the launch decides when: see LeaseOrder
+  bool chooses_port = false;  // the jobs get a new MASTER_PORT when they have it
+
+  static constexpr auto fields() {
+    using L = LeaseToTake;
+    return field_list(field("terms", &L::terms), field("waits", &L::waits),
+                      field("is_together", &L::is_together), field("chooses_port", &L::chooses_port));
+  }
+  friend bool operator==(const LeaseToTake&, const LeaseToTake&) = default;
+};
+
+// Asks for the leases of a server.
+struct LeasesRequest {
+  static constexpr std::string_view kind = "leases";
+
+  std::optional<LeaseTerms> terms{};  // how much of this is free, too
+
+  static constexpr auto fields() { return field_list(field("terms", &LeasesRequest::terms)); }
+};
+
+// The free and total resources of a server that can be leased, of the kinds in the terms.
+struct FreeResources {
+  int gpus = 0;
+  int all_gpus = 0;  // that may be taken
+  int cpus = 0;
+  int all_cpus = 0;
+  std::uint64_t memory = 0;  // bytes
+  std::uint64_t all_memory = 0;
+
+  static constexpr auto fields() {
+    using F = FreeResources;
+    return field_list(field("gpus", &F::gpus, in_range(0, max_leased)),
+                      field("all_gpus", &F::all_gpus, in_range(0, max_leased)),
+                      field("cpus", &F::cpus, in_range(0, max_leased)),
+                      field("all_cpus", &F::all_cpus, in_range(0, max_leased)),
+                      field("memory", &F::memory, in_range(0, max_leased_memory)),
+                      field("all_memory", &F::all_memory, in_range(0, max_leased_memory)));
+  }
+};
+
+struct LeasesReply {
+  static constexpr std::string_view kind = "leases";
+
+  static constexpr std::size_t most_leases = 5000;
+
+  std::vector<Lease> leases{};          // by arrival; the first ones if there are too many
+  std::optional<FreeResources> free{};  // only with terms
+  std::string no_leases{};              // why the server has none
+
+  static constexpr auto fields() {
+    using R = LeasesReply;
+    return field_list(field("leases", &R::leases, at_most(most_leases)), field("free", &R::free),
+                      field("no_leases", &R::no_leases, a_line(1000)));
+  }
+};
+
+template <>
+struct Fields<Lease> {
+  static constexpr auto fields() {
+    using L = Lease;
+    return field_list(field("user", &L::user, a_name()), field("own", &L::own), field("waits", &L::waits),
+                      field("gpus", &L::gpus, a_word(":._-", max_leased_gpus)),
+                      field("cpus", &L::cpus, in_range(0, max_leased)),
+                      field("memory", &L::memory, in_range(0, max_leased_memory)));
+  }
+};
+
+}  // namespace remote::wire

@@ -1,0 +1,222 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <remote/events.hpp>
+
+#include "wire/fields.hpp"
+
+// Prepares the project's Python environment on a server: setup and update-packages.
+
+namespace remote::wire {
+
+constexpr std::size_t max_packages = 1000;
+constexpr std::size_t max_package_files = 100'000;
+constexpr Limits digest_limit = a_word("", 64);
+
+enum class PythonManager { conda, venv, uv, system };
+
+// The environment. Folders can begin with "~/".
+struct ManagedPython {
+  PythonManager manager = PythonManager::conda;
+  std::string project;
+  std::string scripts;            // our own folder in the project
+  std::string project_key;        // distinguishes it from other projects that use the environment
+  std::string folder;             // for `system` it contains only our records
+  std::string other_folder{};     // in place of `folder`, if that cannot be created; "": none
+  std::string conda{};            // the installation
+  bool is_own_conda = false;      // it belongs to the user: only its environments are changed
+  std::string version{};          // of Python: "3.11"; "": any
+  std::string setup_digest;       // of the settings for setup
+  std::string packages_digest{};  // of the settings and files for packages
+  std::vector<std::string> system_packages{};  // of the distribution: "NAME" or "NAME=VERSION"
+  std::string prologue{};                      // sh text that runs first
+  bool has_prologue = false;                   // configs.yaml has one, even if it does not run now
+
+  static constexpr auto fields() {
+    using P = ManagedPython;
+    return field_list(
+        field("manager", &P::manager), field("project", &P::project, at_most(4096)),
+        field("scripts", &P::scripts, at_most(4096)), field("project_key", &P::project_key, digest_limit),
+        field("folder", &P::folder, at_most(4096)), field("other_folder", &P::other_folder, at_most(4096)),
+        field("conda", &P::conda, at_most(4096)), field("is_own_conda", &P::is_own_conda),
+        field("version", &P::version, a_line()), field("setup_digest", &P::setup_digest, digest_limit),
+        field("packages_digest", &P::packages_digest, digest_limit),
+        field("system_packages", &P::system_packages, a_line(max_packages)),
+        field("prologue", &P::prologue, at_most(1U << 20U)), field("has_prologue", &P::has_prologue));
+  }
+};
+
+// Why a step failed, for the user.
+struct ProvisionFailure {
+  std::string reason;
+  std::string hint{};
+
+  static constexpr auto fields() {
+    using F = ProvisionFailure;
+    return field_list(field("reason", &F::reason, a_line(8192)), field("hint", &F::hint, a_line(8192)));
+  }
+};
+
+// Creates the project's folder, and finds the steps that are done.
+struct PreparedRequest {
+  static constexpr std::string_view kind = "prepared";
+
+  ManagedPython python;
+  std::string share_token{};  // of this call; "": no other server has the same folder
+  std::string server;         // its name
+  bool is_repeated = false;   // another server has just prepared the folder
+
+  static constexpr auto fields() {
+    using R = PreparedRequest;
+    return field_list(field("python", &R::python), field("share_token", &R::share_token, a_word("", 64)),
+                      field("server", &R::server, a_line(1000)), field("is_repeated", &R::is_repeated));
+  }
+};
+
+struct PreparedReply {
+  static constexpr std::string_view kind = "prepared";
+
+  std::string first{};  // the server of this call that was the first to use the project's folder
+  bool has_setup = false;
+  bool has_packages = false;
+  std::optional<ProvisionFailure> failure{};
+  std::string errors{};  // output of a failed prologue
+
+  static constexpr auto fields() {
+    using R = PreparedReply;
+    return field_list(field("first", &R::first, a_line(1000)), field("has_setup", &R::has_setup),
+                      field("has_packages", &R::has_packages), field("failure", &R::failure),
+                      field("errors", &R::errors));
+  }
+};
+
+// Removes partial files of interrupted transfers.
+struct RemovePartialsRequest {
+  static constexpr std::string_view kind = "remove_partials";
+
+  std::string project;
+
+  static constexpr auto fields() {
+    return field_list(field("project", &RemovePartialsRequest::project, at_most(4096)));
+  }
+};
+
+struct RemovePartialsReply {
+  static constexpr std::string_view kind = "remove_partials";
+
+  static constexpr auto fields() { return field_list(); }
+};
+
+// Creates the environment.
+struct Setup {
+  std::string new_version{};  // of Python, for a new environment; "": any
+  bool has_site_packages = false;
+  bool is_forced = false;             // even if it is done
+  std::string conda_url{};            // of Miniconda's installer, with "{arch}"
+  std::string conda_sha256_x86_64{};  // "": not checked
+  std::string conda_sha256_aarch64{};
+
+  static constexpr auto fields() {
+    using S = Setup;
+    return field_list(field("new_version", &S::new_version, a_line()),
+                      field("has_site_packages", &S::has_site_packages), field("is_forced", &S::is_forced),
+                      field("conda_url", &S::conda_url, a_line(8192)),
+                      field("conda_sha256_x86_64", &S::conda_sha256_x86_64, a_line()),
+                      field("conda_sha256_aarch64", &S::conda_sha256_aarch64, a_line()));
+  }
+};
+
+// A file that packages are installed from, as it is on the client's machine.
+struct PackageFile {
+  std::string name;      // in the project
+  std::string sha256{};  // "": `size` is compared
+  std::uint64_t size = 0;
+
+  static constexpr auto fields() {
+    using F = PackageFile;
+    return field_list(field("name", &F::name, at_most(4096)), field("sha256", &F::sha256, digest_limit),
+                      field("size", &F::size));
+  }
+};
+
+// Installs the project's packages. Places are URLs or paths.
+struct Packages {
+  PackageSource source = PackageSource::none;
+  bool has_lock = false;  // Pipfile.lock
+  std::vector<PackageFile> files{};
+  std::string index_url{};
+  std::vector<std::string> extra_index_urls{};
+  bool has_no_index = false;
+  std::vector<std::string> find_links{};
+  std::vector<std::string> constraints{};
+
+  static constexpr auto fields() {
+    using P = Packages;
+    return field_list(field("source", &P::source), field("has_lock", &P::has_lock),
+                      field("files", &P::files, at_most(max_package_files)),
+                      field("index_url", &P::index_url, at_most(8192)),
+                      field("extra_index_urls", &P::extra_index_urls, at_most(8192)),
+                      field("has_no_index", &P::has_no_index),
+                      field("find_links", &P::find_links, at_most(8192)),
+                      field("constraints", &P::constraints, at_most(8192)));
+  }
+};
+
+// A Provisioning in CBOR follows as data, because it contains passwords of indexes, and requests are logged.
+struct ProvisionRequest {
+  static constexpr std::string_view kind = "provision";
+
+  static constexpr auto fields() { return field_list(); }
+};
+
+struct Provisioning {
+  ManagedPython python;
+  std::optional<Setup> setup{};
+  std::optional<Packages> packages{};
+
+  static constexpr auto fields() {
+    using P = Provisioning;
+    return field_list(field("python", &P::python), field("setup", &P::setup),
+                      field("packages", &P::packages));
+  }
+};
+
+struct ProvisionEnd {
+  std::optional<ProvisionFailure> failure{};
+
+  static constexpr auto fields() { return field_list(field("failure", &ProvisionEnd::failure)); }
+};
+
+// Each part of the answer has one of these. The last one has `end`.
+struct ProvisionReply {
+  static constexpr std::string_view kind = "provision";
+
+  std::string step{};    // what begins
+  std::string note{};    // information about a success
+  std::string out{};     // of pip and other programs
+  std::string errors{};  // their stderr
+  std::optional<ProvisionEnd> end{};
+
+  static constexpr auto fields() {
+    using R = ProvisionReply;
+    return field_list(field("step", &R::step, a_line(8192)), field("note", &R::note, a_line(8192)),
+                      field("out", &R::out), field("errors", &R::errors), field("end", &R::end));
+  }
+};
+
+}  // namespace remote::wire
+
+template <>
+inline constexpr std::array remote::wire::enum_names<remote::wire::PythonManager> = {
+    std::string_view("conda"), std::string_view("venv"), std::string_view("uv"), std::string_view("system")};
+template <>
+inline constexpr std::array remote::wire::enum_names<remote::PackageSource> = {
+    std::string_view("none"), std::string_view("pipenv"), std::string_view("requirements"),
+    std::string_view("pyproject")};

@@ -1,0 +1,47 @@
+#include "agent/host/background.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace remote::agent {
+namespace {
+
+TEST(Background, HasTheResultOfItsWork) {
+  std::atomic<bool> may_end = false;
+  Background<std::string> first([&] {
+    while (!may_end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return std::string("first");
+  });
+  Background<std::string> second([&] {
+    may_end = true;
+    return std::string("second");
+  });
+  EXPECT_EQ(first.get(), "first");
+  EXPECT_EQ(second.get(), "second");
+}
+
+TEST(Background, ThrowsWhatItsWorkThrows) {
+  Background<int> work([]() -> int { throw std::runtime_error("no"); });
+  EXPECT_THROW(work.get(), std::runtime_error);
+}
+
+TEST(Background, WaitsForAThreadWhoseResultIsNotNeeded) {
+  bool is_done = false;
+  {
+    const BackgroundWork work([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      is_done = true;
+    });
+  }
+  EXPECT_TRUE(is_done);
+}
+
+}  // namespace
+}  // namespace remote::agent

@@ -1,0 +1,54 @@
+#include "agent/facts/facts.hpp"
+
+#include <gtest/gtest.h>
+
+#include "agent/host_folder.hpp"
+
+namespace remote::agent {
+namespace {
+
+using test::HostFolder;
+
+TEST(CollectFacts, AnswersWhatWasAskedFor) {
+  HostFolder folder;
+  folder.put_system("proc/loadavg", "0.10 0.20 0.30 1/100 1000\n");
+  folder.put_system("proc/stat", "cpu  1 2 3 4 5 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n");
+  const wire::FactsReply nothing = collect_facts(folder.host, {}, "");
+  EXPECT_FALSE(nothing.clock || nothing.route || nothing.port || nothing.mpi || nothing.code);
+  EXPECT_TRUE(nothing.facts.load.empty());
+  wire::FactsRequest request = wire::moment_request("~");
+  request.clock = true;
+  const wire::FactsReply reply = collect_facts(folder.host, request, "");
+  EXPECT_TRUE(reply.clock);
+  EXPECT_EQ(reply.facts.load.size(), 3U);
+  EXPECT_NE(reply.facts.disk("project"), nullptr);
+  EXPECT_FALSE(reply.disks_hang || reply.has_leases);
+}
+
+TEST(CollectFacts, SeesLeases) {
+  HostFolder folder;
+  wire::FactsRequest request;
+  request.load = true;
+  HostFolder::put(folder.path() / "leases/.remote-lease.1", "");
+  EXPECT_FALSE(collect_facts(folder.host, request, "").has_leases);
+  folder.host.environment["REMOTE_LEASES"] = (folder.path() / "leases").string();
+  EXPECT_TRUE(collect_facts(folder.host, request, "").has_leases);
+  folder.put_system("run/lock/.remote-lease.2", "");
+  folder.host.environment.erase("REMOTE_LEASES");
+  EXPECT_TRUE(collect_facts(folder.host, request, "").has_leases);
+}
+
+TEST(CollectFacts, CountsNvidiasProgramAmongThePrograms) {
+  HostFolder folder;
+  folder.put_program(folder.path() / "bin/nvidia-smi", "echo 'No devices were found'; exit 6\n");
+  folder.host.environment["PATH"] = (folder.path() / "bin").string() + ":/usr/bin:/bin";
+  wire::FactsRequest request;
+  request.gpus = wire::GpuDetail::brief;
+  const wire::FactsReply reply = collect_facts(folder.host, request, "");
+  EXPECT_TRUE(reply.facts.programs.contains("nvidia-smi"));
+  ASSERT_EQ(reply.facts.gpus.tools.size(), 1U);
+  EXPECT_EQ(reply.facts.gpus.tools[0].state, GpuToolState::no_devices);
+}
+
+}  // namespace
+}  // namespace remote::agent

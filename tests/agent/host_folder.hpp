@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+#include "agent/host/host.hpp"
+
+namespace fs = std::filesystem;
+
+namespace remote::agent::test {
+
+// A host whose system files and home are in a temporary folder.
+class HostFolder {
+ public:
+  HostFolder() {
+    std::string name = fs::temp_directory_path() / "remote-agent-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw std::runtime_error("cannot create a temporary folder");
+    }
+    folder_ = fs::canonical(name);
+    host = Host::of_this_process();
+    host.root = folder_ / "the root";
+    host.home = folder_ / "my home";
+    host.shared_memory = folder_ / "shm";
+    fs::create_directories(host.home);
+    fs::create_directories(host.root);
+  }
+  HostFolder(const HostFolder&) = delete;
+  HostFolder& operator=(const HostFolder&) = delete;
+  ~HostFolder() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+
+  const fs::path& path() const { return folder_; }
+  // Writes a file, and the folders above it.
+  static void put(const fs::path& path, const std::string& text) {
+    fs::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << text;
+  }
+  // A file of the system, such as "proc/meminfo".
+  void put_system(const std::string& path, const std::string& text) const { put(host.root / path, text); }
+  void put_program(const fs::path& path, const std::string& text) const {
+    put(path, "#!/bin/sh\n" + text);
+    fs::permissions(path, fs::perms::owner_all);
+  }
+
+  Host host;
+
+ private:
+  fs::path folder_;
+};
+
+}  // namespace remote::agent::test

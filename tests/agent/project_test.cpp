@@ -1,0 +1,157 @@
+#include "agent/facts/project.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/host_folder.hpp"
+
+namespace remote::agent {
+namespace {
+
+class ProjectFolder : public ::testing::Test {
+ protected:
+  ProjectFolder() { fs::create_directories(project); }
+
+  ServerFacts check() const {
+    ServerFacts facts;
+    check_jobs_folder(project, ".jobs", facts);
+    return facts;
+  }
+  std::string find_open() const { return find_open_path(folder.host, project, ".jobs"); }
+  static void set_mode(const fs::path& path, mode_t mode) { ASSERT_EQ(::chmod(path.c_str(), mode), 0); }
+  void put_accounts(const std::string& user, const std::string& group) const {
+    folder.put_system("etc/passwd",
+                      "x:x:99999:1::/:\n" + user + ":x:" + std::to_string(::geteuid()) + ":1::/:\n");
+    folder.put_system("etc/group", group + ":x:" + std::to_string(::getegid()) + ":\n");
+  }
+
+  test::HostFolder folder;
+  const fs::path project = folder.host.home / "my proj";
+  const fs::path jobs = project / ".jobs";
+};
+
+TEST_F(ProjectFolder, ReportsThatNoJobCanBeKept) {
+  EXPECT_FALSE(check().jobs_closed);
+  folder.put(jobs, "a file");
+  EXPECT_TRUE(check().jobs_closed);
+  fs::remove(jobs);
+  fs::create_symlink("nowhere", jobs);
+  EXPECT_TRUE(check().jobs_closed);
+  fs::remove(jobs);
+  fs::create_directory(jobs);
+  EXPECT_FALSE(check().jobs_closed);
+  if (::geteuid() != 0) {
+    set_mode(jobs, 0500);
+    EXPECT_TRUE(check().jobs_closed);
+    set_mode(jobs, 0600);
+    EXPECT_TRUE(check().jobs_closed);
+    set_mode(jobs, 0700);
+  }
+  fs::remove(jobs);
+  fs::create_directory(project / "elsewhere");
+  fs::create_symlink("elsewhere", jobs);
+  EXPECT_FALSE(check().jobs_closed);
+  fs::remove_all(project);
+  EXPECT_FALSE(check().jobs_closed);
+}
+
+TEST_F(ProjectFolder, ReadsTheMarkOfASickServer) {
+  EXPECT_EQ(check().sick, "");
+  for (const char* mark : {"gpu", "ecc", "xid", "disk"}) {
+    folder.put(jobs / ".sick", std::string(mark) + " 1700000000 since then\n");
+    EXPECT_EQ(check().sick, mark);
+  }
+  for (const char* text : {"", "gpu", "\n", "gpus 1\n", "\x1b[2J\n", "x\ngpu\n"}) {
+    folder.put(jobs / ".sick", text);
+    EXPECT_EQ(check().sick, "") << text;
+  }
+  fs::remove(jobs / ".sick");
+  ASSERT_EQ(::mkfifo((jobs / ".sick").c_str(), 0600), 0);
+  EXPECT_EQ(check().sick, "") << "a pipe would block";
+}
+
+TEST_F(ProjectFolder, FindsAPathThatOthersCanWrite) {
+  fs::create_directories(project / "a lib/deep");
+  fs::create_directories(jobs / "1");
+  folder.put(project / "a lib/x.py", "1");
+  fs::create_symlink("x.py", project / "a lib/link");
+  for (const fs::path& path : {project, project / "a lib", project / "a lib/deep", jobs}) {
+    set_mode(path, 0755);
+  }
+  set_mode(project / "a lib/x.py", 0644);
+  set_mode(jobs / "1", 0777);
+  EXPECT_EQ(find_open(), "");
+  for (const fs::path& open : {project / "a lib/x.py", project / "a lib/deep", project}) {
+    struct stat info {};
+    ASSERT_EQ(::stat(open.c_str(), &info), 0);
+    set_mode(open, info.st_mode | S_IWOTH);
+    EXPECT_EQ(find_open(), open);
+    set_mode(open, info.st_mode);
+  }
+  set_mode(jobs, 0777);
+  EXPECT_EQ(find_open(), "");
+  EXPECT_EQ(find_open_path(folder.host, project / "none", ".jobs"), "");
+}
+
+TEST_F(ProjectFolder, SearchesFourLevels) {
+  set_mode(project, 0755);
+  fs::create_directories(project / "1/2/3/4/5");
+  for (const char* path : {"1", "1/2", "1/2/3", "1/2/3/4"}) {
+    set_mode(project / path, 0755);
+  }
+  set_mode(project / "1/2/3/4/5", 0777);
+  EXPECT_EQ(find_open(), "");
+  set_mode(project / "1/2/3/4", 0777);
+  EXPECT_EQ(find_open(), project / "1/2/3/4");
+}
+
+TEST_F(ProjectFolder, FollowsOnlyALinkToTheProject) {
+  const fs::path outside = folder.path() / "outside";
+  fs::create_directories(outside / "open");
+  set_mode(outside, 0755);
+  set_mode(project, 0755);
+  set_mode(outside / "open", 0777);
+  fs::create_directory_symlink(outside, project / "link");
+  EXPECT_EQ(find_open(), "");
+  EXPECT_EQ(find_open_path(folder.host, project / "link", ".jobs"), project / "link/open");
+}
+
+TEST_F(ProjectFolder, TheUsersOwnGroupMayWrite) {
+  set_mode(project, 0755);
+  folder.put(project / "x.py", "1");
+  set_mode(project / "x.py", 0664);
+  put_accounts("ada", "ada");
+  EXPECT_EQ(find_open(), "");
+  put_accounts("ada", "staff");
+  EXPECT_EQ(find_open(), project / "x.py");
+  // Names of a directory service.
+  fs::remove_all(folder.host.root / "etc");
+  folder.host.environment["PATH"] = folder.path() / "bin";
+  folder.put_program(folder.path() / "bin/getent", "echo \"eve:x:$2:1\"\n");
+  EXPECT_EQ(find_open(), "");
+  folder.put_program(folder.path() / "bin/getent", "echo \"$1:x:$2:1\"\n");
+  EXPECT_EQ(find_open(), project / "x.py");
+}
+
+TEST_F(ProjectFolder, AnotherGroupMayNotWrite) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "only root can give a file to another group";
+  }
+  set_mode(project, 0755);
+  folder.put(project / "x.py", "1");
+  set_mode(project / "x.py", 0664);
+  ASSERT_EQ(::chown((project / "x.py").c_str(), 0, 12345), 0);
+  put_accounts("ada", "ada");
+  EXPECT_EQ(find_open(), project / "x.py");
+}
+
+TEST_F(ProjectFolder, StopsInTime) {
+  set_mode(project, 0755);
+  folder.put(project / "x.py", "1");
+  set_mode(project / "x.py", 0666);
+  EXPECT_EQ(find_open_path(folder.host, project, ".jobs", std::chrono::milliseconds(0)), "");
+}
+
+}  // namespace
+}  // namespace remote::agent

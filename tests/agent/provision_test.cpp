@@ -1,0 +1,649 @@
+#include "agent/provision/provision.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include "agent/fake_host.hpp"
+#include "agent/host/descriptor.hpp"
+#include "agent/host/files.hpp"
+#include "agent/kept_replies.hpp"
+#include "agent/provision/failure.hpp"
+#include "agent/provision/lock.hpp"
+#include "agent/provision/make_environment.hpp"
+#include "agent/provision/prologue.hpp"
+#include "agent/provision/python_place.hpp"
+#include "agent/provision/steps.hpp"
+
+// The Python environment: what is prepared, locks, and the programs that setup and update-packages run.
+
+namespace remote::agent {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// A Python that logs its arguments and the variables that pip reads.
+constexpr const char* logging_python =
+    "case $2 in\n"
+    "  *'import pip'*) exit ;;\n"
+    "  *packaging*) printf 'requirements:' >>\"$HOME/log\"; shift 2; printf ' <%s>' \"$@\" >>\"$HOME/log\"\n"
+    "    echo >>\"$HOME/log\"; exit \"$(cat \"$HOME/unmet\" 2>/dev/null || echo 0)\" ;;\n"
+    "esac\n"
+    "printf '%s\\n' \"$@\" >>\"$HOME/log\"\n"
+    "env | grep -E '^(PIP|UV|PIPENV|PWD)' | sort >>\"$HOME/log\"\n"
+    "echo installing\n"
+    "echo trouble >&2\n"
+    "exit \"$(cat \"$HOME/fails\" 2>/dev/null || echo 0)\"\n";
+
+class Provision : public ::testing::Test {
+ protected:
+  Provision() {
+    fs::create_directories(project());
+    python.manager = wire::PythonManager::venv;
+    python.project = "~/my pro'ject";
+    python.scripts = "~/my pro'ject/.remote-scripts";
+    python.project_key = "0123abcd";
+    python.folder = "~/my pro'ject/.venv";
+    python.conda = "~/miniconda";
+    python.setup_digest = "aa";
+    python.packages_digest = "bb";
+  }
+
+  fs::path project() const { return fake.home() / "my pro'ject"; }
+  fs::path scripts() const { return project() / ".remote-scripts"; }
+  fs::path environment() const { return project() / ".venv"; }
+  std::string read_home(const char* name) const { return read_file(fake.home() / name).value_or(""); }
+  void put_program(const std::string& name, const std::string& text) const {
+    fake.put_program(fake.programs() / name, text);
+  }
+  // Leaves no other program on PATH than those of coreutils.
+  void hide_programs() {
+    for (const char* name : {"env", "grep", "sort", "cat", "sh", "rm", "id", "uname", "mkdir"}) {
+      fs::create_symlink(fake.host.find_program(name).string(), fake.programs() / name);
+    }
+    fake.host.environment["PATH"] = fake.programs();
+  }
+  wire::PreparedReply ask(const std::string& token = "", const std::string& server = "n1") const {
+    return find_prepared(fake.host, {.python = python, .share_token = token, .server = server});
+  }
+
+  struct Provisioned {
+    std::vector<std::string> steps;
+    std::vector<std::string> notes;
+    std::string out;
+    std::string errors;
+    std::string failure;
+    std::string hint;
+  };
+  Provisioned provision(const wire::Provisioning& work) const {
+    test::KeptReplies<wire::ProvisionReply> replies;
+    answer_provision(fake.host, work, replies);
+    Provisioned result;
+    for (const wire::ProvisionReply& part : replies.parts()) {
+      if (!part.step.empty()) {
+        result.steps.push_back(part.step);
+      }
+      if (!part.note.empty()) {
+        result.notes.push_back(part.note);
+      }
+      result.out += part.out;
+      result.errors += part.errors;
+    }
+    const auto& end = replies.parts().back().end;
+    EXPECT_TRUE(end) << "the last part has the end";
+    if (end && end->failure) {
+      result.failure = end->failure->reason;
+      result.hint = end->failure->hint;
+    }
+    return result;
+  }
+  Provisioned set_up(const wire::Setup& setup = {}) const {
+    return provision({.python = python, .setup = setup});
+  }
+  Provisioned install(const wire::Packages& packages) const {
+    return provision({.python = python, .packages = packages});
+  }
+
+  test::FakeHost fake;
+  wire::ManagedPython python;
+};
+
+// ---- What is prepared
+
+TEST_F(Provision, TheProjectsFolderIsCreatedForAllToRead) {
+  fs::remove_all(project());
+  python.project = "~/deep/er/than this";
+  const mode_t mask = ::umask(077);
+  const wire::PreparedReply reply = ask();
+  ::umask(mask);
+  EXPECT_FALSE(reply.failure);
+  EXPECT_FALSE(reply.has_setup);
+  for (const char* name : {"deep", "deep/er", "deep/er/than this"}) {
+    struct stat info {};
+    ASSERT_EQ(::stat((fake.home() / name).c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0755U) << name;
+  }
+  fake.put(fake.home() / "file", "");
+  python.project = "~/file/x";
+  const wire::PreparedReply refused = ask();
+  ASSERT_TRUE(refused.failure);
+  EXPECT_EQ(refused.failure->reason, "cannot make the project's folder " + (fake.home() / "file/x").string());
+  EXPECT_EQ(refused.failure->hint, "choose another remote_path in configs.yaml");
+}
+
+TEST_F(Provision, StampsTellWhatIsDone) {
+  fake.put(environment() / ".remote-setup", "aa\nadopted\n");
+  fake.put(environment() / ".remote-packages.0123abcd", "bb\n");
+  EXPECT_FALSE(ask().has_setup) << "it has no interpreter";
+  fake.put_program(environment() / "bin/python", "");
+  EXPECT_TRUE(ask().has_setup);
+  EXPECT_TRUE(ask().has_packages);
+  python.packages_digest = "cc";
+  EXPECT_TRUE(ask().has_setup);
+  EXPECT_FALSE(ask().has_packages);
+  python.packages_digest = "bb";
+  python.setup_digest = "cc";
+  EXPECT_FALSE(ask().has_setup);
+  EXPECT_FALSE(ask().has_packages);
+}
+
+TEST_F(Provision, TheFirstServerHasTheTokenAndOldOnesAreRemoved) {
+  EXPECT_EQ(ask("77", "n1").first, "n1");
+  EXPECT_EQ(ask("77", "n2").first, "n1");
+  EXPECT_EQ(ask("", "n3").first, "");
+  const timespec old_times[2]{{::time(nullptr) - 3700, 0}, {::time(nullptr) - 3700, 0}};
+  ::utimensat(AT_FDCWD, (scripts() / "shared.77").c_str(), old_times, AT_SYMLINK_NOFOLLOW);
+  fs::create_symlink("n9", scripts() / "shared.66");
+  EXPECT_EQ(ask("88", "n2").first, "n2");
+  EXPECT_FALSE(fs::is_symlink(scripts() / "shared.77"));
+  EXPECT_TRUE(fs::is_symlink(scripts() / "shared.66")) << "it may belong to a call that is running";
+}
+
+TEST_F(Provision, MissingPackagesOfTheDistributionAreNoticed) {
+  put_program("dpkg-query",
+              "for package; do :; done\n"
+              "case $package in\n"
+              "  libnew) echo 'install ok installed=1.2' | cut -d = -f \"${LIST:-1-2}\" ;;\n"
+              "  libtwo) echo 'deinstall ok config-files'; echo 'install ok installed' ;;\n"
+              "  libgone) echo 'deinstall ok config-files' ;;\n"
+              "  *) exit 1 ;;\n"
+              "esac");
+  EXPECT_THAT(find_missing_packages(fake.host, {"libnew=1.2", "libtwo"}), IsEmpty());
+  EXPECT_THAT(find_missing_packages(fake.host, {"libnew=1.20", "libnew=1", "libgone", "none", "libtwo=1"}),
+              ElementsAre("libnew=1.20", "libnew=1", "libgone", "none", "libtwo=1"));
+  fake.put(environment() / ".remote-setup", "aa\n");
+  fake.put_program(environment() / "bin/python", "");
+  python.system_packages = {"libgone"};
+  EXPECT_FALSE(ask().has_setup);
+}
+
+// A python3 of version 3.5, which is too old.
+TEST_F(Provision, OnlyPythonFrom36IsUsed) {
+  put_program("python3", "printf '%s' \"$2\" | grep -q '3, 6' || exit 0\nexit 1");
+  put_program("python", "exec /usr/bin/python3 \"$@\"");
+  EXPECT_EQ(find_python(fake.host, ""), Path(fake.programs() / "python"));
+  EXPECT_EQ(find_python(fake.host, "3"), Path(fake.programs() / "python"));
+  EXPECT_EQ(find_python(fake.host, "3.2"), Path());
+  const std::string minor = "3.11";
+  put_program("python" + minor, "exit 0");
+  EXPECT_EQ(find_python(fake.host, minor), Path(fake.programs() / ("python" + minor)));
+}
+
+TEST_F(Provision, AnEnvironmentIsElsewhereIfCondaCannotBeWritten) {
+  if (::geteuid() == 0) {
+    GTEST_SKIP() << "root can write everywhere";
+  }
+  python.manager = wire::PythonManager::conda;
+  python.folder = "~/miniconda/envs/p";
+  python.other_folder = "~/.conda/envs/p";
+  fs::create_directories(fake.home() / "miniconda/envs");
+  EXPECT_EQ(PythonPlace(fake.host, python).folder(), Path(fake.home() / "miniconda/envs/p"));
+  ::chmod((fake.home() / "miniconda/envs").c_str(), 0555);
+  EXPECT_EQ(PythonPlace(fake.host, python).folder(), Path(fake.home() / ".conda/envs/p"));
+  ::chmod((fake.home() / "miniconda/envs").c_str(), 0755);
+  fake.put_program(fake.home() / "miniconda/envs/p/bin/python", "");
+  ::chmod((fake.home() / "miniconda/envs/p").c_str(), 0555);
+  const PythonPlace place(fake.host, python);
+  EXPECT_EQ(place.folder(), Path(fake.home() / "miniconda/envs/p"));
+  EXPECT_EQ(place.setup_stamp(), Path(scripts() / ".remote-setup"));
+  ::chmod((fake.home() / "miniconda/envs/p").c_str(), 0755);
+}
+
+// ---- The prologue
+
+TEST_F(Provision, ThePrologueSetsTheEnvironmentAndLimitsOfPrograms) {
+  fake.put_program(fake.programs() / "env python", "");
+  const std::string text = "export PATH=\"" + fake.programs().string() +
+                           ":$PATH\" ADDED='a\nb'\nunset HOME\nulimit -S -n 77\numask 027\n";
+  const Prologue prologue = run_prologue(fake.host, text, {});
+  EXPECT_EQ(prologue.host.variable("ADDED"), "a\nb");
+  EXPECT_EQ(prologue.host.environment.count("HOME"), 0U);
+  test::KeptReplies<wire::ProvisionReply> replies;
+  Steps steps(fake.host, text, replies);
+  EXPECT_EQ(steps.read({"sh", "-c", "ulimit -S -n; umask; echo \"$ADDED\""}), "77\n0027\na\nb\n");
+  EXPECT_THAT(replies.parts(), IsEmpty());
+}
+
+TEST_F(Provision, WithoutAPrologueFilesAreReadableForAll) {
+  test::KeptReplies<wire::ProvisionReply> replies;
+  const mode_t mask = ::umask(077);
+  Steps steps(fake.host, " \n", replies);
+  EXPECT_EQ(steps.read({"sh", "-c", "umask"}), "0022\n");
+  ::umask(mask);
+}
+
+TEST_F(Provision, AFailedPrologueIsReported) {
+  python.prologue = "echo it broke >&2; echo noise; __failed=7\n";
+  const wire::PreparedReply reply = ask();
+  ASSERT_TRUE(reply.failure);
+  EXPECT_EQ(reply.failure->reason, "the prologue in configs.yaml failed (exit code 7)");
+  EXPECT_EQ(reply.errors, "it broke\n");
+  const Provisioned setup = set_up();
+  EXPECT_EQ(setup.failure, reply.failure->reason);
+  EXPECT_EQ(setup.hint, "where it needs files of the project, send the project first");
+  EXPECT_EQ(setup.errors, "it broke\n");
+  python.prologue = "head -c 200000 /dev/zero >&2; echo the end >&2; __failed=1\n";
+  EXPECT_THAT(ask().errors, EndsWith("the end\n"));
+  EXPECT_GT(set_up().errors.size(), 200'000U);
+  python.prologue = "exit 3\n";
+  EXPECT_EQ(set_up().failure, "the prologue in configs.yaml failed (exit code 3)");
+  python.prologue = "echo harmless >&2\n";
+  EXPECT_EQ(ask().errors, "");
+}
+
+// ---- Locks
+
+TEST_F(Provision, TheLockIsWaitedForAndClosedToOthers) {
+  test::KeptReplies<wire::ProvisionReply> replies;
+  const fs::path file = scripts() / "setup.lock";
+  fake.put(file, "");
+  Descriptor other(::open(file.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(other.get(), LOCK_EX), 0);
+  const PythonPlace place(fake.host, python);
+  Steps steps(fake.host, "", replies);
+  std::thread holder([&] {
+    ::usleep(300'000);
+    other.reset();
+  });
+  {
+    const EnvironmentLock lock(steps, place);
+    EXPECT_TRUE(lock.has_waited());
+    const Descriptor third(::open(file.c_str(), O_RDWR | O_CLOEXEC));
+    EXPECT_NE(::flock(third.get(), LOCK_EX | LOCK_NB), 0);
+    // Programs keep it if the agent is killed.
+    EXPECT_THAT(steps.read({"readlink", "/proc/self/fd/7"}).value_or(""), HasSubstr("setup.lock"));
+  }
+  holder.join();
+  ASSERT_FALSE(replies.parts().empty());
+  EXPECT_EQ(replies.parts()[0].step, "waiting for another remote that prepares this environment");
+  EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_FALSE(EnvironmentLock(steps, place).has_waited());
+}
+
+TEST_F(Provision, TheLockBesideAnEnvironmentIsRemovedUnlessItIsTheUsers) {
+  test::KeptReplies<wire::ProvisionReply> replies;
+  Steps steps(fake.host, "", replies);
+  python.folder = "~/env";
+  const fs::path file = fake.home() / "env.lock";
+  const auto lock_once = [&] {
+    const PythonPlace place(fake.host, python);
+    const EnvironmentLock lock(steps, place);
+    EXPECT_TRUE(fs::exists(file));
+  };
+  lock_once();
+  EXPECT_FALSE(fs::exists(file));
+  fake.put(file, "theirs");
+  fs::permissions(file, fs::perms::owner_all);
+  lock_once();
+  EXPECT_EQ(read_file(file), "theirs");
+  EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_all);
+  fs::remove(file);
+  fake.put(fake.home() / "target", "");
+  fs::create_symlink(fake.home() / "target", file);
+  lock_once();
+  EXPECT_TRUE(fs::is_symlink(file));
+  fs::remove(file);
+  // Conda may have to be installed first.
+  python.manager = wire::PythonManager::conda;
+  {
+    const PythonPlace place(fake.host, python);
+    const EnvironmentLock lock(steps, place);
+    EXPECT_TRUE(fs::exists(fake.home() / "miniconda.lock"));
+  }
+  EXPECT_FALSE(fs::exists(fake.home() / "miniconda.lock"));
+}
+
+// ---- Partial files
+
+TEST_F(Provision, PartialFilesAreRemovedAndLinksKept) {
+  const fs::path outside = fake.home() / "outside";
+  fake.put(outside / ".rsync-partial/x", "");
+  fs::create_symlink(outside, project() / "link");
+  fs::create_directories(project() / "b");
+  fs::create_symlink(outside / ".rsync-partial", project() / "b/.rsync-partial");
+  fake.put(project() / ".rsync-partial/deep/x", "");
+  fake.put(project() / "a b/c/.rsync-partial/x", "");
+  fake.put(project() / "a b/c/kept", "");
+  fake.put(project() / "a b/.rsync-partial.txt", "");
+  remove_partials(fake.host, {python.project});
+  EXPECT_FALSE(fs::exists(project() / ".rsync-partial"));
+  EXPECT_FALSE(fs::exists(project() / "a b/c/.rsync-partial"));
+  EXPECT_TRUE(fs::exists(project() / "a b/c/kept"));
+  EXPECT_TRUE(fs::exists(project() / "a b/.rsync-partial.txt"));
+  EXPECT_TRUE(fs::exists(outside / ".rsync-partial/x"));
+  remove_partials(fake.host, {"~/missing"});
+}
+
+// ---- Setup
+
+TEST_F(Provision, SetupThatIsDoneIsNotRepeated) {
+  fake.put(environment() / ".remote-setup", "aa\n");
+  fake.put_program(environment() / "bin/python", "");
+  const Provisioned setup = set_up();
+  EXPECT_EQ(setup.failure, "");
+  EXPECT_THAT(setup.steps, IsEmpty());
+}
+
+TEST_F(Provision, SetupNamesWhatIsMissing) {
+  hide_programs();
+  EXPECT_EQ(set_up().failure, "there is no Python 3.6 or newer on this server");
+  const Provisioned old = set_up({.new_version = "3.2"});
+  EXPECT_EQ(old.failure, "there is no Python 3.2 on this server");
+  EXPECT_EQ(old.hint, "install python3.2 there, set another python.version, or use python: {manager: conda}");
+  python.manager = wire::PythonManager::uv;
+  EXPECT_EQ(set_up().failure, "uv was not found on this server");
+  python.manager = wire::PythonManager::conda;
+  python.folder = "~/miniconda/envs/p";
+  const Provisioned conda = set_up({.conda_url = "http://127.0.0.1:9/{arch}.sh"});
+  EXPECT_EQ(conda.failure, "nothing to download with: neither curl, wget nor python3");
+  python.system_packages = {"liba", "libb=2"};
+  const Provisioned apt = set_up();
+  EXPECT_EQ(apt.failure, "system_packages needs apt-get, which this server lacks");
+  EXPECT_EQ(apt.hint, "install liba libb=2 by hand and take them off the list");
+  EXPECT_THAT(apt.steps, ElementsAre("apt-get install liba libb=2"));
+  put_program("apt-get", "");
+  fs::remove(fake.programs() / "id");
+  put_program("id", "echo 1000");
+  EXPECT_EQ(set_up().failure, "system_packages needs root or sudo, and there is no sudo");
+}
+
+TEST_F(Provision, AForeignEnvironmentIsNeverRemoved) {
+  fs::create_directories(environment() / "bin");
+  const std::string folder = environment().string();
+  EXPECT_EQ(set_up().failure, folder + " is there and is no virtual environment");
+  fake.put(environment() / "pyvenv.cfg", "");
+  EXPECT_EQ(set_up().failure, folder + " is there and has no working Python with pip");
+  fake.put_program(environment() / "bin/python", "case $2 in *version_info*) exit 1 ;; esac");
+  python.version = "3.11";
+  EXPECT_EQ(set_up().failure, folder + " is there and has another Python than 3.11");
+  python.version = "";
+  const Provisioned adopted = set_up();
+  EXPECT_EQ(adopted.failure, "");
+  EXPECT_THAT(adopted.notes, ElementsAre("took over " + folder + ", which was there already"));
+  EXPECT_EQ(read_file(environment() / ".remote-setup"), "aa\nadopted\n");
+  EXPECT_THAT(set_up({.is_forced = true}).notes, Contains(HasSubstr("took over")));
+}
+
+TEST_F(Provision, AnInterruptedSetupEndsItsPrograms) {
+  const fs::path began = fake.folder() / "began";
+  fake.put_program(fake.programs() / "python3",
+                   "case $2 in *version_info*) exit 0 ;; esac\n"
+                   "trap '' TERM\nsleep 1000 &\necho $! >\"" +
+                       began.string() + ".new\"\nmv \"" + began.string() + ".new\" \"" + began.string() +
+                       "\"\ntrap 'exit 1' TERM\nwait");
+  fake.host.cancelled = std::make_shared<std::atomic<bool>>(false);
+  std::thread client([&] {
+    while (!fs::exists(began)) {
+      ::usleep(1000);
+    }
+    *fake.host.cancelled = true;
+  });
+  const Provisioned setup = set_up();
+  client.join();
+  EXPECT_EQ(setup.failure, "interrupted");
+  EXPECT_EQ(read_file(scripts() / "setup.unfinished"), environment().string() + "\n");
+  const int child = std::stoi(read_file(began).value_or("0"));
+  ASSERT_GT(child, 0);
+  EXPECT_TRUE([&] {  // it ignores TERM
+    for (int i = 0; i < 1000; ++i) {
+      const std::string state = read_file("/proc/" + std::to_string(child) + "/stat").value_or("");
+      if (state.empty() || state.find(") Z ") != std::string::npos) {
+        return true;
+      }
+      ::usleep(10'000);
+    }
+    return false;
+  }());
+}
+
+// ---- Packages
+
+class ProvisionPackages : public Provision {
+ protected:
+  ProvisionPackages() {
+    hide_programs();
+    fake.put_program(environment() / "bin/python", logging_python);
+    fake.put(environment() / "pyvenv.cfg", "include-system-site-packages = false\n");
+    fake.put(project() / "requirements.txt", "numpy # all\n");
+    packages.source = PackageSource::requirements;
+    std::erase_if(fake.host.environment, [](const auto& variable) {
+      return variable.first.starts_with("PIP") || variable.first.starts_with("UV");
+    });
+  }
+  fs::path stamp() const { return environment() / ".remote-packages.0123abcd"; }
+
+  wire::Packages packages;
+};
+
+TEST_F(ProvisionPackages, OptionsArriveExactly) {
+  packages.find_links = {"my wheels", "https://host/wheels/", "/abs/it's", "~/w"};
+  packages.constraints = {"limits.txt"};
+  packages.index_url = "https://user:pass$1@mirror/simple";
+  packages.extra_index_urls = {"https://a", "https://b"};
+  packages.has_no_index = true;
+  const Provisioned result = install(packages);
+  EXPECT_EQ(result.failure, "");
+  EXPECT_EQ(result.out, "installing\n");
+  EXPECT_EQ(result.errors, "trouble\n");
+  const std::string home = fake.home();
+  const std::string here = project();
+  EXPECT_EQ(
+      read_home("log"),
+      "-m\npip\ninstall\n--progress-bar\noff\n--no-index\n--find-links\n" + here +
+          "/my wheels\n--find-links\nhttps://host/wheels/\n--find-links\n/abs/it's\n--find-links\n" + home +
+          "/w\n--constraint\n" + here +
+          "/limits.txt\n-r\nrequirements.txt\n"
+          "PIPENV_PYPI_MIRROR=https://user:pass$1@mirror/simple\n"
+          "PIP_DISABLE_PIP_VERSION_CHECK=1\nPIP_EXTRA_INDEX_URL=https://a https://b\n"
+          "PIP_FIND_LINKS=" +
+          here + "/my wheels https://host/wheels/ /abs/it's " + home +
+          "/w\nPIP_INDEX_URL=https://user:pass$1@mirror/simple\nPIP_NO_INDEX=1\nPIP_NO_INPUT=1\nPWD=" + here +
+          "\nUV_DEFAULT_INDEX=https://user:pass$1@mirror/simple\nUV_INDEX=https://a https://b\n");
+  EXPECT_EQ(read_file(stamp()), "bb\n");
+}
+
+TEST_F(ProvisionPackages, AFailedInstallationLeavesNoStamp) {
+  fake.put(stamp(), "bb\n");
+  fake.put(fake.home() / "fails", "1");
+  const Provisioned result = install(packages);
+  EXPECT_EQ(result.failure, "pip could not install the packages");
+  EXPECT_EQ(result.errors, "trouble\n");
+  EXPECT_FALSE(fs::exists(stamp()));
+  fs::remove_all(environment());
+  EXPECT_EQ(install(packages).failure, "there is no Python environment here");
+  fs::remove_all(project());
+  const Provisioned missing = install(packages);
+  EXPECT_EQ(missing.failure, "there is no folder " + project().string());
+  EXPECT_EQ(missing.hint, "send the project there first");
+}
+
+TEST_F(ProvisionPackages, RequirementsOfTheSystemAreCheckedFirst) {
+  fake.put(project() / "requirements.txt",
+           "# all\nnumpy>=1 # this\r\n  torch ; python_version > '3'\n\na#b\nx @ https://h/#egg=x\n");
+  fake.put(environment() / "pyvenv.cfg", "Include-System-Site-Packages =  TRUE\n");
+  const Provisioned met = install(packages);
+  EXPECT_THAT(met.steps, ElementsAre("the environment has all of it"));
+  EXPECT_EQ(read_home("log"),
+            "requirements: <numpy>=1> <torch ; python_version > '3'> <a#b> "
+            "<x @ https://h/#egg=x>\n");
+  EXPECT_EQ(read_file(stamp()), "bb\n");
+  fake.put(fake.home() / "unmet", "1");
+  EXPECT_THAT(install(packages).steps, IsEmpty());
+  EXPECT_THAT(read_home("log"), HasSubstr("\n-r\nrequirements.txt\n"));
+  fs::remove(fake.home() / "log");
+  fs::remove(fake.home() / "unmet");
+  packages.constraints = {"limits.txt"};
+  install(packages);
+  EXPECT_THAT(read_home("log"), Not(HasSubstr("requirements:"))) << "pip checks constraints";
+  packages.constraints.clear();
+  fake.put(environment() / "pyvenv.cfg", "include-system-site-packages = false\n");
+  fs::remove(fake.home() / "log");
+  install(packages);
+  EXPECT_THAT(read_home("log"), Not(HasSubstr("requirements:"))) << "pip decides";
+}
+
+TEST_F(ProvisionPackages, APythonOfTheDistributionIsOnlyChecked) {
+  python.manager = wire::PythonManager::system;
+  python.folder = "~/my pro'ject/.remote-scripts/system";
+  fake.put_program(scripts() / "bin/python",
+                   "case $2 in *packaging*) exit 1 ;; esac\n"
+                   "[ \"$2\" = pip ] || exit 0\n"
+                   "echo \"$* $PIP_BREAK_SYSTEM_PACKAGES\" >>\"$HOME/log\"\n"
+                   "cat \"$HOME/printed\"\necho problem >&2\nexit \"$(cat \"$HOME/code\")\"");
+  const auto check = [&](const std::string& printed, const std::string& code) {
+    fake.put(fake.home() / "printed", printed);
+    fake.put(fake.home() / "code", code);
+    return install(packages);
+  };
+  const std::string found = "Requirement already satisfied\n" + std::string(200'000, 'x') + "\n";
+  const Provisioned good = check(found, "0");
+  EXPECT_EQ(good.failure, "");
+  EXPECT_EQ(good.out, found + "problem\n");
+  EXPECT_EQ(good.errors, "");
+  EXPECT_EQ(read_home("log"),
+            "-m pip install --dry-run --no-index --progress-bar off -r requirements.txt 1\n");
+  for (const auto& [printed, code] :
+       std::map<std::string, std::string>{{"Would install x\n", "0"}, {"", "1"}}) {
+    const Provisioned bad = check(printed, code);
+    EXPECT_THAT(bad.failure, HasSubstr("PEP 668"));
+    EXPECT_THAT(bad.hint, HasSubstr("system_site_packages: true"));
+    EXPECT_EQ(bad.errors, printed + "problem\n");
+  }
+}
+
+TEST_F(ProvisionPackages, FilesThatDifferFromTheClientsAreNamed) {
+  fake.put(project() / "ü.whl", "12345");
+  const std::string digest = "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5";  // 12345
+  packages.files = {{"ü.whl", "", 5}, {"ü.whl", digest, 0}};
+  EXPECT_THAT(install(packages).notes, IsEmpty());
+  EXPECT_EQ(read_file(stamp()), "bb\n");
+  for (const wire::PackageFile& wrong :
+       {wire::PackageFile{"ü.whl", "", 6}, {"ü.whl", std::string(64, '0'), 5}, {"missing", digest, 5}}) {
+    packages.files = {{"ü.whl", "", 5}, wrong};
+    EXPECT_THAT(install(packages).notes,
+                ElementsAre("the packages are those of the project on the server, where " + wrong.name +
+                            " is not what it is here: send the project, then update again"));
+    EXPECT_FALSE(fs::exists(stamp()));
+  }
+}
+
+TEST_F(ProvisionPackages, TheRecordOfPipenvIsRemovedWithIt) {
+  fake.put(scripts() / "pipenv", "/x\n");
+  install(packages);
+  EXPECT_FALSE(fs::exists(scripts() / "pipenv"));
+}
+
+TEST_F(ProvisionPackages, PipenvIsInstalledIfItIsMissing) {
+  packages.source = PackageSource::pipenv;
+  packages.has_lock = true;
+  const Provisioned none = install(packages);
+  EXPECT_THAT(none.steps, ElementsAre("installing pipenv"));
+  EXPECT_EQ(none.failure, "pipenv was installed and cannot be found");
+  fake.put_program(fake.home() / ".local/bin/pipenv",
+                   "echo \"$* $CI $PIPENV_YES\" >>\"$HOME/log\"\n"
+                   "[ \"$1\" != --venv ] || [ ! -e \"$HOME/made\" ] || echo /the/env\n"
+                   "[ \"$1\" = --venv ] || : >\"$HOME/made\"\n"
+                   "[ \"$1\" != --venv ] || [ -e \"$HOME/made\" ]");
+  fs::remove(fake.home() / "log");
+  EXPECT_EQ(install(packages).failure, "");
+  EXPECT_EQ(read_home("log"), "--venv 1 1\n--python " + (environment() / "bin/python").string() +
+                                  " 1 1\nsync 1 1\n--venv 1 1\n");
+  EXPECT_EQ(read_file(scripts() / "pipenv"), "/the/env\n");
+  packages.has_lock = false;
+  fs::remove(fake.home() / "log");
+  EXPECT_EQ(install(packages).failure, "");
+  EXPECT_EQ(read_home("log"), "--venv 1 1\ninstall --skip-lock 1 1\n--venv 1 1\n");
+}
+
+// Another process has just installed the same packages.
+TEST_F(ProvisionPackages, AreNotInstalledTwice) {
+  const fs::path file = scripts() / "setup.lock";
+  fake.put(file, "");
+  Descriptor other(::open(file.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(other.get(), LOCK_EX), 0);
+  std::thread holder([&] {
+    ::usleep(300'000);
+    fake.put(stamp(), "bb\n");
+    other.reset();
+  });
+  const Provisioned result = install(packages);
+  holder.join();
+  EXPECT_EQ(result.failure, "");
+  EXPECT_EQ(read_home("log"), "");
+  EXPECT_THAT(result.steps, ElementsAre(HasSubstr("waiting for another remote")));
+}
+
+TEST(CondaInstallers, AreChosenByTheMachine) {
+  const wire::Setup any = {.conda_url = "http://mirror/Miniconda3-{arch}.sh"};
+  EXPECT_EQ(choose_installer("x86_64", any).url, "http://mirror/Miniconda3-x86_64.sh");
+  EXPECT_EQ(choose_installer("aarch64", any).url, "http://mirror/Miniconda3-aarch64.sh");
+  EXPECT_EQ(choose_installer("aarch64", any).sha256, "");
+  const wire::Setup both = {.conda_sha256_x86_64 = "12", .conda_sha256_aarch64 = "34"};
+  EXPECT_EQ(choose_installer("x86_64", both).sha256, "12");
+  EXPECT_EQ(choose_installer("aarch64", both).sha256, "34");
+}
+
+void expect_no_installer(const std::string& machine, const wire::Setup& setup, const std::string& reason,
+                         const std::string& hint) {
+  try {
+    choose_installer(machine, setup);
+    ADD_FAILURE() << "an installer for " << machine;
+  } catch (const ProvisionError& error) {
+    EXPECT_EQ(error.describe().reason, reason);
+    EXPECT_EQ(error.describe().hint, hint);
+  }
+}
+
+TEST(CondaInstallers, AreNotFoundForOtherMachinesOrWithoutTheirDigest) {
+  expect_no_installer("riscv64", {}, "there is no Miniconda for this server's architecture, riscv64",
+                      "set python: {manager: venv} in configs.yaml");
+  for (const auto& [machine, setup] : {std::pair("x86_64", wire::Setup{.conda_sha256_aarch64 = "34"}),
+                                       std::pair("aarch64", wire::Setup{.conda_sha256_x86_64 = "12"})}) {
+    expect_no_installer(
+        machine, setup,
+        std::string("miniconda_sha256 in configs.yaml has no digest for this server's architecture, ") +
+            machine,
+        std::string("add one: miniconda_sha256: {") + machine + ": …}");
+  }
+}
+
+}  // namespace
+}  // namespace remote::agent

@@ -1,0 +1,139 @@
+// Accounts whose start files export, print, redirect, go elsewhere or end: what remote does there does not
+// depend on it, and what a command of the user's sees is the account's own environment. A real sshd;
+// ForceCommand reads the start file as a login shell would.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/files.hpp"
+#include "base/shell_quote.hpp"
+#include "support/ssh_job_world.hpp"
+
+namespace remote::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+class Account : public testing::Test {
+ protected:
+  fs::path start_file() const { return folder_.path() / "start"; }
+  void start_with(const std::string& text) const { write_file_atomic(start_file(), text + "\n"); }
+  fs::path here(const std::string& name) const { return world_.client.folder() / name; }
+  fs::path there(const std::string& name) const { return world_.home() / "proj" / name; }
+  void TearDown() override { start_with(""); }  // the jobs there are ended
+  ExecResult run(const std::string& command) const {
+    return world_.remote({"run", "--server", "one", "--cmd", command});
+  }
+
+ private:
+  TempFolder folder_;
+
+ protected:
+  SshJobWorld world_{
+      {"ForceCommand . " + shell_quote(start_file().string()) + "; exec sh -c \"$SSH_ORIGINAL_COMMAND\""}};
+};
+
+TEST_F(Account, WhatItExportsChangesNothing) {
+  write_file_atomic(here("bash_env"), "from_bash_env=yes\n");
+  start_with(fmt::format(
+      "export TIME_STYLE=full-iso TMOUT=1 QUOTING_STYLE=c BLOCK_SIZE=1M LS_BLOCK_SIZE=1M BLOCKSIZE=1M "
+      "CDPATH=/tmp "
+      "GREP_OPTIONS=--color=always GREP_COLOR='1;32' TAR_OPTIONS=--garbage GZIP=--garbage "
+      "LC_ALL=de_DE.UTF-8 TMPDIR=/gone PYTHONINSPECT=1 PYTHONVERBOSE=1 PYTHONWARNINGS=error ENV=/nowhere "
+      "RSYNC_ICONV=garbage BASH_ENV={}\numask 0\ncd /tmp\necho welcome\necho welcome >&2",
+      shell_quote(here("bash_env").string())));
+  write_file_atomic(here("train.py"), "print(1)\n");
+  write_file_atomic(here("requirements.txt"), "# nothing\n");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"prepare"}, {"update-packages"}, {"rsync"}}) {
+    const ExecResult result = world_.remote(words);
+    EXPECT_TRUE(result.status.success()) << words[0] << ": " << result.out << result.err;
+  }
+  EXPECT_EQ(read_file_if_there(there("train.py")), "print(1)\n");
+  EXPECT_FALSE(fs::exists("/tmp/proj"));
+  EXPECT_EQ(fs::status(there("")).permissions() & fs::perms(0022), fs::perms::none);
+  const std::string command =
+      "sleep 2; echo \"$TMOUT $TIME_STYLE $TAR_OPTIONS $CDPATH $from_bash_env $(umask)\"";
+  const std::string expected = "1 full-iso --garbage /tmp yes 0000\n";
+  const ExecResult said = run(command + "; env | grep ^REMOTE_HID");
+  EXPECT_EQ(said.out, expected) << said.err;
+  const ExecResult job = world_.remote({"job-run", "--server", "one", "--cmd", command});
+  ASSERT_TRUE(job.status.success()) << job.err;
+  EXPECT_TRUE(world_.remote({"job-wait", "1"}).status.success());
+  EXPECT_EQ(world_.remote({"--quiet", "job-tail", "--job", "1", "--no-follow"}).out, expected);
+  write_file_atomic(there("result"), "42");
+  EXPECT_TRUE(world_.remote({"job-pull", "--job", "1", "result"}).status.success());
+  const ExecResult other = world_.remote({"job-run", "--server", "one", "--cmd", "exec sleep 1000"});
+  ASSERT_TRUE(other.status.success()) << other.err;
+  EXPECT_TRUE(world_.remote({"job-kill", "--job", "2", "--yes"}).status.success());
+}
+
+// A shell that is not the login shell, but what /bin/sh is on the server, gets it all, too.
+TEST_F(Account, APathWithoutTheUsualFolders) {
+  start_with("PATH=/nowhere; export PATH; exec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"");
+  write_file_atomic(here("train.py"), "print(1)\n");
+  const ExecResult sent = world_.remote({"rsync"});
+  EXPECT_TRUE(sent.status.success()) << sent.err;
+  EXPECT_EQ(run("echo here").out, "here\n");
+}
+
+TEST_F(Account, AUmaskThatShutsItsOwnerOut) {
+  start_with("umask 0777");
+  make_folders(here("sub"));
+  write_file_atomic(here("sub/train.py"), "print(1)\n");
+  const ExecResult sent = world_.remote({"rsync"});
+  EXPECT_TRUE(sent.status.success()) << sent.err;
+  EXPECT_EQ(fs::status(there("sub")).permissions() & fs::perms::owner_all, fs::perms::owner_all);
+  EXPECT_EQ(run("umask").out, "0777\n");
+}
+
+TEST_F(Account, AShellThatEndsIsQuoted) {
+  start_with("echo 'closed for maintenance'; exit 3");
+  for (const ExecResult& result :
+       {run("true"), world_.remote({"job-run", "--server", "one", "--cmd", "true"})}) {
+    EXPECT_THAT(result.err, AllOf(HasSubstr("nothing was run on the server"), HasSubstr("exit 3"),
+                                  HasSubstr("it printed: closed for maintenance")));
+  }
+}
+
+TEST_F(Account, WithoutALoginShell) {
+  start_with("echo 'This account is currently not available.'; exit 1");
+  for (const ExecResult& result : {run("true"), world_.remote({"rsync"})}) {
+    EXPECT_THAT(result.err, AllOf(HasSubstr("the account has no login shell"), HasSubstr("chsh"),
+                                  Not(HasSubstr(".bashrc"))));
+  }
+}
+
+TEST_F(Account, OutputThatGoesElsewhereIsNotCalledACommandThatDidNotRun) {
+  start_with("");
+  make_folders(there(""));
+  const ExecResult first = run("true");  // a server without the program would have to ask for it
+  ASSERT_TRUE(first.status.success()) << first.err;
+  start_with("exec >/dev/null 2>&1");
+  const ExecResult result = run("echo >ran");
+  EXPECT_THAT(result.err, AllOf(HasSubstr("exec >FILE"), Not(HasSubstr("nothing was run"))));
+  EXPECT_THAT(run("echo >ran; exit 3").err, AllOf(HasSubstr("no answer"), Not(HasSubstr("nothing was run"))));
+  start_with("exec >/dev/null");
+  EXPECT_THAT(run("exit 3").err, AllOf(HasSubstr("no answer"), HasSubstr("exec >FILE")));
+}
+
+TEST_F(Account, AShellThatAnotherReplacesIsQuoted) {
+  start_with("echo 'I am another shell'; exec cat >/dev/null");
+  EXPECT_THAT(run("true").err, AllOf(HasSubstr("no answer"), HasSubstr("it printed: I am another shell")));
+}
+
+// As a ForceCommand can have it, for recordings. It changes bytes.
+TEST_F(Account, ATerminalInBetween) {
+  start_with("exec script -qec \"$SSH_ORIGINAL_COMMAND\" /dev/null");
+  const ExecResult result = run("echo here; exit 4");
+  EXPECT_EQ(result.status, ExitStatus::exited(1));
+  EXPECT_THAT(result.err, HasSubstr("error: one: "));
+}
+
+}  // namespace
+}  // namespace remote::test
