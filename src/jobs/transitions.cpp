@@ -264,8 +264,11 @@ Job apply_status(const Job& job, const wire::JobReport& report, const Clocks& cl
   if (job.state == JobState::lost && says_nothing_new) {
     return job;
   }
-  // A server may not have a folder yet for a waiting point.
-  if (job.point && job.point->waiting && (report.phase == Phase::none || report.phase == Phase::starting)) {
+  // A server may not have a folder yet for a waiting point, or never: the point may run on another server,
+  // whose processes it can see if both are one machine.
+  const bool has_no_folder = report.phase == Phase::none || report.phase == Phase::starting ||
+                             (report.phase == Phase::running && !report.started_at);
+  if (job.point && job.point->waiting && has_no_folder) {
     return job;
   }
   Job fresh = job;

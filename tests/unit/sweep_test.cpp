@@ -130,6 +130,7 @@ TEST(SweepJobs, APointThatWaitsIsLostByNoAnswer) {
   wire::JobReport reply;
   EXPECT_EQ(jobs::apply_status(job, reply, clocks, jobs::Starter::dead), job);
   reply.phase = wire::JobPhase::running;
+  reply.started_at = std::chrono::seconds(1000);
   const Job runs = jobs::apply_status(job, reply, clocks, jobs::Starter::alive);
   EXPECT_EQ(runs.state, JobState::running);
   EXPECT_FALSE(runs.point->waiting);

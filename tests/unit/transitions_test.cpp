@@ -284,6 +284,18 @@ TEST(Transitions, AStartThatWasStoredDoesNotFlicker) {
   EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + seconds(5));
 }
 
+// Two practice servers share a machine: each finds the processes of the other's points.
+TEST(Transitions, AWaitingPointIsNotTakenForAProcessOfAnotherServersPoint) {
+  Job point = stored_as(JobState::starting);
+  point.point = SweepPoint{.number = 2, .values = {{"n", "3"}}, .waiting = true};
+  wire::JobReport report = reply_of(Phase::running);
+  report.pid = 4711;
+  report.reason = "its folder is not there or cannot be seen";
+  EXPECT_TRUE(apply_status(point, report, clocks, Starter::dead).point->waiting);
+  report.started_at = to_moment(ExactInstant(now + wrong_by));
+  EXPECT_FALSE(apply_status(point, report, clocks, Starter::dead).point->waiting);
+}
+
 TEST(Transitions, AServersClockThatWasSetBackMakesNoJobYounger) {
   Job job = stored_as(JobState::running);
   job.started_at = created + seconds(10);
