@@ -30,12 +30,12 @@ class ServeClient {
     EXPECT_EQ(::pipe(to_.data()) + ::pipe(from_.data()), 0);
     thread_ = std::thread([this, answer, interval] {
       status_ = serve(to_[0], from_[1], "/a program", host_, answer, interval);
+      ::close(from_[1]);  // else receive() would wait for ever
     });
   }
   ~ServeClient() {
     close();
     ::close(to_[0]);
-    ::close(from_[1]);
   }
   ServeClient(const ServeClient&) = delete;
   ServeClient& operator=(const ServeClient&) = delete;

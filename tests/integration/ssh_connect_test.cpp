@@ -136,7 +136,7 @@ TEST_F(SshConnect, ThePoolHandsOutAnIdleConnectionOnlyWhenItCanBeUsed) {
   EXPECT_EQ(hi(), "hi\n");
   // A command is left in the middle.
   const std::vector<pid_t> second = sshd.session_pids();
-  EXPECT_THROW(take()->exec({.command = "sleep 300", .timeout = 50ms}), Error);
+  EXPECT_THROW(take()->exec({.command = "sleep 5", .timeout = 50ms}), Error);
   EXPECT_EQ(hi(), "hi\n");
   EXPECT_NE(sshd.session_pids(), second);
 }
