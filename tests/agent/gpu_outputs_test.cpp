@@ -309,7 +309,7 @@ TEST(GpuOutputs, KeepTheVendorsApart) {
 TEST(GpuOutputs, SurviveNoise) {
   std::mt19937 random(7);
   const auto noise = [&](const std::string& text) {
-    return to_output(random() % 3 == 0 ? test::damaged(text, random) : text);
+    return to_output(random() % 3 == 0 ? remote::test::damaged(text, random) : text);
   };
   for (int i = 0; i < 3000; ++i) {
     GpuOutputs outputs;
