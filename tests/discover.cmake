@@ -9,7 +9,7 @@ cmake_minimum_required(VERSION 3.22)
 set(each Launch PrepareTest KillOverSsh FollowOverSsh StoreFaults CondaTest Environments)
 # Suites with a parameter that is no shell, and of quick tests: one test of ctest all the same.
 set(whole CommandErrors)
-# What tests/run leaves out unless it is asked for everything: how the names of ctest begin.
+# Suites that are not part of the gate, by the beginning of their names in ctest.
 set(slow Environments CondaTest OtherMachine Hostile PrepareTest LifelineTest.busybox Launch.IsKilled KillTorchrun)
 
 # What depends on what a release of Debian brings: torch and Python, pip and its rules. See tests/CMakeLists.txt.

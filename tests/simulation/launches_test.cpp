@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "launch_world.hpp"
+#include "seeds.hpp"
 
 namespace remote::simulation {
 namespace {
@@ -36,7 +37,7 @@ std::string find_violation(std::uint64_t seeds, Rule without) {
 }
 
 TEST(SimulatedLaunches, EndWhenTheyMustAndOnlyThen) {
-  EXPECT_EQ(find_violation(2000, Rule::none), "");
+  EXPECT_EQ(find_violation(count_seeds(), Rule::none), "");
 }
 
 class LeftOutRule : public testing::TestWithParam<Rule> {};

@@ -1,13 +1,13 @@
 #include "rules/lease_turns.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "random.hpp"
+#include "seeds.hpp"
 
 namespace remote::rules {
 namespace {
@@ -234,13 +234,8 @@ class Play {
   bool had_two_holders_ = false;
 };
 
-std::uint64_t count_runs() {
-  const char* text = std::getenv("TURN_RUNS");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 1000;
-}
-
 TEST(LeaseTurnsPlay, EveryLaunchGetsAllOfItsLeases) {
-  for (std::uint64_t seed = 0; seed < count_runs(); ++seed) {
+  for (std::uint64_t seed = 0; seed < simulation::count_seeds(); ++seed) {
     EXPECT_TRUE(Play(seed, {}).run()) << "seed " << seed;
   }
 }
@@ -259,7 +254,7 @@ TEST(LeaseTurnsPlay, ALeftOutRuleIsFound) {
 
 // The order alone suffices: no launches wait for each other, even if nothing is ever given back.
 TEST(LeaseTurnsPlay, TheOrderPreventsADeadlock) {
-  for (std::uint64_t seed = 0; seed < count_runs(); ++seed) {
+  for (std::uint64_t seed = 0; seed < simulation::count_seeds(); ++seed) {
     EXPECT_TRUE(Play(seed, {.limit = true}).run()) << "seed " << seed;
   }
 }

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "restart_world.hpp"
+#include "seeds.hpp"
 
 namespace remote::simulation {
 namespace {
@@ -45,12 +46,12 @@ std::optional<std::uint64_t> find_overlap(std::uint64_t seeds, const rules::Rest
 }
 
 TEST(SimulatedRestarts, NeverHaveTwoLivingAttempts) {
-  constexpr int seeds = 2000;
-  int restarts = 0;
-  for (int seed = 0; seed < seeds; ++seed) {
-    const Played played = play(static_cast<std::uint64_t>(seed), short_times);
+  const std::uint64_t seeds = count_seeds();
+  std::uint64_t restarts = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const Played played = play(seed, short_times);
     ASSERT_FALSE(played.two_attempts) << "seed " << seed;
-    restarts += played.restarts;
+    restarts += static_cast<std::uint64_t>(played.restarts);
   }
   EXPECT_GT(restarts, seeds);
 }

@@ -10,6 +10,7 @@
 
 #include "random.hpp"
 #include "rules/sweep_policy.hpp"
+#include "seeds.hpp"
 
 // The points of a sweep, with delays, cuts, deaths, full disks and starts that fail: no point runs twice, and
 // none is forgotten.
@@ -271,7 +272,7 @@ void play(std::uint64_t seed) {
 }
 
 TEST(SimulatedSweeps, RunEachPointOnce) {
-  for (std::uint64_t seed = 0; seed < 500 && !testing::Test::HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < count_seeds() && !testing::Test::HasFailure(); ++seed) {
     play(seed);
   }
 }

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace remote::simulation {
+
+// How many seeds to play: SIMULATION_SEEDS, or 200. `tests/run --part simulation` plays more.
+inline std::uint64_t count_seeds() {
+  const char* text = std::getenv("SIMULATION_SEEDS");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : 200;
+}
+
+}  // namespace remote::simulation
