@@ -1,5 +1,8 @@
 // The cases about Python also enter an environment: activation.cpp and environment.cpp are tested here.
 
+#include <csignal>
+#include <fstream>
+
 #include <gtest/gtest.h>
 
 #include "agent/facts/activation.hpp"
@@ -84,28 +87,35 @@ TEST_F(AgentPython, IsMissingIfNoneWorks) {
 
 TEST_P(AgentPythonInShell, ThePrologueDoesNotSpoilTheAnswer) {
   const std::string enter = "\nPATH='" + (make_environment() / "bin").string() + "':$PATH\n";
-  for (const char* prologue : {"echo noise; echo noise >&2",
-                               "printf '\\036python\\037/no/python\\036version\\0371.0'",
-                               "set -eu",
-                               "set -x",
-                               "set -v",
-                               "set -f",
-                               "set -C",
-                               "IFS=n",
-                               "trap 'echo bye' EXIT",
-                               "set -- a b c",
-                               "python3=x version=y",
-                               "cd /no/such/folder",
-                               "false",
-                               "(exit 3)",
-                               "exec 3>&1",
-                               "umask 777",
-                               "sleep 20 &",
-                               "read -r line",
-                               "unset PYTHONHOME",
-                               "eval 'sleep 20 & echo $!'"}) {
+  const fs::path left = fake.folder() / "left";
+  const std::string note_left = "echo $! >>'" + left.string() + "'";
+  const std::vector<std::string> prologues{"echo noise; echo noise >&2",
+                                           "printf '\\036python\\037/no/python\\036version\\0371.0'",
+                                           "set -eu",
+                                           "set -x",
+                                           "set -v",
+                                           "set -f",
+                                           "set -C",
+                                           "IFS=n",
+                                           "trap 'echo bye' EXIT",
+                                           "set -- a b c",
+                                           "python3=x version=y",
+                                           "cd /no/such/folder",
+                                           "false",
+                                           "(exit 3)",
+                                           "exec 3>&1",
+                                           "umask 777",
+                                           "sleep 20 & " + note_left,
+                                           "read -r line",
+                                           "unset PYTHONHOME",
+                                           "eval 'sleep 20 & echo $!'; " + note_left};
+  for (const std::string& prologue : prologues) {
     request.activate = prologue + enter;
     EXPECT_EQ(ask().python, "3.9.7") << prologue;
+  }
+  std::ifstream pids(left);
+  for (pid_t pid = 0; pids >> pid;) {
+    ::kill(pid, SIGKILL);
   }
 }
 

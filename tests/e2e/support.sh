@@ -80,6 +80,10 @@ until_true() {
 }
 # has_ended FOLDER: whether the journal in this folder of a job has its end
 has_ended() { grep -Eqs '"kind":"(found_)?ended"' "$1/journal.jsonl"; }
+# count_ended FOLDER: how many jobs somewhere in this folder have ended
+count_ended() { grep -Erl --include=journal.jsonl '"kind":"(found_)?ended"' "$1" | wc -l; }
+# have_ended FOLDER COUNT: whether at least so many have
+have_ended() { [ "$(count_ended "$1")" -ge "$2" ]; }
 # printed TEXT [out|err]: exactly that was printed, by default to stdout
 printed() {
   printf '%s' "$1" >"$work/wanted"

@@ -57,7 +57,7 @@ code 2 launch --name 7up --follow -- sh train.sh
 code 1 launch --failure-grace 0 --follow --env FAIL 1 -- sh train.sh
 # nobody watches this one
 code 0 launch --name away --env SLOW 1 -- sh train.sh
-until_true sh -c "[ \$(find .remote/sandbox -name result -path '*/.jobs/*' | wc -l) -ge 8 ]"
+until_true have_ended .remote/sandbox 8
 
 # the first who asks hears of it
 code 0 show away --json
@@ -101,8 +101,9 @@ code 2 show nothing
 grep -q "no launch 'nothing' on record" "$work/err" || fail "no error"
 
 # What still runs beside a rank that failed is not that rank; and where servers do not answer, nobody knows whether it runs.
+before=$(count_ended .remote/sandbox/node-2)
 code 0 launch --name beside --on-failure leave -- sh -c '[ $RANK = 0 ] || exit 4; exec sleep 600'
-until_true sh -c "find .remote/sandbox/node-2 -name result -path '*/.jobs/*' | grep -q ."
+until_true have_ended .remote/sandbox/node-2 $((before + 1))
 code 0 history
 grep -q ' running; rank 1 failed exit 4  ' "$work/out" || fail "not who runs and who failed"
 "$REMOTE" --quiet sandbox down

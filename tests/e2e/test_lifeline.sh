@@ -5,14 +5,12 @@
 code 0 sandbox up --nodes 2
 # field RANK NAME: of the newest job with this rank
 field() { of_jobs "max((job for job in d if job['rank'] == $1), key=lambda job: job['key'])['$2']"; }
-# results COUNT: whether so many jobs have ended, as the servers' own folders say: nobody asks over ssh
-results() { [ "$(grep -Erl --include=journal.jsonl '"kind":"(found_)?ended"' .remote | wc -l)" -ge "$1" ]; }
 
 # ---- a rank is killed from outside
 code 0 launch --cmd 'echo boom-$RANK >&2; sleep 300' --nproc-per-node 2 --failure-grace 1
 until_true lifelines_stand 4
 kill -9 "$(field 2 pid)"
-until_true results 4
+until_true have_ended .remote 4
 [ "$(field 2 state)" = failed ] || fail "rank 2 is $(field 2 state)"
 [ "$(field 2 signal)" = 9 ] || [ "$(field 2 signal)" = SIGKILL ] || fail "rank 2 has signal $(field 2 signal)"
 for rank in 0 1 3; do
@@ -33,7 +31,7 @@ code 0 launch --cmd 'sleep 300' --nproc-per-node 2 --lost-after 3
 until_true lifelines_stand 12
 lost=$(field 3 server)
 vanish "$lost"
-until_true results 10
+until_true have_ended .remote 10
 [ "$(field 0 state)" = killed ] || fail "rank 0 is $(field 0 state)"
 remote job-list --stopped --ranks || true
 [ "$(grep -c "ended after the loss of $lost" "$work/out")" = 2 ] || fail "job-list does not tell of the loss"

@@ -13,7 +13,6 @@ first="$sandbox/node-1/home"
 second="$sandbox/node-2/home"
 clean_up() { umount "$second" 2>/dev/null || umount -l "$second" 2>/dev/null; }
 states() { of_jobs '" ".join(job["state"] for job in sorted(d, key=lambda job: job["key"]))' --tag "$1"; }
-results() { [ "$(grep -Erl --include=journal.jsonl '"kind":"(found_)?ended"' "$first" | wc -l)" -ge "$1" ]; }
 code 0 sandbox up --nodes 2
 mount --bind "$first" "$second"
 system_python
@@ -33,7 +32,7 @@ code 0 launch --tag one --nproc-per-node 2 --failure-grace 0 \
 until_true lifelines_stand 4
 lifelines_are 2 || fail "there are $(lifelines | wc -l) lifelines, not one a server"
 touch "$first/my project/go"
-until_true results 4
+until_true have_ended "$first" 4
 code 0 job-list
 [ "$(states one)" = "killed killed killed failed" ] || fail "the ranks are: $(states one)"
 until_true lifelines_are 0

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -81,15 +82,18 @@ def load(path, tree=None):
 
 
 def hash_tree():
-    """A hash of the sources as they are in the folder; "" outside a clone."""
+    """A hash of the sources in this folder, committed or not; "" outside a clone."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {"GIT_INDEX_FILE": folder + "/index"}
-        for words in (["add", "-A"], ["write-tree"]):
-            git = subprocess.run(["env", *("%s=%s" % item for item in environment.items()), "git", *words],
-                                 capture_output=True, text=True, check=False)
-            if git.returncode != 0:
-                return ""
-        return git.stdout.strip()
+        environment = {**os.environ, "GIT_INDEX_FILE": folder + "/index"}
+
+        def git(*words):
+            return subprocess.run(["git", *words], env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+        try:
+            git("add", "-A")
+            return git("write-tree")
+        except (FileNotFoundError, subprocess.CalledProcessError):
+            return ""
 
 
 def report(results):
