@@ -77,7 +77,7 @@ class JobStacks : public testing::Test, protected test::LocalJobs {
     }
     return stacks;
   }
-  // Python with this program, when it has created the file `up` in the job's folder.
+  // Python with this program, when it has created the file `up` in the job's folder and sleeps.
   test::Started run_python(const std::string& id, const std::string& program, Frames environment = {}) {
     environment.push_back("REMOTE_JOB_ID=" + id);
     const fs::path up = folder(id) / "up";
@@ -97,6 +97,10 @@ class JobStacks : public testing::Test, protected test::LocalJobs {
       ::_exit(98);
     });
     EXPECT_TRUE(test::eventually([&] { return fs::exists(up); }));
+    EXPECT_TRUE(test::eventually([&] {
+      const auto process = read_process(host(), child.pid());
+      return process && process->state == 'S';
+    })) << "time.sleep";
     return child;
   }
   // Prepares a program as a start with --enable-stacks does.
