@@ -55,7 +55,7 @@ def run(names, functions=PARTS, skip_passed=False):
     done = []
     for name in names:
         tree = results.hash_tree()
-        before = results.load(name, tree) if skip_passed and tree else None
+        before = results.load(results.result_file(name), tree) if skip_passed and tree else None
         if before is not None and before.word() == "passed":
             print("\n== %s: passed before on this tree" % name, flush=True)
             done.append(before)
@@ -72,8 +72,7 @@ def run(names, functions=PARTS, skip_passed=False):
 
 
 def run_preset(part, preset, *options):
-    part.install("build", "test")
-    part.build(preset)
+    part.prepare(preset)
     part.check(preset, *options)
 
 

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from ctest import run_ctest
-from results import FOLDER, Failure, Result, Step, file_name, load
+from results import FOLDER, Failure, Result, Step, file_name, load, result_file
 
 # Tests that depend on the release of Debian run on Debian 13, and need a build of their own there.
 ON_TRIXIE = "unit|release|both"
@@ -52,6 +52,11 @@ class Part:
         self.require("configuration", "cmake", "--preset", preset)
         self.require("build", "cmake", "--build", "--preset", preset, "-j", str(compilers()), *targets)
 
+    def prepare(self, preset):
+        """Installs everything that tests need, and builds."""
+        self.install("build", "test")
+        self.build(preset)
+
     def check(self, preset, *options, **environment):
         """Runs the tests that these options of ctest select."""
         name = "tests"
@@ -71,6 +76,11 @@ def can_make_roots():
     return subprocess.run(["tests/on", "--possible"], check=False).returncode == 0
 
 
+def without_those_on_trixie(labels):
+    """These labels, and that of the tests that run on Debian 13 unless this machine cannot do that."""
+    return labels + "|release" if can_make_roots() else labels
+
+
 def run_gate(part):
     part.install("build", "quick-test")
     part.build("quick")
@@ -79,34 +89,27 @@ def run_gate(part):
 
 
 def run_e2e(part):
-    part.install("build", "test")
-    part.build("quick")
-    # Without roots of other releases, these tests run here.
-    elsewhere = "quick|here|release" if can_make_roots() else "quick|here"
-    part.check("quick", "-L", "e2e", "-LE", elsewhere)
+    part.prepare("quick")
+    part.check("quick", "-L", "e2e", "-LE", without_those_on_trixie("quick|here"))
 
 
 def run_containers(part):
-    part.install("build", "test")
-    part.build("quick")
+    part.prepare("quick")
     part.check("quick", "-L", "here")
 
 
 def run_shells(part):
-    part.install("build", "test")
-    part.build("quick")
+    part.prepare("quick")
     part.check("quick", "-L", "shells", "-LE", "release")
 
 
 def run_asan(part):
-    part.install("build", "test")
-    part.build("asan")
-    part.check("asan", "-L", "unit|integration|both", "-LE", "release|shells")
+    part.prepare("asan")
+    part.check("asan", "-L", "unit|integration|both|here", "-LE", without_those_on_trixie("shells"))
 
 
 def run_tsan(part):
-    part.install("build", "test")
-    part.build("tsan")
+    part.prepare("tsan")
     # A fork has one thread.
     part.check("tsan", "-L", "unit|integration", "-LE", "release|shells", "-E", "IsKilled")
 
@@ -116,9 +119,10 @@ def run_trixie(part):
         part.result.left_out = "this machine allows no mounts, or there is no root"
         return
     inside = FOLDER / "trixie" / "inside"
-    (inside / "preset_quick.json").unlink(missing_ok=True)
+    kept = result_file("preset quick", inside)
+    kept.unlink(missing_ok=True)
     part.command("Debian 13", "tests/on", "trixie", "--preset", "quick", "-L", ON_TRIXIE)
-    there = load(inside / "preset_quick.json")
+    there = load(kept)
     if there is None:
         return  # it failed before its tests began
     part.result.steps = there.steps

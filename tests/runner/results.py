@@ -58,11 +58,14 @@ def file_name(test):
     return re.sub(r"[^\w.]", "_", test)
 
 
+def result_file(part, folder=FOLDER):
+    return folder / (file_name(part) + ".json")
+
+
 def save(result, tree):
     """Keeps a result; `tree` is the state of the sources that it belongs to."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    path = FOLDER / (file_name(result.part) + ".json")
-    path.write_text(json.dumps({"tree": tree, **dataclasses.asdict(result)}))
+    result_file(result.part).write_text(json.dumps({"tree": tree, **dataclasses.asdict(result)}))
 
 
 def load(path, tree=None):
