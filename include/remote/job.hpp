@@ -156,6 +156,7 @@ struct Hung {
 };
 
 enum class RestartCause;  // remote/launch.hpp
+enum class NoRestart;     // remote/launch.hpp
 
 // An attempt of a launch with restarts that failed and was followed by another one.
 struct Attempt {
@@ -236,6 +237,7 @@ struct Job {
 
   // Of the first job of a launch with restarts: the attempts before the present one, in order.
   std::vector<Attempt> attempts{};
+  std::optional<NoRestart> no_restart{};  // of a launch with restarts, from the server that decided
   // It is on a spare server, and waits there to replace one that is lost. Without `pid` it has not done so
   // yet.
   bool spare = false;

@@ -107,6 +107,22 @@ enum class RestartCause { exit, signal, oom, lost, hang, lifeline };
 std::string_view to_string(RestartCause cause);
 std::optional<RestartCause> parse_restart_cause(std::string_view name);
 
+// Why a launch that has restarts left did not start again.
+enum class NoRestart {
+  cause,             // --restart-on does not name what failed
+  exit_code,         // --no-restart-exit names the exit code
+  repeated,          // the same rank failed twice at the same place, without a newer checkpoint in between
+  stopped,           // a user stopped a job, or a job's supervisor is gone
+  too_few_servers,   // fewer than --min-servers are left
+  unreached,         // a server never reached the first one, so its ranks may still run
+  unfinished,        // an attempt could not be ended, or the next one not started, on a server
+  coordinator_lost,  // the first server is lost, and no other one decides about restarts
+  hang,              // it hung, and --on-hang is not `restart`
+};
+// Its name in events and records: "too_few_servers".
+std::string_view to_string(NoRestart reason);
+std::optional<NoRestart> parse_no_restart(std::string_view name);
+
 // What is done about a launch that stands still: nothing, but that it is told; its ranks are ended; they
 // start again, as after a failure. What Project::why() needs is kept before that.
 enum class OnHang { leave, kill, restart };
@@ -292,7 +308,7 @@ struct Verdict {
   // failure.
   std::vector<std::string> left;
   std::vector<Attempt> attempts;  // that failed before the one that all this is about; none: it is the first
-  std::string no_restart;         // why no further attempt followed although one was allowed; foreign text
+  std::optional<NoRestart> no_restart;  // absent: it succeeded, or no restart was left
 };
 
 // ---- What is done to jobs ----

@@ -208,6 +208,7 @@ int run(int count, char** arguments) {
       "       stop JOBS_FOLDER [SIGNAL GRACE_S BY ID...] | supervise JOBS_FOLDER UMASK ID... |\n"
       "       supervise-launch JOBS_FOLDER PROGRAM_FOLDER JOB | exec-job engine|inside JOB_FOLDER OUT "
       "ERR NOTE ... |\n"
+      "       exec-job wait JOB_FOLDER |\n"
       "       exec-run begin|read | exec-run entered STATUS PROLOGUE_STATUS |\n"
       "       supervise-sweep JOBS_FOLDER PROGRAM_FOLDER LAUNCH | land-trees JOBS_FOLDER |\n"
       "       notify end|hang JOB_FOLDER PROGRAM_FOLDER |\n"

@@ -15,6 +15,9 @@ constexpr std::array<std::string_view, 4> launcher_names{"ranks", "torchrun", "m
 constexpr std::array<std::string_view, 2> rendezvous_methods{"static", "c10d"};
 constexpr std::array<std::string_view, 3> init_methods{"env", "tcp", "file"};
 constexpr std::array<std::string_view, 6> causes{"exit", "signal", "oom", "lost", "hang", "lifeline"};
+constexpr std::array<std::string_view, 9> no_restarts{"cause",      "exit_code",        "repeated",
+                                                      "stopped",    "too_few_servers",  "unreached",
+                                                      "unfinished", "coordinator_lost", "hang"};
 constexpr std::array<std::string_view, 3> actions{"leave", "kill", "restart"};
 
 template <typename Value>
@@ -104,6 +107,14 @@ std::string_view to_string(RestartCause cause) {
 
 std::optional<RestartCause> parse_restart_cause(std::string_view name) {
   return find<RestartCause>(causes, name);
+}
+
+std::string_view to_string(NoRestart reason) {
+  return no_restarts.at(static_cast<std::size_t>(reason));
+}
+
+std::optional<NoRestart> parse_no_restart(std::string_view name) {
+  return find<NoRestart>(no_restarts, name);
 }
 
 std::string_view to_string(OnHang action) {

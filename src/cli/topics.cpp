@@ -44,7 +44,7 @@ constexpr TopicPage topic_pages[] = {
     {{"security", "what remote trusts, and what it does not", "trust"}, "security.md"},
     {{"reliability", "what is promised, and the limits", ""}, "reliability.md"},
     {{"jsonl", "the events of --jsonl, for programs", ""}, "jsonl.md"},
-    {{"protocol", "the job folder and the scripts' answers", ""}, "protocol.md"},
+    {{"protocol", "the channel, job folders, links of servers", ""}, "protocol.md"},
 };
 
 }  // namespace

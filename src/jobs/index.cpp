@@ -69,6 +69,7 @@ class LineWriter {
     put(value);
   }
   void milliseconds(const char* name, const std::optional<ExactInstant>& value) { field(name, value); }
+  void no_restart(const char* name, const std::optional<NoRestart>& value) { field(name, value); }
   void result(const std::optional<ExitStatus>& value) {
     field("exit_code", value ? value->code() : std::nullopt);
     field("signal", value ? value->signal() : std::nullopt);
@@ -118,6 +119,7 @@ class LineWriter {
   void put(JobState value) { line_ += to_string(value); }
   void put(JobReason::Kind value) { line_ += kind_name(value); }
   void put(RestartCause value) { line_ += to_string(value); }
+  void put(NoRestart value) { line_ += to_string(value); }
   void put(const std::string& value) { append_escaped(line_, value); }
   void put(const Hung& value) {
     put(value.at);
@@ -157,6 +159,7 @@ class LineReader {
     take(next(), value);
   }
   void milliseconds(const char* name, std::optional<ExactInstant>& value) { field(name, value); }
+  void no_restart(const char* name, std::optional<NoRestart>& value) { field(name, value); }
   void result(std::optional<ExitStatus>& value) {
     std::optional<int> code;
     std::optional<int> signal;
@@ -239,6 +242,7 @@ class LineReader {
   void take(std::string_view column, JobState& value) { set(value, parse_job_state(column)); }
   void take(std::string_view column, JobReason::Kind& value) { set(value, parse_kind(column)); }
   void take(std::string_view column, RestartCause& value) { set(value, parse_restart_cause(column)); }
+  void take(std::string_view column, NoRestart& value) { set(value, parse_no_restart(column)); }
   static void take(std::string_view column, std::string& value) { value = unescaped(column); }
   void take(std::string_view column, Hung& value) {
     const std::vector<std::string> words = split(column, ' ');

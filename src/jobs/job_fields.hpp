@@ -90,6 +90,7 @@ void visit_fields(AnyJob& job, Visitor& visit) {
   visit.field("hung", job.hung);
   visit.field("backend", job.backend);
   visit.attempts("attempts", job.attempts);
+  visit.no_restart("no_restart", job.no_restart);
   visit.mark("spare", job.spare);
   visit.point("point", job.point);
 }

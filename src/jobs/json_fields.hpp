@@ -101,6 +101,11 @@ class FieldWriter {
       visit_fields_of_attempt(attempt, fields);
     }
   }
+  void no_restart(const char* name, const std::optional<NoRestart>& value) {
+    if (for_record_ && value) {
+      field(name, value);
+    }
+  }
   void milliseconds(const char* name, const std::optional<ExactInstant>& value) {
     if (for_record_ && value) {
       object_[name] = value->time_since_epoch().count();
@@ -220,6 +225,7 @@ class FieldReader {
       visit_fields_of_attempt(all.emplace_back(), fields);
     }
   }
+  void no_restart(const char* name, std::optional<NoRestart>& value) const { field(name, value); }
   void milliseconds(const char* name, std::optional<ExactInstant>& value) const {
     constexpr std::chrono::milliseconds latest = year_10000.time_since_epoch();
     if (const Json* found = find(name)) {
@@ -297,6 +303,9 @@ class FieldReader {
   }
   static void take(const Json& json, RestartCause& value, const char* name, int /*low*/) {
     set(value, parse_restart_cause(text_of(json, name)), name, "is not the name of a cause");
+  }
+  static void take(const Json& json, NoRestart& value, const char* name, int /*low*/) {
+    set(value, parse_no_restart(text_of(json, name)), name, "is not a reason against a restart");
   }
   static void take(const Json& json, Launcher& value, const char* name, int /*low*/) {
     set(value, parse_launcher(text_of(json, name)), name, "is not the name of a launcher");

@@ -281,6 +281,7 @@ Job apply_status(const Job& job, const wire::JobReport& report, const Clocks& cl
   }
   fresh.waits = report.waits;
   fresh.attempts = shifted_attempts(job, report, clocks);
+  fresh.no_restart = report.no_restart ? report.no_restart : job.no_restart;
   if (report.hung) {
     const auto stored_at = job.hung ? std::optional(job.hung->at) : std::nullopt;
     Hung hung = to_hung(*report.hung);

@@ -13,6 +13,13 @@ namespace {
 
 using Kind = JobReason::Kind;
 
+// Whether the launch ended the job because one of the job's own ranks had failed, and whatever started them
+// had not ended.
+bool ended_after_own_rank(const Job& job) {
+  return job.state == JobState::killed && job.reason.kind == Kind::after_rank && job.rank && job.ranks &&
+         job.reason.number >= *job.rank && job.reason.number < *job.rank + *job.ranks;
+}
+
 }  // namespace
 
 std::vector<Worker> failed_workers(const AnyAgent& server, const Job& agent) {
@@ -55,7 +62,8 @@ std::vector<Worker> failed_workers(const AnyAgent& server, const Job& agent) {
 }
 
 Job with_failed_rank(const AnyAgent& server, Job job) {
-  if (job.state != JobState::failed || !job.ranks || job.reason.result) {
+  const bool is_unknown = job.state == JobState::failed && job.ranks && !job.reason.result;
+  if (!is_unknown && !ended_after_own_rank(job)) {
     return job;
   }
   std::vector<Job> ranks;
@@ -67,6 +75,10 @@ Job with_failed_rank(const AnyAgent& server, Job job) {
     return job;  // the verdict asks again
   }
   if (const Job* first = first_of(ranks)) {
+    if (job.state == JobState::killed) {
+      job.state = JobState::failed;
+      job.result = first->result;
+    }
     job.reason.kind = first->reason.kind == Kind::none ? Kind::after_rank : first->reason.kind;
     job.reason.number = first->rank.value_or(0);
     job.reason.text = first->reason.text;

@@ -27,7 +27,8 @@ struct Worker {
 // and src/agent/slurm/slurm_rank.cpp). Throws Error.
 std::vector<Worker> failed_workers(const AnyAgent& server, const Job& job);
 
-// For a failed job with several ranks, returns the job with the end of the rank that failed first. The
+// For a failed job with several ranks, returns the job with the end of the rank that failed first. A job
+// whose launch ended it because of one of its own ranks has failed, too (mpirun hung after that). The
 // reason's `number` and `result` are then that rank and its result, `text` is its Slurm node, and failed_at
 // and after_peer are the rank's. verdict_of() uses them. Returns the job unchanged if the server does not
 // know the rank.

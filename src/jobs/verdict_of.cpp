@@ -185,6 +185,7 @@ Verdict verdict_of(const std::vector<Job>& all, const std::vector<Job>& workers,
     if (job.attempts.size() > verdict.attempts.size()) {
       verdict.attempts = job.attempts;
     }
+    verdict.no_restart = verdict.no_restart ? verdict.no_restart : job.no_restart;
   }
   // The jobs of the last attempt: those of servers that it ran without ended before it, or fail for
   // themselves.
@@ -208,6 +209,7 @@ Verdict verdict_of(const std::vector<Job>& all, const std::vector<Job>& workers,
     verdict.succeeded = verdict.total;
     left.erase(std::unique(left.begin(), left.end()), left.end());
     verdict.left = std::move(left);
+    verdict.no_restart.reset();
     return verdict;
   }
   const auto is_member = [&](const std::string& server) { return !was_left_out(server, verdict.attempts); };

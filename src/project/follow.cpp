@@ -497,11 +497,6 @@ Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::s
   std::vector<Job> processes;
   std::ranges::transform(workers, std::back_inserter(processes), &jobs::Worker::job);
   Verdict verdict = verdict_of(jobs, processes, gone);
-  const bool succeeded = verdict.succeeded == verdict.total;
-  if (!succeeded && jobs.front().may_restart) {
-    const std::vector<std::string> why = lines_of(core, jobs.front(), 1, "no-restart");
-    verdict.no_restart = why.empty() ? "" : why.back();
-  }
   if (!verdict.first) {
     return verdict;
   }

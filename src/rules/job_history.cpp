@@ -41,6 +41,7 @@ struct Fold {
     history.was_out_of_memory = false;
   }
   void operator()(const wire::AttemptEnded& entry) { history.last_attempt = entry; }
+  void operator()(const wire::RestartRefused& entry) { history.no_restart = entry.why; }
   void operator()(const wire::OutOfMemory& /*entry*/) { history.was_out_of_memory = true; }
   // The process that waited for the job knows better than others.
   void operator()(const wire::JobEnded& entry) {

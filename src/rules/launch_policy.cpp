@@ -237,6 +237,21 @@ void LaunchPolicy::note_end(std::size_t index, const std::optional<wire::RankFai
   }
 }
 
+bool LaunchPolicy::has_launcher_failed(Seconds now) {
+  rank_failed_at_ = rank_failed_at_.value_or(now);
+  return now >= *rank_failed_at_ + setup_.grace + launcher_time;
+}
+
+void LaunchPolicy::note_failed_rank(std::size_t /*job*/, const wire::RankFailure& failure, Seconds now) {
+  if (reason_ || setup_.ends_alone || !has_launcher_failed(now)) {
+    return;
+  }
+  failures_.push_back({failure, now});
+  report(wire::JobFailed{failure});
+  end(wire::RankEnded{failure.rank}, now);
+  end_at_ = now;  // the grace is over
+}
+
 std::vector<std::string> LaunchPolicy::jobs_to_kill(Seconds now) {
   // Processes of an agent that has left the launch would continue to train.
   const bool own = own_left_ && kills_ == 0;

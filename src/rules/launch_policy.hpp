@@ -126,6 +126,9 @@ class LaunchPolicy {
 
   // A job of this server has ended; with its failure, if it failed.
   virtual void note_end(std::size_t job, const std::optional<wire::RankFailure>& failure, Seconds now);
+  // A rank has failed whose job, mpirun or one of its daemons, still runs. mpirun ends the other ranks; if
+  // the job still runs after the grace and launcher_time, this ends the launch.
+  virtual void note_failed_rank(std::size_t job, const wire::RankFailure& failure, Seconds now);
   // The ids of the jobs to stop now: running ones, and failed ones that can still have processes.
   virtual std::vector<std::string> jobs_to_kill(Seconds now);
   // The launch hangs, and is to be ended or (`restart`) to start again.
@@ -163,6 +166,8 @@ class LaunchPolicy {
 
  protected:
   void end(const wire::EndReason& reason, Seconds now);
+  // Whether mpirun had its time to end the ranks, since this was asked first.
+  bool has_launcher_failed(Seconds now);
   bool is_late(Seconds now) const { return now - start_ > time_to_come_; }
   void mark_gone(const std::string& server, wire::GoneHow how);
   // Notes a message from a server.
@@ -177,6 +182,7 @@ class LaunchPolicy {
   Seconds beat_;
   Seconds end_at_{0};
   int kills_ = 0;
+  std::optional<Seconds> rank_failed_at_;  // in this attempt, of a job that still runs
   std::map<std::string, Seconds> last_heard_;
   std::optional<wire::EndReason> reason_;
 
@@ -198,6 +204,9 @@ class LaunchPolicy {
   std::set<std::string> left_;          // the coordinator's: servers that an elastic launch continues without
   std::optional<wire::EndReason> own_left_;
 };
+
+// For mpirun to end the ranks after the failure of one, besides the grace.
+constexpr Seconds launcher_time{30};
 
 // Times a launch's jobs are killed at most; what lives then is reported, not killed again.
 constexpr int kill_rounds = 3;

@@ -84,6 +84,16 @@ void RestartPolicy::note_end(std::size_t index, const std::optional<wire::RankFa
   kept_ends_.push_back({index, failure});
 }
 
+void RestartPolicy::note_failed_rank(std::size_t index, const wire::RankFailure& failure, Seconds now) {
+  if (released_) {
+    LaunchPolicy::note_failed_rank(index, failure, now);
+  } else if (outcome_.state == OutcomeState::running && !killing_ && !is_round_over(job(index)) &&
+             has_launcher_failed(now)) {
+    outcome_ = {OutcomeState::failed, 0, failure};
+    next_question_ = now;
+  }
+}
+
 // Finds the outcome of this attempt on this server.
 void RestartPolicy::notice_ends(Seconds now) {
   if (outcome_.state != OutcomeState::running || released_) {
@@ -163,6 +173,7 @@ void RestartPolicy::begin(int attempt, const wire::Shape& shape, Seconds until) 
   killing_ = cleaned_ = false;
   kills_ = 0;
   outcome_ = {};
+  rank_failed_at_.reset();
   until_ = until;
   restart_acts_.renew_lease(until);
   const std::set<std::string> offered = std::exchange(offered_, {});
@@ -224,7 +235,7 @@ void RestartPolicy::keep_lease(Seconds now) {
   const Seconds heard = found == last_heard_.end() ? start_ : found->second;
   if (!is_coordinator() && is_resting() &&
       now > std::max(heard, until_) + setup_.timeout + times_.longest_kill) {
-    finish(wire::ServerLoss{coordinator()}, now);
+    finish(wire::ServerLoss{coordinator()}, NoRestart::coordinator_lost, now);
   }
 }
 
@@ -249,7 +260,7 @@ wire::LinkMessage RestartPolicy::answer(const std::string& server, const wire::A
     const wire::Outcome& outcome = question.outcome;
     if (outcome.state == OutcomeState::failed_for_good) {
       // Something lives on there, whatever failed first.
-      finish(wire::RankEnded{outcome.rank}, now);
+      finish(wire::RankEnded{outcome.rank}, NoRestart::unfinished, now);
     } else if (outcome.state != OutcomeState::running && !outcomes_.contains(server)) {
       outcomes_[server] = outcome;
       if (outcome.state == OutcomeState::failed && outcome.failure) {
@@ -291,9 +302,9 @@ std::set<std::string> RestartPolicy::ended_there(Seconds now) const {
 // A user has stopped a job: no other one is to be ended because of that.
 void RestartPolicy::end_for_good(Seconds now) {
   if (ending_ && failure_) {
-    finish(wire::end_reason(*failure_), now);
+    finish(wire::end_reason(*failure_), NoRestart::stopped, now);
   } else {
-    finish(std::nullopt, now);
+    finish(std::nullopt, NoRestart::stopped, now);
   }
 }
 
@@ -345,15 +356,16 @@ void RestartPolicy::decide(Seconds now) {
   const auto* failure = failure_in(failure_);
   const bool exited = failure != nullptr && failure->ending.kind == wire::EndKind::exit;
   const std::pair<wire::Cause, std::string> place{cause, resume_from_};
-  // NOLINTNEXTLINE(bugprone-branch-clone): the order matters
   if (granted_ > restarts_.most) {
-    finish(wire::end_reason(cause), now);
+    finish(wire::end_reason(cause), std::nullopt, now);
   } else if (!restarts_.kinds.any && is_after_peer(failure_) && may_be_lost()) {
     decided_ = false;  // the peer's server may be lost, too
-  } else if (!is_wanted(cause) || (exited && restarts_.final_codes.contains(failure->ending.code))) {
-    finish(wire::end_reason(cause), now);
+  } else if (!is_wanted(cause)) {
+    finish(wire::end_reason(cause), NoRestart::cause, now);
+  } else if (exited && restarts_.final_codes.contains(failure->ending.code)) {
+    finish(wire::end_reason(cause), NoRestart::exit_code, now);
   } else if (exited && !sick && place_ == place) {
-    finish(wire::end_reason(cause), now);  // a third time would end at the same place
+    finish(wire::end_reason(cause), NoRestart::repeated, now);  // a third time would end at the same place
   } else {
     place_.reset();
     if (exited) {
@@ -376,7 +388,7 @@ void RestartPolicy::lead(Seconds now) {
         const auto found = outcomes_.find(name);
         return found != outcomes_.end() && found->second.state == OutcomeState::succeeded;
       })) {
-    finish(std::nullopt, now);
+    finish(std::nullopt, std::nullopt, now);
     return;
   }
   if (!ending_) {
@@ -398,7 +410,7 @@ void RestartPolicy::lead(Seconds now) {
         acts_.broadcast(wire::StopAttempt{granted_});
       } else if (is_late(now)) {
         // Nothing is known about the lease of a member that never came.
-        finish(wire::end_reason(*failure_), now);
+        finish(wire::end_reason(*failure_), NoRestart::unreached, now);
       }
     }
   }
@@ -413,7 +425,7 @@ void RestartPolicy::end_hung(const wire::Hang& hang, bool restart, Seconds now) 
   } else if (restart) {
     fail(hang, now);
   } else {
-    finish(hang, now);
+    finish(hang, NoRestart::hang, now);
   }
 }
 
@@ -445,7 +457,8 @@ void RestartPolicy::begin_next(Seconds now) {
   const wire::Cause cause =
       !silent.empty() && is_after_peer(failure_) ? wire::Cause(wire::ServerLoss{silent.front()}) : *failure_;
   if (static_cast<int>(members.size()) < restarts_.least || granted_ > restarts_.most) {
-    finish(silent.empty() ? wire::end_reason(cause) : wire::EndReason(wire::ServerLoss{silent.front()}), now);
+    finish(silent.empty() ? wire::end_reason(cause) : wire::EndReason(wire::ServerLoss{silent.front()}),
+           NoRestart::too_few_servers, now);
     return;
   }
   if (!begin_at_) {
@@ -495,16 +508,20 @@ void RestartPolicy::begin_next(Seconds now) {
   begun_ = now;
   ask(now);  // its own ranks first, because a revived coordinator reads their record
   if (outcome_.state != OutcomeState::running) {
-    finish(wire::end_reason(cause), now);
+    finish(wire::end_reason(cause), NoRestart::unfinished, now);
   }
   acts_.broadcast(wire::AskNow{});
 }
 
 // ---- Both
 
-void RestartPolicy::finish(const std::optional<wire::EndReason>& reason, Seconds now) {
+void RestartPolicy::finish(const std::optional<wire::EndReason>& reason, std::optional<NoRestart> why,
+                           Seconds now) {
   if (released_) {
     return;
+  }
+  if (std::max(granted_, attempt_) > restarts_.most) {
+    why.reset();
   }
   released_ = true;
   // A dropped server's end does not count for the launch.
@@ -515,8 +532,9 @@ void RestartPolicy::finish(const std::optional<wire::EndReason>& reason, Seconds
       ended.push_back(each.id);
     }
   }
-  restart_acts_.record(wire::AttemptsOver{reason});
-  restart_acts_.release(reason, ended);
+  const wire::AttemptsOver over{reason, why};
+  restart_acts_.record(over);
+  restart_acts_.release(over, ended);
   if (is_coordinator()) {
     for (const std::string& name : others_) {
       if (!members_.is_member(name)) {
@@ -595,11 +613,11 @@ void RestartPolicy::hear(const std::string& server, const wire::LinkMessage& mes
       ended_ = is_resting() ? std::max(ended_, stop->attempt) : ended_;
     }
   } else if (over != nullptr && !is_coordinator()) {
-    finish(over->reason, now);
+    finish(over->reason, std::nullopt, now);
   } else if (is_coordinator() && !members_.is_member(server) && reports_end()) {
     // A dropped server stops by itself.
   } else if (end_launch != nullptr && !released_ && !is_coordinator()) {
-    finish(end_launch->reason, now);
+    finish(end_launch->reason, std::nullopt, now);
   } else {
     LaunchPolicy::hear(server, message, now);
     return;
@@ -610,7 +628,7 @@ void RestartPolicy::hear(const std::string& server, const wire::LinkMessage& mes
 void RestartPolicy::restore(const wire::LaunchEntry& entry, Seconds now) {
   LaunchPolicy::restore(entry, now);
   if (const auto* over = std::get_if<wire::AttemptsOver>(&entry)) {
-    finish(over->reason, now);
+    finish(over->reason, over->why, now);
   }
 }
 

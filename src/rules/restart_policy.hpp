@@ -61,9 +61,8 @@ class RestartActs : public LaunchActs {
   virtual bool start(int attempt, const wire::Shape& shape) = 0;
   // This server's ranks may live until then.
   virtual void renew_lease(Seconds until) = 0;
-  // The ends of jobs are final now. `ended`: jobs that this supervisor ended, for `reason`.
-  virtual void release(const std::optional<wire::EndReason>& reason,
-                       const std::vector<std::string>& ended) = 0;
+  // The ends of jobs are final now. `ended`: jobs that this supervisor ended, for `over.reason`.
+  virtual void release(const wire::AttemptsOver& over, const std::vector<std::string>& ended) = 0;
   // How a job of the current attempt failed, from its files.
   virtual wire::RankFailure describe_failure(const LaunchJob& job) = 0;
   // The complete checkpoints, newest first.
@@ -103,9 +102,12 @@ class RestartPolicy final : public LaunchPolicy {
   std::vector<wire::LinkMessage> welcome(const std::string& server) override;
   void notice_silence(Seconds now) override;
   void note_end(std::size_t job, const std::optional<wire::RankFailure>& failure, Seconds now) override;
+  void note_failed_rank(std::size_t job, const wire::RankFailure& failure, Seconds now) override;
   std::vector<std::string> jobs_to_kill(Seconds now) override;
   void end_hung(const wire::Hang& hang, bool restart, Seconds now) override;
-  void end_lost(const std::string& server, Seconds now) override { finish(wire::ServerLoss{server}, now); }
+  void end_lost(const std::string& server, Seconds now) override {
+    finish(wire::ServerLoss{server}, NoRestart::unreached, now);
+  }
   bool should_watch() const override;
   std::vector<std::string> present() const override;
   bool takes_orders(const std::string& server) const override;
@@ -137,7 +139,7 @@ class RestartPolicy final : public LaunchPolicy {
   void lead(Seconds now);
   void begin_next(Seconds now);
   // No other attempt comes.
-  void finish(const std::optional<wire::EndReason>& reason, Seconds now);
+  void finish(const std::optional<wire::EndReason>& reason, std::optional<NoRestart> why, Seconds now);
 
   RestartSetup restarts_;
   RestartTimes times_;

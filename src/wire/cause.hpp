@@ -4,6 +4,8 @@
 #include <string>
 #include <variant>
 
+#include <remote/launch.hpp>
+
 #include "wire/fields.hpp"
 
 // Why ranks fail and launches end, as values that the servers of a launch exchange and the client shows.
@@ -124,3 +126,9 @@ inline bool has_grace(const EndReason& reason) {
 template <>
 inline constexpr std::array remote::wire::enum_names<remote::wire::EndKind> = {
     std::string_view("exit"), std::string_view("signal"), std::string_view("oom"), std::string_view("gone")};
+
+template <>
+inline constexpr std::array remote::wire::enum_names<remote::NoRestart> = {
+    std::string_view("cause"),      std::string_view("exit_code"),        std::string_view("repeated"),
+    std::string_view("stopped"),    std::string_view("too_few_servers"),  std::string_view("unreached"),
+    std::string_view("unfinished"), std::string_view("coordinator_lost"), std::string_view("hang")};

@@ -42,6 +42,14 @@ struct AttemptEnded {
   friend bool operator==(const AttemptEnded&, const AttemptEnded&) = default;
 };
 
+// The first job on the server that decided that no other attempt starts, although restarts were left.
+struct RestartRefused {
+  static constexpr std::string_view kind = "restart_refused";
+  NoRestart why{};
+  static constexpr auto fields() { return field_list(field("why", &RestartRefused::why)); }
+  friend bool operator==(const RestartRefused&, const RestartRefused&) = default;
+};
+
 // The kernel's out-of-memory killer was active while the job ran.
 struct OutOfMemory {
   static constexpr std::string_view kind = "out_of_memory";
@@ -127,7 +135,7 @@ struct StopFinished {
   friend bool operator==(const StopFinished&, const StopFinished&) = default;
 };
 
-using JobEntry = std::variant<JobStarted, JobRestarted, AttemptEnded, OutOfMemory, JobEnded, JobFoundEnded,
-                              JobNeverStarts, StopRequested, StopFinished>;
+using JobEntry = std::variant<JobStarted, JobRestarted, AttemptEnded, RestartRefused, OutOfMemory, JobEnded,
+                              JobFoundEnded, JobNeverStarts, StopRequested, StopFinished>;
 
 }  // namespace remote::wire

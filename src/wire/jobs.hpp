@@ -10,6 +10,7 @@
 #include <remote/job.hpp>
 #include <remote/launch.hpp>
 
+#include "wire/cause.hpp"
 #include "wire/fields.hpp"
 
 // Requests about jobs, and their replies. Paths are absolute, or relative to the home folder ("~/x", "x").
@@ -58,7 +59,7 @@ struct ProcessEnd {
 struct JobEnd {
   ProcessEnd how;
   std::optional<Moment> at{};
-  std::string by{};    // recorded by "supervisor", "torchrun", "kill" or "slurm"
+  std::string by{};    // recorded by "supervisor", "torchrun", "mpirun", "kill" or "slurm"
   std::string node{};  // of a Slurm rank
 
   static constexpr auto fields() {
@@ -194,6 +195,7 @@ struct JobReport {
   std::vector<DebuggerWait> waits{};
   std::optional<HangRecord> hung{};
   std::vector<AttemptRecord> attempts{};
+  std::optional<NoRestart> no_restart{};
   std::uint64_t out_size = 0;  // bytes in job.out and job.err
   std::uint64_t err_size = 0;
   std::optional<std::string> last_line{};  // of its output, if requested and not empty
@@ -211,8 +213,9 @@ struct JobReport {
         field("after_peer", &J::after_peer), field("stop", &J::stop), field("lifeline", &J::lifeline),
         field("oom", &J::oom), field("usage_asked", &J::usage_asked), field("usage", &J::usage),
         field("waits", &J::waits, at_most(max_waits)), field("hung", &J::hung),
-        field("attempts", &J::attempts, at_most(max_attempts)), field("out_size", &J::out_size, size),
-        field("err_size", &J::err_size, size), field("last_line", &J::last_line, at_most(1000)));
+        field("attempts", &J::attempts, at_most(max_attempts)), field("no_restart", &J::no_restart),
+        field("out_size", &J::out_size, size), field("err_size", &J::err_size, size),
+        field("last_line", &J::last_line, at_most(1000)));
   }
 };
 

@@ -7,8 +7,8 @@
 
 #include "wire/cause.hpp"
 
-// The journal of a launch's supervisor (`.jobs/.launches/<id>/journal.jsonl`), one entry a line. If the
-// supervisor dies, the next one reads its knowledge and decisions there.
+// The journal of a launch's supervisor (`lifeline.journal` in the folder of its first job on the server), one
+// entry a line. If the supervisor dies, the next one reads its knowledge and decisions there.
 
 namespace remote::wire {
 
@@ -59,8 +59,11 @@ struct LaunchEnding {
 // No other attempt comes.
 struct AttemptsOver {
   static constexpr std::string_view kind = "attempts_over";
-  std::optional<EndReason> reason;  // absent: nothing has to be ended
-  static constexpr auto fields() { return field_list(field("reason", &AttemptsOver::reason)); }
+  std::optional<EndReason> reason{};  // absent: nothing has to be ended
+  std::optional<NoRestart> why{};     // absent: no restart was left, or another server decided
+  static constexpr auto fields() {
+    return field_list(field("reason", &AttemptsOver::reason), field("why", &AttemptsOver::why));
+  }
   friend bool operator==(const AttemptsOver&, const AttemptsOver&) = default;
 };
 

@@ -244,21 +244,24 @@ TEST_F(AttemptsOnServerTest, AFullDiskStartsNothing) {
 
 TEST_F(AttemptsOnServerTest, AReleaseLetsTheGuardsRecordTheEnds) {
   start_guards();
-  attempts().release(wire::ServerLoss{"my gpu"}, {ids[1]});
+  attempts().release({wire::ServerLoss{"my gpu"}, NoRestart::coordinator_lost}, {ids[1]});
   EXPECT_EQ(read_orders(0), "end\n");
   EXPECT_EQ(read_orders(1), "end\n");
   EXPECT_EQ(test::read_stop(jobs.folder(ids[0])), "");
   EXPECT_THAT(test::read_stop(jobs.folder(ids[1])), ContainsRegex("^15 lost:my%20gpu 1[0-9]+"));
   EXPECT_EQ(watched[1]->read_result().ended_because, wire::EndReason(wire::ServerLoss{"my gpu"}));
+  EXPECT_EQ(read_own_history(jobs.folder(ids[0])).no_restart, NoRestart::coordinator_lost);
+  EXPECT_EQ(read_own_history(jobs.folder(ids[1])).no_restart, std::nullopt) << "one record is enough";
 }
 
 TEST_F(AttemptsOnServerTest, AReleaseChangesNoRecord) {
   jobs.put(ids[0], "journal.jsonl", test::format_stop("15 user:ada 1700000000000"));
   jobs.put(ids[1], "journal.jsonl", test::format_end("exit 0 1700000000000 supervisor\n"));
-  attempts().release(wire::RankEnded{1}, ids);  // the guards have exited
+  attempts().release({.reason = wire::RankEnded{1}}, ids);  // the guards have exited
   EXPECT_EQ(test::read_stop(jobs.folder(ids[0])), "15 user:ada 1700000000000");
   EXPECT_EQ(test::read_stop(jobs.folder(ids[1])), "");
   attempts().release({}, {});
+  EXPECT_EQ(read_own_history(jobs.folder(ids[0])).no_restart, std::nullopt);
 }
 
 TEST_F(AttemptsOnServerTest, TheMarkIsADigestOfTheLastLine) {

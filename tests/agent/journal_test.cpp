@@ -128,6 +128,18 @@ TEST_F(JournalTest, EntriesAfterTheEndKeepItsTime) {
   EXPECT_GT(fs::last_write_time(path), time);
 }
 
+TEST_F(JournalTest, RestoredEntriesKeepTheTimeOfTheEnd) {
+  append_to_journal(job, exit_3);
+  const fs::path path = folder(id) / "journal.jsonl";
+  const auto time = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  fs::last_write_time(path, time);
+  ASSERT_TRUE(append_to_second_journal(host(), id, test::format_entry(wire::OutOfMemory{})));
+  EXPECT_TRUE(restore_journal(host(), job, id));
+  remove_second_journal(host(), id);
+  EXPECT_TRUE(read_own_history(job).was_out_of_memory);
+  EXPECT_EQ(fs::last_write_time(path), time);
+}
+
 // In a mount namespace of its own, with a small file system that is full.
 TEST_F(JournalTest, OnAFullDiskTheReservedSpaceIsUsed) {
   if (::geteuid() != 0) {

@@ -82,7 +82,7 @@ TEST_F(LaunchFiles, TheJournalKeepsItsEntries) {
   const std::vector<wire::LaunchEntry> entries{
       wire::ServerHeard{"b é%41 x"},           wire::ServerGone{"c\n", wire::GoneHow::lost},
       wire::ServerLeftOut{"d", wire::Hang{5}}, wire::LaunchEnding{wire::ServerLoss{"b"}},
-      wire::AttemptsOver{wire::RankEnded{7}},  wire::AttemptsOver{},
+      wire::AttemptsOver{wire::RankEnded{7}},  wire::AttemptsOver{std::nullopt, NoRestart::stopped},
   };
   EXPECT_THAT(read_launch_journal(job), IsEmpty());
   for (const wire::LaunchEntry& entry : entries) {

@@ -650,12 +650,25 @@ TEST_F(MpiRankTest, OneThatIsKilledWithItsGroupIsRecordedByTheGuard) {
   // The labeller survives, and ends with the last process that writes.
   EXPECT_EQ(read("job.out"), "");
   put("go", "");
-  const int labeller = std::stoi(open.substr(open.rfind(' ')));
+  const int labeller = std::stoi(split(open, ' ').at(2));
   EXPECT_TRUE(test::eventually([&] {
     const auto process = read_process(Host{}, labeller);
     return !process || process->is_dead();
   }));
   EXPECT_EQ(read("job.out"), "[3] late\n");
+}
+
+// MPICH's mpirun kills it because of another rank, while it waits for the last output.
+TEST_F(MpiRankTest, OneThatIsKilledAfterTheRanksEndHasNotedThatEnd) {
+  test::Started rank = start_rank("sleep 1000 & echo $! >left; echo words >&2; exit 3", of_mpich);
+  EXPECT_TRUE(test::eventually([&] { return read("open.rank.3").find(" exit 3 ") != std::string::npos; }));
+  ::kill(rank.pid(), SIGKILL);
+  EXPECT_EQ(rank.wait(), 128 + SIGKILL);
+  close_open_ranks(Host{}, folder(), wire::Moment(1'700'000'000'000));
+  EXPECT_EQ(read_end(), "3 exit 3 mpirun");
+  EXPECT_EQ(read_words("3"), "words\n");
+  EXPECT_GT(std::stoll(read("failures/rank.3")), 1'700'000'000'000) << "the time of its own end";
+  ::kill(std::stoi(read("left")), SIGKILL);
 }
 
 TEST_F(MpiRankTest, ProcessesThatItLeavesBehindDelayItsEndShortly) {

@@ -63,6 +63,15 @@ TEST_F(WatchedJobTest, AJobRunsUntilItHasAResult) {
   expect_failure(make_failure(own_rank, {EndKind::signal, 11}));
 }
 
+TEST_F(WatchedJobTest, AFailedRankOfARunningMpirunIsNamed) {
+  id = jobs.make_running();
+  EXPECT_FALSE(look(true).failed_rank);
+  put("failures/agent", "4 signal 11 1700000000000 mpirun\n");
+  EXPECT_FALSE(look(true).has_ended);
+  EXPECT_EQ(look(true).failed_rank, make_failure(4, {EndKind::signal, 11}));
+  EXPECT_FALSE(look(false).failed_rank) << "torchrun may start its workers again";
+}
+
 TEST_F(WatchedJobTest, TheResultCanBeInTheFallbackFolder) {
   const fs::path place = fs::path(jobs.host().root) / "tmp" / ("remote-" + std::to_string(::geteuid()));
   test::JobFolders::put_file(place / (id + ".journal.jsonl"),

@@ -32,6 +32,9 @@ code 1 launch --restarts 5 --failure-grace 0 --follow --cmd '
   exec sleep 300'
 [ "$(grep -c '^attempt' "$work/out")" = 2 ] || fail 'it did not end after two attempts'
 grep -q 'rank 1 on .* failed first (exit 3' "$work/err" || fail 'the verdict does not name rank 1'
+grep -q '^not started again: rank 1 failed twice in a row with the same last line' "$work/err" || fail 'it is not said why'
+code 0 show last
+grep -q '^restarts *not started again: rank 1 failed twice' "$work/out" || fail 'show does not say why it did not start again'
 [ "$(state 0)" = killed ] || fail "rank 0 is $(state 0)"
 
 # The same where nothing is said: what divides the attempts is none of their words
@@ -52,6 +55,7 @@ code 1 launch --restarts 1 --failure-grace 5 --follow -e OVER --cmd '
   sleep 1
   exit 7'
 grep -q 'rank 0 on .* failed first (exit 5' "$work/err" || fail 'the verdict does not name the rank that failed first'
+! grep -q '^not started again' "$work/err" || fail 'no restart was left'
 
 # ---- what --restart-on leaves out
 code 1 launch --restarts 5 --restart-on lost,signal --failure-grace 0 --follow --cmd '
@@ -59,6 +63,7 @@ code 1 launch --restarts 5 --restart-on lost,signal --failure-grace 0 --follow -
   [ $RANK = 0 ] || exit 3
   exec sleep 300'
 [ "$(grep -c '^attempt' "$work/out")" = 1 ] || fail 'an exit was no reason to begin anew'
+grep -q '^not started again: --restart-on does not name this failure$' "$work/err" || fail 'it is not said why'
 
 # ---- a rank that is killed from outside; a lifeline that dies; a kill by the user
 code 0 launch --restarts 3 --failure-grace 0 --lost-after 4 --cmd 'echo "attempt $RESTART_COUNT of $RANK"; exec sleep 300'

@@ -79,6 +79,7 @@ grep -q '^rank 2 on node-2 failed first (SIGKILL, ' "$work/err" || fail 'the ver
 # ---- an exit code that ends it
 code 1 launch --restarts 3 --no-restart-exit 2,7 --failure-grace 0 --follow --cmd 'echo "attempt $RESTART_COUNT"; [ $RANK = 0 ] && sleep 300; exit 7'
 [ "$(grep -c '^attempt' "$work/out")" = 1 ] || fail 'it began anew after an exit that ends it'
+grep -q '^not started again: --no-restart-exit names this exit code$' "$work/err" || fail 'it is not said why'
 
 # ---- a rank of which nothing says how it ended: no attempt ran without its server, so the launch has not succeeded
 code 0 launch --restarts 1 --min-servers 1 --failure-grace 30 --cmd 'echo up; sleep 6'

@@ -18,12 +18,13 @@ using namespace remote;
 using namespace remote::fuzz;
 
 std::string read_in_pieces(std::string_view text, std::size_t piece) {
-  std::string all;
+  std::string messages;
+  std::string others;
   project::BurnAnswer answer{4};
   servers::MarkedLines lines(wire::burn_mark, [&](std::string_view json) {
     require(json.find('\n') == std::string_view::npos && json.size() < LineCutter::longest,
             "a message is one short line");
-    all.append(json).append("\n");
+    messages.append(json).append("\n");
     answer.take(servers::parse_message<wire::BurnMessage>(json));
   });
   LineCutter other_lines;
@@ -36,14 +37,14 @@ std::string read_in_pieces(std::string_view text, std::size_t piece) {
     other_lines.add(part, [&](std::string_view line) {
       require(line.find_first_of("\r\n") == std::string::npos && line.size() <= LineCutter::longest,
               "a line is one short line");
-      all.append(line).append("\n");
+      others.append(line).append("\n");
     });
     behind += greeting.strip(part, begins);
     text.remove_prefix(part.size());
   }
   guarded([&] { lines.check(); });
   require(answer.links.size() <= 2, "the links are bounded");
-  return all + (greeting.over() ? "behind " : "greeting ") + greeting.text() + behind;
+  return messages + others + (greeting.over() ? "behind " : "greeting ") + greeting.text() + behind;
 }
 
 }  // namespace

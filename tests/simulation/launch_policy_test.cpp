@@ -50,6 +50,20 @@ TEST_F(LaunchPolicyTest, EndsAllAfterTheGraceWhenARankFails) {
   EXPECT_EQ(policy.jobs_to_kill(Seconds(250)), Ids());
 }
 
+TEST_F(LaunchPolicyTest, EndsAllWhenMpirunHangsAfterAFailure) {
+  LaunchPolicy policy = make("a");
+  const wire::RankFailure failed{3, "a", exit_1, false, ""};
+  policy.note_failed_rank(0, failed, Seconds(200));
+  policy.note_failed_rank(0, failed, Seconds(249));
+  EXPECT_FALSE(policy.reason()) << "mpirun may still end the ranks";
+  policy.note_failed_rank(0, failed, Seconds(250));
+  policy.note_failed_rank(0, failed, Seconds(251));
+  EXPECT_EQ(acts.sent,
+            (std::vector<wire::LinkMessage>{wire::JobFailed{failed}, wire::EndLaunch{wire::RankEnded{3}}}));
+  EXPECT_EQ(policy.first_failure()->failure, failed);
+  EXPECT_EQ(policy.jobs_to_kill(Seconds(251)), (Ids{"j0", "j1"}));
+}
+
 TEST_F(LaunchPolicyTest, EndsAtOnceWhenAServerIsLost) {
   LaunchPolicy policy = make("a");
   policy.hear("b", wire::Hello{"b"}, Seconds(101));

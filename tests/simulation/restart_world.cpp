@@ -175,9 +175,9 @@ bool SimulatedServer::start(int number, const wire::Shape& shape) {
   return true;
 }
 
-void SimulatedServer::release(const std::optional<wire::EndReason>& /*reason*/,
-                              const std::vector<std::string>& /*ended*/) {
+void SimulatedServer::release(const wire::AttemptsOver& over, const std::vector<std::string>& /*ended*/) {
   released = true;
+  no_restart = over.why;
 }
 
 wire::RankFailure SimulatedServer::describe_failure(const rules::LaunchJob& job) {
@@ -213,6 +213,7 @@ void SimulatedServer::fail(wire::Ending ending) {
 
 void SimulatedServer::end_round(wire::Ending ending) {
   lives = false;
+  failed_rank_.reset();
   dies_at_.reset();
   round_ = rules::Round{attempt, ending};
   policy->job(0).round = round_;
@@ -243,6 +244,9 @@ void SimulatedServer::hear(const std::string& from, const wire::LinkMessage& mes
 }
 
 void SimulatedServer::work() {
+  if (lives && failed_rank_) {
+    policy->note_failed_rank(0, {policy->jobs().front().rank, name_, *failed_rank_, false, "m1"}, clock());
+  }
   policy->tick(clock());
   if (policy->is_released()) {
     lives = lives && !policy->reason();

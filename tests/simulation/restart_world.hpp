@@ -98,6 +98,8 @@ class SimulatedServer final : public rules::RestartActs {
   // Its ranks fail.
   void fail(wire::Ending ending);
   void end_round(wire::Ending ending);
+  // One of its ranks fails, and mpirun hangs.
+  void fail_a_rank(wire::Ending ending) { failed_rank_ = ending; }
   // A user stops its job.
   void stop();
   Seconds clock() const { return world_.now * drift_; }
@@ -106,6 +108,7 @@ class SimulatedServer final : public rules::RestartActs {
   bool is_stubborn = false;  // nothing ends its ranks
   int attempt = 1;
   bool released = false;
+  std::optional<NoRestart> no_restart;
   std::optional<std::string> mark;  // of its failures; nullopt: random
   bool after_peer = false;
   std::vector<wire::Shape> starts;
@@ -119,7 +122,7 @@ class SimulatedServer final : public rules::RestartActs {
   void tell(const std::string& server, const wire::LinkMessage& message) override;
   bool start(int number, const wire::Shape& shape) override;
   void renew_lease(Seconds until) override { lease_until_ = until; }
-  void release(const std::optional<wire::EndReason>& reason, const std::vector<std::string>& ended) override;
+  void release(const wire::AttemptsOver& over, const std::vector<std::string>& ended) override;
   wire::RankFailure describe_failure(const rules::LaunchJob& job) override;
   std::vector<std::string> checkpoints() override;
   int choose_port() override { return 1000 + world_.restarts; }
@@ -133,6 +136,7 @@ class SimulatedServer final : public rules::RestartActs {
   bool is_coordinator() const { return name_ == world_.names.front(); }
 
   RestartWorld& world_;
+  std::optional<wire::Ending> failed_rank_;
   std::string name_;
   double drift_;
   std::optional<Seconds> dies_at_;

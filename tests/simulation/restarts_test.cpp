@@ -149,6 +149,7 @@ TEST(Restarts, WaitForMembersThatHaveNotCome) {
     }
     ASSERT_TRUE(world.reaches([&] { return world.server(0).released || world.lives(2, {"s0", "s1"}); }));
     EXPECT_EQ(world.lives(2, {"s0", "s1"}), comes);
+    EXPECT_EQ(world.server(0).no_restart, comes ? std::nullopt : std::optional(NoRestart::unreached));
   }
 }
 
@@ -163,6 +164,7 @@ TEST(Restarts, DoNotMissALostSpare) {
   world.server(0).end_round({wire::EndKind::exit, 0});
   world.server(1).end_round({wire::EndKind::exit, 0});
   EXPECT_TRUE(world.reaches([&] { return world.server(0).released && world.server(1).released; }));
+  EXPECT_EQ(world.server(0).no_restart, std::nullopt) << "all ranks succeeded";
 }
 
 TEST(Restarts, LeaveOutAServerThatFailsTwiceByItself) {
@@ -218,6 +220,7 @@ TEST(Restarts, EndWithoutASpareForASickServer) {
   }
   ASSERT_TRUE(world.reaches([&] { return world.server(0).released && world.server(1).released; }));
   EXPECT_EQ(world.server(0).policy->reason(), wire::EndReason(wire::RankEnded{1}));
+  EXPECT_EQ(world.server(0).no_restart, NoRestart::too_few_servers);
 }
 
 TEST(Restarts, BlameTheCauseOfAPeersFailure) {
@@ -237,6 +240,8 @@ TEST(Restarts, BlameTheCauseOfAPeersFailure) {
   world.server(1).fail({wire::EndKind::exit, 7});  // a code after which no attempt follows
   ASSERT_TRUE(world.reaches([&] { return world.server(1).released; }));
   EXPECT_EQ(world.server(0).policy->reason(), wire::EndReason(wire::RankEnded{1}));
+  EXPECT_EQ(world.server(0).no_restart, NoRestart::exit_code);
+  EXPECT_EQ(world.server(1).no_restart, std::nullopt) << "the first server has decided";
 }
 
 TEST(Restarts, DoNotDecideByAFailureAfterAPeers) {
@@ -250,6 +255,47 @@ TEST(Restarts, DoNotDecideByAFailureAfterAPeers) {
   EXPECT_EQ(rank_failure(world.attempts[0])->rank, 1);
   world.server(0).fail({wire::EndKind::exit, 1});
   EXPECT_TRUE(world.reaches([&] { return world.server(1).released; }));
+  EXPECT_EQ(world.server(0).no_restart, NoRestart::cause);
+}
+
+TEST(Restarts, EndAfterTheSameFailureTwice) {
+  for (const bool progresses : {false, true}) {
+    QuietWorld world({.servers = 2, .most = 5, .least = 2});
+    world.server(1).mark = "m1";
+    for (const int attempt : {1, 2}) {
+      world.checkpoint = progresses ? "c" + std::to_string(attempt) : "";
+      ASSERT_TRUE(world.reaches([&] {
+        return world.lives(attempt, {"s0", "s1"}) && world.now > Seconds(5);
+      }));
+      world.server(1).fail(exit_9);
+      ASSERT_TRUE(world.reaches([&] { return !world.server(1).lives; }));
+    }
+    ASSERT_TRUE(world.reaches([&] { return world.server(1).released || world.lives(3, {"s0", "s1"}); }));
+    EXPECT_EQ(world.server(1).released, !progresses);
+    EXPECT_EQ(world.server(0).no_restart, progresses ? std::nullopt : std::optional(NoRestart::repeated));
+  }
+}
+
+TEST(Restarts, FollowAFailureAlsoWhenMpirunHangs) {
+  for (const unsigned server : {0U, 1U}) {
+    QuietWorld world({.servers = 2, .most = 1, .least = 2});
+    ASSERT_TRUE(world.reaches_second(5));
+    world.server(server).fail_a_rank(exit_9);
+    ASSERT_TRUE(world.reaches_second(30));
+    EXPECT_TRUE(world.lives(1, {"s0", "s1"}));
+    ASSERT_TRUE(world.reaches([&] { return world.lives(2, {"s0", "s1"}); }));
+    EXPECT_EQ(rank_failure(world.attempts[0])->server, "s" + std::to_string(server));
+    world.server(server).fail_a_rank(exit_9);
+    EXPECT_TRUE(world.reaches([&] { return world.server(0).released && world.server(1).released; }));
+  }
+}
+
+TEST(Restarts, EndWhenTheCoordinatorIsLost) {
+  QuietWorld world({.servers = 2, .most = 3, .least = 1});
+  ASSERT_TRUE(world.reaches_second(5));
+  world.lose("s0");
+  ASSERT_TRUE(world.reaches([&] { return world.server(1).released; }));
+  EXPECT_EQ(world.server(1).no_restart, NoRestart::coordinator_lost);
 }
 
 TEST(Restarts, EndWhenAUserStopsAJob) {
@@ -261,6 +307,7 @@ TEST(Restarts, EndWhenAUserStopsAJob) {
   ASSERT_TRUE(world.reaches([&] { return world.server(0).released && world.server(1).released; }));
   EXPECT_EQ(world.restarts, 0);
   EXPECT_FALSE(world.server(0).policy->reason());
+  EXPECT_EQ(world.server(0).no_restart, NoRestart::stopped);
 }
 
 TEST(Restarts, EndWhenAUserStopsAJobWhileAnAttemptIsEnded) {
@@ -304,6 +351,7 @@ TEST(Restarts, EndWhenRanksCannotBeStopped) {
   world.server(2).fail(exit_9);
   ASSERT_TRUE(world.reaches([&] { return world.server(0).released && world.server(2).released; }));
   EXPECT_EQ(world.restarts, 0);
+  EXPECT_EQ(world.server(0).no_restart, NoRestart::unfinished);
 }
 
 TEST(Restarts, LeaveAnEndedJobToItsGuardForAMoment) {
@@ -318,6 +366,7 @@ TEST(Restarts, LeaveAnEndedJobToItsGuardForAMoment) {
   EXPECT_EQ(world.server(0).policy->jobs_to_kill(world.server(0).clock()),
             std::vector<std::string>{"job-s0"});
   EXPECT_EQ(policy.jobs_to_kill(server.clock() + Seconds(3)), std::vector<std::string>{"job-s1"});
+  EXPECT_EQ(world.server(0).no_restart, std::nullopt) << "no restart was left";
 }
 
 // On a busy server its guards need longer for that than a few more kills would take.

@@ -7,6 +7,7 @@
 #include <remote/error.hpp>
 
 #include "jobs/from_wire.hpp"
+#include "jobs/verdict.hpp"
 #include "servers/agent.hpp"
 #include "support/fake_agent.hpp"
 #include "support/instants.hpp"
@@ -312,6 +313,27 @@ TEST_F(AskJobs, FailedWorkersAreReadByRank) {
   agent.answer(changed(wire::WorkersReply{milliseconds(9000), {worker}},
                        [](Json& message) { message["workers"][0]["rank"] = -1; }));
   EXPECT_THROW(ask_workers({agent, cancel}, folder, job_a, 3), Error);
+}
+
+// mpirun hung after rank 3 had failed.
+TEST_F(AskJobs, AJobThatWasEndedBecauseOfItsOwnRankHasFailed) {
+  Job job;
+  job.id = job_a;
+  job.remote_folder = folder;
+  job.state = JobState::killed;
+  job.result = ExitStatus::signalled(15);
+  job.reason = {.kind = JobReason::Kind::after_rank, .number = 3};
+  job.rank = 2;
+  job.ranks = 2;
+  wire::FailedWorker worker{.rank = 3};
+  worker.end = {.how = wire::ProcessEnd::exited(7), .at = milliseconds(8000), .by = "mpirun"};
+  agent.answer(wire::WorkersReply{milliseconds(9000), {worker}});
+  const Job failed = with_failed_rank({agent, cancel}, job);
+  EXPECT_EQ(failed.state, JobState::failed);
+  EXPECT_EQ(failed.result, ExitStatus::exited(7));
+  EXPECT_EQ(failed.reason.number, 3);
+  job.reason.number = 4;
+  EXPECT_EQ(with_failed_rank({agent, cancel}, job), job) << "the rank of another job";
 }
 
 TEST_F(AskJobs, LastLinesComeAsTheyAre) {

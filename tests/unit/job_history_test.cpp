@@ -98,6 +98,11 @@ TEST(JobHistory, TheLastAttemptThatEnded) {
   EXPECT_EQ(fold(Entries{first, restart, second}).last_attempt, second);
 }
 
+TEST(JobHistory, TellsWhyNoOtherAttemptFollows) {
+  EXPECT_EQ(fold(Entries{exit_3}).no_restart, std::nullopt);
+  EXPECT_EQ(fold(Entries{wire::RestartRefused{NoRestart::repeated}, exit_3}).no_restart, NoRestart::repeated);
+}
+
 TEST(JobHistory, TheFirstStopCounts) {
   const auto ada = stop_by("ada", 10, 1);
   const auto bob = stop_by("bob", 11, 2);
@@ -161,8 +166,9 @@ TEST(JobHistory, EntriesAreReadableText) {
   finished.survivors = {{.process = wire::RecordedProcess{5, 6}, .name = "a"}, {.name = "container b"}};
   for (const JobEntry& entry :
        Entries{wire::JobStarted{milliseconds(5)}, wire::JobRestarted{milliseconds(6)},
-               wire::AttemptEnded{2, exit_3.end}, wire::OutOfMemory{milliseconds(7)}, exit_3, killed,
-               wire::JobNeverStarts{milliseconds(8)}, stop_by("ada", 10, 1, true), finished}) {
+               wire::AttemptEnded{2, exit_3.end}, wire::RestartRefused{NoRestart::hang},
+               wire::OutOfMemory{milliseconds(7)}, exit_3, killed, wire::JobNeverStarts{milliseconds(8)},
+               stop_by("ada", 10, 1, true), finished}) {
     EXPECT_EQ(wire::try_read_json<JobEntry>(wire::to_json_text(entry)), entry);
   }
   EXPECT_FALSE(wire::try_read_json<JobEntry>(R"({"kind":"of a later version","at":1})"));

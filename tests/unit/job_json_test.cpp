@@ -41,6 +41,7 @@ Job full_job() {
   job.usage = {8, 12, 3174, 65536};
   job.hung = {.at = instant(1700000002), .stood = std::chrono::seconds(90), .moved_at = instant(1700000003)};
   job.backend = "slurm";
+  job.no_restart = NoRestart::repeated;
   return job;
 }
 

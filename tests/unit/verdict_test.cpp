@@ -110,6 +110,19 @@ TEST(Verdict, ASpareCountsOnceItHasReplacedAServer) {
   EXPECT_THAT(cli::state_text(jobs), ::testing::EndsWith(", attempt 2"));
 }
 
+TEST(Verdict, SaysWhyALaunchDidNotStartAgain) {
+  std::vector<Job> jobs = {rank(0, JobState::killed, 104, after_rank_2), rank(2, JobState::failed, 100)};
+  jobs[1].result = ExitStatus::exited(3);
+  EXPECT_EQ(cli::no_restart_text(verdict_of(jobs)), "");
+  jobs[0].no_restart = NoRestart::repeated;
+  EXPECT_EQ(cli::no_restart_text(verdict_of(jobs)),
+            "rank 2 failed twice in a row with the same last line, without a newer checkpoint in between");
+  jobs[0].no_restart = NoRestart::stopped;
+  EXPECT_EQ(cli::no_restart_text(verdict_of(jobs)), "a job was stopped, or its supervisor is gone");
+  jobs[0].state = jobs[1].state = JobState::succeeded;
+  EXPECT_EQ(cli::no_restart_text(verdict_of(jobs)), "");
+}
+
 // Four servers with a rank each and two spares; attempts as in Attempt::without.
 std::vector<Job> restarting(const std::vector<std::vector<std::string>>& without) {
   std::vector<Job> jobs;

@@ -67,6 +67,7 @@ JobReport make_report() {
   report.waits = {{"1.4121", 0, "train.py", 17, "ValueError"}, {"2.4122", std::nullopt, "a b.py", 1, ""}};
   report.hung = HangRecord{moment, seconds(60), moment + seconds(90)};
   report.attempts = {make_attempt(), AttemptRecord{}};
+  report.no_restart = NoRestart::too_few_servers;
   report.out_size = std::uint64_t{1} << 62U;
   report.err_size = 5;
   report.last_line = "loss 0.31";
@@ -259,6 +260,7 @@ TEST(WireJobs, AReportArrivesWithAllItsFields) {
   EXPECT_EQ(received.attempts[0].end, ProcessEnd::exited(3));
   EXPECT_EQ(received.attempts[0].without, sent.attempts[0].without);
   EXPECT_EQ(received.attempts[1].rank, std::nullopt);
+  EXPECT_EQ(received.no_restart, NoRestart::too_few_servers);
   EXPECT_EQ(received.out_size, sent.out_size);
   EXPECT_EQ(received.last_line, "loss 0.31");
 }

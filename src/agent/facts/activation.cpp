@@ -9,7 +9,7 @@
 namespace remote::agent {
 namespace {
 
-// Answers of the scripts are records "\036KEY\037VALUE", which no program prints by accident.
+// The scripts below answer with records "\036KEY\037VALUE", which no program prints by accident.
 constexpr char record_mark = '\036';
 constexpr char value_mark = '\037';
 

@@ -23,7 +23,7 @@ wire::KeepProgramReply keep_program(const Host& host, const wire::KeepProgramReq
 // `devices`; -1: none.
 wire::StartJobsReply start_jobs(const Host& host, const wire::JobsToStart& jobs, int lease = -1);
 
-// `remote-agent stop JOBS_FOLDER [SIGNAL GRACE_S BY ID...]`, for the scripts of a launch on this server. If
+// `remote-agent stop JOBS_FOLDER [SIGNAL GRACE_S BY ID...]`, for a launch's processes on this server. If
 // the optional arguments are missing, it reads them from stdin, one per line, up to an empty line. This lets
 // callers start the process in advance. BY is a stop word, or "again" if another attempt follows: then
 // nothing is recorded, and supervisors keep running. Returns the exit status: 0 if no process is left.

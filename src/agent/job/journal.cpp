@@ -83,6 +83,7 @@ void release_journal(const Path& job_folder) {
 
 bool restore_journal(const Host& host, const Path& job_folder, const std::string& id) {
   const std::string lines = read_second_journal(host, id);
+  const KeptJournalTime time(job_folder);
   return !lines.empty() && append_lines(job_folder / journal_name, lines);
 }
 

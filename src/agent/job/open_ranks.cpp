@@ -19,29 +19,41 @@ namespace {
 constexpr std::string_view open_prefix = "open.rank.";
 constexpr std::size_t most_words = 16384;
 constexpr std::size_t most_record_lines = 50;
+constexpr std::size_t most_open_text = 512;
 
-// The content of open.rank.RANK: "PID EARLIER LABEL".
-struct OpenRank {
+struct FoundRank {
   std::string number;
   Path file;
-  int pid = 0;
-  std::uint64_t earlier = 0;  // the size of its stderr when it started
-  int label = 0;              // pid of the process that labels its output lines
+  OpenRank open;
 };
 
-std::vector<OpenRank> find_open_ranks(const Path& job_folder) {
-  std::vector<OpenRank> ranks;
+// Reads "PID EARLIER LABEL" and, if the rank has failed, the line of its end.
+std::optional<OpenRank> parse_open_rank(const std::string& text) {
+  const std::vector<std::string> words = split_words(text);
+  const auto pid = words.size() < 3 ? std::nullopt : parse_number<int>(words[0]);
+  const auto earlier = words.size() < 3 ? std::nullopt : parse_number<std::uint64_t>(words[1]);
+  const auto label = words.size() < 3 ? std::nullopt : parse_number<int>(words[2]);
+  if (!pid || !earlier || !label) {
+    return std::nullopt;
+  }
+  OpenRank open{*pid, *earlier, *label};
+  const std::vector<std::string> rest(words.begin() + 3, words.end());
+  if (const auto end = parse_end(join(rest, " ")); end && !end->never_started && end->end.at) {
+    open.end = end->end;
+  }
+  return open;
+}
+
+std::vector<FoundRank> find_open_ranks(const Path& job_folder) {
+  std::vector<FoundRank> ranks;
   for (const std::string& name : list_names(job_folder)) {
     if (!name.starts_with(open_prefix)) {
       continue;
     }
-    const std::vector<std::string> words = read_job_words(job_folder / name);
     const std::string number = name.substr(open_prefix.size());
-    const auto pid = words.empty() ? std::nullopt : parse_number<int>(words[0]);
-    const auto earlier = words.size() < 2 ? std::nullopt : parse_number<std::uint64_t>(words[1]);
-    if (parse_number<int>(number) && pid && earlier) {
-      ranks.push_back({number, job_folder / name, *pid, *earlier,
-                       words.size() > 2 ? parse_number<int>(words[2]).value_or(0) : 0});
+    const auto open = parse_open_rank(read_job_file(job_folder / name, most_open_text).value_or(""));
+    if (parse_number<int>(number) && open) {
+      ranks.push_back({number, job_folder / name, *open});
     }
   }
   return ranks;
@@ -116,6 +128,12 @@ std::vector<std::string> read_last_rank_lines(const Path& file, std::uint64_t be
   return choose_lines(read_rank_words(file, begin));
 }
 
+bool write_open_rank(const Path& job_folder, const std::string& rank, const OpenRank& open) {
+  return put_file(job_folder / (std::string(open_prefix) + rank),
+                  text::format("{} {} {} {}\n", open.pid, open.earlier, open.label,
+                               open.end ? to_end_line(*open.end) : ""));
+}
+
 bool has_open_rank(const Path& job_folder) {
   const std::vector<std::string> names = list_names(job_folder);
   return std::ranges::any_of(names, [](const std::string& name) { return name.starts_with(open_prefix); });
@@ -125,25 +143,27 @@ std::optional<int> close_open_ranks(const Host& host, const Path& job_folder, wi
   std::optional<int> job_code;
   ::mkdir((job_folder / "failures").c_str(), 0700);
   int tries = 0;  // shared by all ranks, so that other servers do not have to wait long
-  for (const OpenRank& rank : find_open_ranks(job_folder)) {
+  for (const FoundRank& rank : find_open_ranks(job_folder)) {
     // A killed rank takes a moment to exit, and its last output may not be written yet.
-    for (; tries < 25 && (lives(host, rank.pid) || lives(host, rank.label)); ++tries) {
+    for (; tries < 25 && (lives(host, rank.open.pid) || lives(host, rank.open.label)); ++tries) {
       ::usleep(20'000);
     }
-    if (!exists(rank.file) || lives(host, rank.pid)) {
+    if (!exists(rank.file) || lives(host, rank.open.pid)) {
       continue;  // the rank records its end itself
     }
     const Path own_words = job_folder / "ranks" / (rank.number + ".err");
     std::vector<std::string> lines =
-        read_last_rank_lines(is_file(own_words) ? own_words : job_folder / "job.err", rank.earlier);
+        read_last_rank_lines(is_file(own_words) ? own_words : job_folder / "job.err", rank.open.earlier);
     wire::JobEnd end{.how = wire::ProcessEnd::signalled(9), .at = ended, .by = "mpirun"};
-    if (const std::optional<int> code = find_abort_code(lines, rank.number)) {
+    if (rank.open.end) {
+      end = *rank.open.end;
+    } else if (const std::optional<int> code = find_abort_code(lines, rank.number)) {
       end.how = wire::ProcessEnd::exited(*code);
       job_code = code;
     } else {
       lines.emplace_back("remote: ended by KILL, as mpirun does it when another rank has failed");
     }
-    std::string text = text::format("{}\n", ended.count());
+    std::string text = text::format("{}\n", end.at->count());
     for (const std::string& line : lines) {
       text += line + "\n";
     }

@@ -13,6 +13,16 @@
 
 namespace remote::agent {
 
+// The content of that file.
+struct OpenRank {
+  int pid = 0;                // of the parent
+  std::uint64_t earlier = 0;  // the size of the rank's stderr when it started
+  int label = 0;              // the process that labels its output lines; 0: none
+  // Once the rank has failed: its parent may be killed while it waits for the last output.
+  std::optional<wire::JobEnd> end{};
+};
+bool write_open_rank(const Path& job_folder, const std::string& rank, const OpenRank& open);
+
 // Returns whether the end of any rank has not been recorded.
 bool has_open_rank(const Path& job_folder);
 

@@ -256,6 +256,7 @@ void Reporter::describe(wire::JobReport& report, const JobRecord& job) {
   report.oom = recorded.was_out_of_memory;
   report.hung = read_hung(job.folder);
   report.attempts = read_attempts(job.folder);
+  report.no_restart = recorded.no_restart;
   if (report.phase == JobPhase::running || report.phase == JobPhase::queued) {
     const Moment wrote_at =
         std::max(out ? to_moment(out->st_mtim) : Moment(), err ? to_moment(err->st_mtim) : Moment());

@@ -196,13 +196,16 @@ void AttemptsOnServer::renew_lease(Seconds until) {
   }
 }
 
-void AttemptsOnServer::release(const std::optional<wire::EndReason>& reason,
-                               const std::vector<std::string>& ended) {
+void AttemptsOnServer::release(const wire::AttemptsOver& over, const std::vector<std::string>& ended) {
+  if (over.why) {
+    append_safely(host_, first().folder(), first().id(), wire::RestartRefused{*over.why});
+  }
   for (const auto& job : jobs_) {
     const JobRecord record{.id = job->id(), .folder = job->folder()};
-    if (reason && std::ranges::find(ended, job->id()) != ended.end() &&
+    if (over.reason && std::ranges::find(ended, job->id()) != ended.end() &&
         !read_history(host_, record.folder, record.id).has_ended()) {
-      record_stop(host_, record, {.signal = SIGTERM, .by = to_stopped_by(*reason), .at = read_wall_clock()});
+      record_stop(host_, record,
+                  {.signal = SIGTERM, .by = to_stopped_by(*over.reason), .at = read_wall_clock()});
     }
     send_to_guard(job->folder(), "end");
   }

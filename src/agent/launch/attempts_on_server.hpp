@@ -31,8 +31,9 @@ class AttemptsOnServer {
   // `ranks`: receives the jobs' new ranks if this server was a spare. `mpi_hosts`: "HOST:RANKS,…" for mpirun.
   bool start(int attempt, const wire::Shape& shape, const std::string& mpi_hosts, std::vector<int>& ranks);
   void renew_lease(rules::Seconds until);
-  // Lets the guards record how their jobs ended. `ended`: jobs whose stop record names `reason`.
-  void release(const std::optional<wire::EndReason>& reason, const std::vector<std::string>& ended);
+  // Lets the guards record how their jobs ended. `ended`: jobs whose stop record names `over.reason`. The
+  // first job's journal says why no other attempt follows.
+  void release(const wire::AttemptsOver& over, const std::vector<std::string>& ended);
   // The failure of a job in the current attempt, with its mark: the problem of the machine
   // (rules::sicknesses) or a digest of its last line. Without a mark, it follows from a peer's failure.
   wire::RankFailure describe_failure(const rules::LaunchJob& job) const;

@@ -423,6 +423,10 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
     for (JobLooker::Found& found : looker_.take()) {
       rules::LaunchJob& job = policy_->job(found.index);
       job.round = found.look.round;
+      if (found.look.failed_rank && !job.ended) {
+        found.look.failed_rank->server = spec_.server;
+        policy_->note_failed_rank(found.index, *found.look.failed_rank, read_clock());
+      }
       if (!found.look.has_ended || job.ended) {
         continue;
       }
@@ -587,8 +591,8 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
     return hosts;
   }
   void renew_lease(Seconds until) override { attempts_->renew_lease(until); }
-  void release(const std::optional<wire::EndReason>& reason, const std::vector<std::string>& ended) override {
-    attempts_->release(reason, ended);
+  void release(const wire::AttemptsOver& over, const std::vector<std::string>& ended) override {
+    attempts_->release(over, ended);
   }
   wire::RankFailure describe_failure(const rules::LaunchJob& job) override {
     return attempts_->describe_failure(job);

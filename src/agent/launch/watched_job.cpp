@@ -79,6 +79,7 @@ JobLook WatchedJob::look(int rank) {
     const bool is_visible = is_folder(folder_);
     found.has_ended = !may_run(is_visible);
     if (!found.has_ended || !is_visible) {
+      found.failed_rank = is_mpi_ && is_visible ? find_failed_worker() : std::nullopt;
       return found;  // an invisible folder was removed
     }
     recorded = read_history(host_, folder_, id_);  // written meanwhile

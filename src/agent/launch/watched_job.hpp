@@ -21,6 +21,8 @@ struct JobLook {
   // If it failed: of an agent or mpirun, the worker that failed first, not following from a peer's failure.
   // `server` and `mark` are empty. kind gone: nothing is on record.
   std::optional<wire::RankFailure> failure{};
+  // Of mpirun or its daemon that still runs: a rank that failed.
+  std::optional<wire::RankFailure> failed_rank{};
   std::optional<rules::Seconds> stopped_for{};  // a user stopped it: the time until it ended
   std::optional<rules::Round> round{};          // the end of its last attempt on record
 };
@@ -57,7 +59,6 @@ class WatchedJob {
   bool may_run(bool is_visible);
   std::optional<wire::RankFailure> describe_failure(const rules::JobHistory& recorded, int rank) const;
   bool follows_peer(int rank, const wire::ProcessEnd& end) const;
-  // `kind` is out_of_memory if the kernel killed a process of the job for that reason.
   // Notes how long the outputs are now, every ten seconds at most, for `job-tail --since`.
   void mark_output();
 

@@ -137,7 +137,8 @@ int run_mpi_rank(const char* command) {
   const GroupSignals signals;
   const LabelledOutput output = is_alone ? LabelledOutput() : start_labeller(rank);
   // If mpirun kills this process, the guard of the job records the end.
-  put_file(open_file, text::format("{} {} {}\n", ::getpid(), earlier, output.labeller));
+  OpenRank open{::getpid(), earlier, output.labeller};
+  write_open_rank(".", rank, open);
   const std::array<const char*, 6> bash{"bash", "--norc", "-c", "--", command, nullptr};
   const std::array<const char*, 5> sh{"sh", "-c", "--", command, nullptr};
   const pid_t child = start_child({.argv = bash.data(),
@@ -154,6 +155,11 @@ int run_mpi_rank(const char* command) {
     ::unlink(open_file.c_str());
   }
   ::unlink(raised_file.c_str());
+  read_signal(end.how);
+  if (has_failed) {
+    open.end = end;
+    write_open_rank(".", rank, open);
+  }
   // The rank's last lines must be written before this job ends, but its background processes can keep the
   // output open.
   for (int tries = 0; tries < 100 && output.labeller > 0 && ::waitpid(output.labeller, nullptr, WNOHANG) == 0;
@@ -163,7 +169,6 @@ int run_mpi_rank(const char* command) {
   if (!has_failed) {
     return 0;
   }
-  read_signal(end.how);
   std::vector<std::string> lines = read_last_rank_lines(errors, earlier);
   if (end.how.signal == SIGTERM) {
     lines.emplace_back("remote: ended by TERM, as mpirun does it when another rank has failed");

@@ -287,6 +287,9 @@ std::string record_text(const Context& context, const PastLaunch& record) {
   for (const Attempt& attempt : verdict.attempts) {
     put(text, attempt.number == verdict.attempts.front().number ? "attempts" : "", attempt_text(attempt));
   }
+  if (const std::string why = no_restart_text(verdict); record.ended_at && !why.empty()) {
+    put(text, "restarts", "not started again: " + why);
+  }
   put(text, "notify", record.news);
   put(text, "code", code_text(record));
   put(text, "patch", record.patch.lexically_proximate(current_folder()).string());

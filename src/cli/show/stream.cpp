@@ -287,7 +287,7 @@ void EventStream::verdict(const Verdict& verdict) {
          {"hung_s", verdict.hung ? Json(verdict.hung->reason.number) : Json(nullptr)},
          {"left", verdict.left},
          {"attempts", jobs::attempts_json(verdict.attempts)},
-         {"no_restart", verdict.no_restart.empty() ? Json(nullptr) : Json(verdict.no_restart)},
+         {"no_restart", verdict.no_restart ? Json(to_string(*verdict.no_restart)) : Json(nullptr)},
          {"what", well ? Json(nullptr) : Json(verdict_headline(verdict))},
          {"server", verdict.first ? Json(verdict.first->server) : Json(or_null(verdict.lost_server))},
          {"node", verdict.first ? Json(or_null(failed_node(*verdict.first))) : Json(nullptr)},

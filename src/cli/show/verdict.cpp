@@ -102,6 +102,34 @@ std::string attempt_text(const Attempt& attempt) {
   return text + " after " + took + (attempt.left_out ? ", and the server was left out as sick" : "");
 }
 
+std::string no_restart_text(const Verdict& verdict) {
+  if (!verdict.no_restart) {
+    return "";
+  }
+  const std::string rank = verdict.first ? rank_text(*verdict.first) : "a rank";
+  switch (*verdict.no_restart) {
+    case NoRestart::cause:
+      return "--restart-on does not name this failure";
+    case NoRestart::exit_code:
+      return "--no-restart-exit names this exit code";
+    case NoRestart::repeated:
+      return rank + " failed twice in a row with the same last line, without a newer checkpoint in between";
+    case NoRestart::stopped:
+      return verdict.first ? "a job was stopped, or its supervisor is gone" : "";
+    case NoRestart::too_few_servers:
+      return "fewer servers are left than --min-servers asks for";
+    case NoRestart::unreached:
+      return "a server never reached the first one, so its ranks may still run";
+    case NoRestart::unfinished:
+      return "on a server, the attempt could not be ended or the next one could not start";
+    case NoRestart::coordinator_lost:
+      return "the first server, which decides about restarts, was lost";
+    case NoRestart::hang:
+      return "--on-hang is not 'restart'";
+  }
+  return "";
+}
+
 std::string verdict_headline(const Verdict& verdict) {
   if (verdict.first) {
     const Job& first = *verdict.first;
@@ -225,8 +253,8 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::str
   if (!lines.empty() && !rest.empty()) {
     terminal.notice(rest);
   }
-  if (!verdict.no_restart.empty()) {
-    terminal.notice("not started again: " + visible_line(verdict.no_restart, longest_line));
+  if (const std::string why = no_restart_text(verdict); !why.empty()) {
+    terminal.notice("not started again: " + why);
   }
   if (!hint.empty()) {
     terminal.notice(" hint: " + hint);

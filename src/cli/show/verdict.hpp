@@ -13,6 +13,8 @@ namespace remote::cli {
 std::string verdict_headline(const Verdict& verdict);
 // "attempt 1: rank 1 on node-2 failed (exit 3) after 12 s"
 std::string attempt_text(const Attempt& attempt);
+// Why it did not start again although it had restarts left; "" if the headline tells it, or if it has none.
+std::string no_restart_text(const Verdict& verdict);
 // What to try where the first failure's output shows what is missing; else "".
 std::string verdict_hint(const Verdict& verdict);
 // "3 others were ended after it, 1 succeeded": what became of the ranks but for the first that failed; "" for
