@@ -132,10 +132,11 @@ function(remote_agents out)
       remote_build_agent(${architecture} ${program} ${ARGN})
     endif()
     set(xz ${CMAKE_BINARY_DIR}/agent/${name}.xz)
-    # A dictionary larger than the program would only need more memory on the server. xz has a filter for code of aarch64 since 5.4 only.
-    set(filters --lzma2=preset=9e,dict=4MiB)
+    # A dictionary larger than the program would only need more memory on the server. xz has a filter for code of aarch64 since 5.4 only, but
+    # every xz can use that an instruction has four bytes (lp), which saves 1%.
+    set(filters --lzma2=preset=9e,dict=4MiB,lc=2,lp=2)
     if(architecture STREQUAL "x86_64")
-      list(PREPEND filters --x86)
+      set(filters --x86 --lzma2=preset=9e,dict=4MiB)
     endif()
     add_custom_command(OUTPUT ${xz} COMMAND sh -c "in=$1 out=$2; shift 2; \"$@\" <\"$in\" >\"$out\"" sh ${program} ${xz}
                                ${REMOTE_XZ} -zc -T1 --check=crc32 ${filters} DEPENDS ${program} VERBATIM)

@@ -84,8 +84,12 @@ extern "C" {
 [[gnu::weak]] long __sysconf(int /*name*/) {
   return -1;
 }
-// malloc() has as many arenas as it takes for so many processors.
+// malloc() has as many arenas as it takes for so many processors. Releases of the C library differ in which
+// of these it calls; both bring stdio and locales to read /proc and /sys: 78 KB.
 [[gnu::weak]] int __get_nprocs() {
+  return 1;
+}
+[[gnu::weak]] int __get_nprocs_sched() {
   return 1;
 }
 [[gnu::weak]] int get_nprocs() noexcept {  // std::thread::hardware_concurrency()
