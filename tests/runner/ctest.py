@@ -24,7 +24,7 @@ class Outcome:
 def run_ctest(name, preset, options, folder, jobs, environment):
     """Runs the tests that ctest's options select, several at once.
 
-    folder: for the output of failed tests. Returns a Step.
+    preset: or the build folder, which has a slash. folder: for the output of failed tests. Returns a Step.
     """
     begin = time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ def run_ctest(name, preset, options, folder, jobs, environment):
     if not outcomes:
         log = folder / "ctest.txt"
         log.write_text("ctest ran no test; its options: %s\n" % " ".join(options))
-        step.failed.append(Failure("ctest", str(log), "ctest --preset %s %s" % (preset, " ".join(options))))
+        step.failed.append(Failure("ctest", str(log), " ".join([*ctest_words(preset), *options])))
     failed = [outcome for outcome in outcomes if outcome.state == "failed"]
     for outcome in failed:
         log = folder / (file_name(outcome.name) + ".txt")
@@ -57,9 +57,13 @@ def passes_alone(preset, name, folder, environment):
     return bool(again) and again[0].state == "passed"
 
 
+def ctest_words(preset):
+    return ["ctest", "--test-dir" if "/" in preset else "--preset", preset]
+
+
 def call_ctest(preset, options, report, environment):
     report.unlink(missing_ok=True)
-    words = ["ctest", "--preset", preset, "--no-tests=error", "--output-junit", str(report.resolve()), *options]
+    words = [*ctest_words(preset), "--no-tests=error", "--output-junit", str(report.resolve()), *options]
     subprocess.run(words, env=environment, check=False)
     if not report.exists():
         return []
@@ -80,7 +84,7 @@ def read_case(case):
 
 def read_kinds(preset):
     """The kind of each test, by its labels."""
-    words = ["ctest", "--preset", preset, "--show-only=json-v1"]
+    words = [*ctest_words(preset), "--show-only=json-v1"]
     tests = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)["tests"]
     kinds = {}
     for test in tests:
@@ -92,6 +96,8 @@ def read_kinds(preset):
 
 def command_for(preset, outcome):
     """The command line that runs a test alone: of a suite, those tests of GoogleTest that its output lists as failed."""
+    if "/" in preset:
+        return "%s -R '^%s$' --output-on-failure" % (" ".join(ctest_words(preset)), re.escape(outcome.name))
     if preset != "quick":
         return "tests/run --preset %s -R '^%s$'" % (preset, re.escape(outcome.name))
     names = dict.fromkeys(re.findall(r"^\[  FAILED  \] ([\w/]+\.[\w/]+)", outcome.output, re.MULTILINE))

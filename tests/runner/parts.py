@@ -138,11 +138,15 @@ def run_simulation(part):
 
 
 def run_arm64(part):
-    part.install("build", "package", "package-test")
+    part.install("build", "package", "package-test", "quick-test")
     part.build("arm64")
-    part.command("start under emulation", "sh", "-c", 'qemu-aarch64-static "$1" try; [ $? = 42 ]', "sh",
-                 "build/arm64/agent/remote-agent-aarch64")
+    agent = "build/arm64/agent/remote-agent-aarch64"
+    part.command("start under emulation", "sh", "-c", 'qemu-aarch64-static "$1" try; [ $? = 42 ]', "sh", agent)
     part.command("size", "sh", "tests/lint/agent_size.sh", "build/arm64/agent")
+    tests = "build/arm64/tests"
+    part.require("configuration of the tests", "cmake", "-S", "tests/arm64", "-B", tests, "-G", "Ninja")
+    part.require("build of the tests", "cmake", "--build", tests, "-j", str(compilers()))
+    part.check(tests)
 
 
 def run_plain(part):
