@@ -74,6 +74,7 @@ void lose(Job& job, Kind why, const std::string& text = "") {
   job.state = JobState::lost;
   job.reason = text.empty() ? JobReason{.kind = why} : JobReason{.kind = Kind::by_scheduler, .text = text};
   job.result.reset();
+  job.failed_at.reset();  // while it ran, the time of its last output; when it was lost is not known
 }
 
 // nullopt if only the second is known: on Slurm's nodes it may be recorded by busybox's `date`, which has no

@@ -75,6 +75,7 @@ std::vector<std::string> listed_by_rsync(const config::Config& config, const fs:
   }
   spec.argv.insert(spec.argv.end(), {"--", (folder / "").string(), (empty.path() / "").string()});
   spec.set_env = {{"LC_ALL", "C"}};
+  spec.unset_env = "RSYNC_";
   const ExecResult result = run_subprocess(spec, selection_rules(config, leave), cancel);
   const auto code = result.status.code();
   if (!result.status.success() && code != 23 && code != 24) {  // links to nowhere, files that vanished

@@ -143,8 +143,10 @@ TEST_F(SyncTest, AFileThatCannotBeSentIsAnErrorWhateverItsName) {
 }
 
 TEST_F(SyncTest, VariablesForTheUsersOwnRsyncChangeNothing) {
-  const std::pair<const char*, const char*> variables[] = {
-      {"RSYNC_ICONV", "utf8,latin1"}, {"RSYNC_RSH", "false"}, {"RSYNC_PARTIAL_DIR", "/dev/null/x"}};
+  const std::pair<const char*, const char*> variables[] = {{"RSYNC_ICONV", "utf8,latin1"},
+                                                           {"RSYNC_RSH", "false"},
+                                                           {"RSYNC_PARTIAL_DIR", "/dev/null/x"},
+                                                           {"RSYNC_CHECKSUM_LIST", "bad"}};
   for (const auto& [name, value] : variables) {
     ::setenv(name, value, 1);
   }

@@ -50,6 +50,16 @@ wire::JobReport ended(ExitStatus result, std::optional<int> stop = {}, wire::Sto
   return reply;
 }
 
+TEST(Transitions, ALostJobHasNoTimeOfItsFailure) {
+  for (const Phase phase : {Phase::gone, Phase::rebooted, Phase::none}) {
+    Job job = stored_as(JobState::running);
+    job.failed_at = exact_instant(created.time_since_epoch().count() * 1000);  // of its last output
+    const Job lost = apply_status(job, reply_of(phase), clocks, Starter::alive);
+    EXPECT_EQ(lost.state, JobState::lost);
+    EXPECT_FALSE(lost.failed_at);
+  }
+}
+
 struct Case {
   const char* name;
   JobState before;
