@@ -84,8 +84,8 @@ extern "C" {
 [[gnu::weak]] long __sysconf(int /*name*/) {
   return -1;
 }
-// malloc() has as many arenas as it takes for so many processors. Releases of the C library differ in which
-// of these it calls; both bring stdio and locales to read /proc and /sys: 78 KB.
+// For malloc(), which has arenas by the number of processors. C libraries call one or the other function;
+// both would link stdio and the locales.
 [[gnu::weak]] int __get_nprocs() {
   return 1;
 }

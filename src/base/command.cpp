@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -245,12 +246,87 @@ bool is_plain_command(std::string_view command) {
   if (quote != 0 || words.empty()) {
     return false;
   }
-  const std::string& first = words.front().text;
-  const std::size_t equals = first.find('=');
-  const bool assignment = equals != std::string::npos && equals > 0 &&
-                          std::all_of(first.begin(), first.begin() + static_cast<std::ptrdiff_t>(equals),
-                                      [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
-  return !assignment;
+  return !is_assignment(words.front().text);
+}
+
+bool is_assignment(std::string_view word) {
+  const std::size_t equals = word.find('=');
+  return equals != std::string_view::npos && equals > 0 &&
+         std::isdigit(static_cast<unsigned char>(word[0])) == 0 &&
+         std::ranges::all_of(word.substr(0, equals),
+                             [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
+namespace {
+
+// Whether the next word can be a command, because this one is not.
+bool is_before_command(std::string_view word) {
+  constexpr std::array<std::string_view, 18> words{"&&",   "||",  "|",    ";",     "&",     "(",
+                                                   "{",    "!",   "do",   "then",  "else",  "if",
+                                                   "time", "env", "exec", "nohup", "while", "until"};
+  return is_assignment(word) || std::ranges::find(words, word) != words.end();
+}
+
+}  // namespace
+
+std::string insert_python(std::string_view line) {
+  std::string all;
+  std::size_t copied = 0;
+  bool begins = true;
+  bool in_comment = false;
+  const std::vector<Word> words = read_words(line);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::size_t gap = i == 0 ? 0 : words[i - 1].end;
+    const bool is_new_line = line.substr(gap, words[i].begin - gap).find('\n') != std::string_view::npos;
+    in_comment = (in_comment && !is_new_line) || line[words[i].begin] == '#';
+    if (in_comment) {
+      continue;
+    }
+    begins = begins || is_new_line;
+    std::string_view name = words[i].text;
+    const bool ends = name.ends_with(';');
+    name.remove_suffix(ends ? 1 : 0);
+    name.remove_suffix(name.ends_with(')') ? 1 : 0);
+    const std::size_t bracket = name.starts_with('(') ? 1 : 0;
+    name.remove_prefix(bracket);
+    if ((begins || bracket > 0) && name.ends_with(".py") && name.find('/') == std::string_view::npos) {
+      const std::size_t at = words[i].begin + bracket;
+      all.append(line.substr(copied, at - copied)).append("python ");
+      copied = at;
+    }
+    begins = ends || ((begins || !is_assignment(name)) && is_before_command(name));
+  }
+  return all.append(line.substr(copied));
+}
+
+std::string last_of_pipe(std::string_view line) {
+  std::size_t pipe = std::string_view::npos;  // offset of the last program of a pipe
+  char quote = 0;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const char c = line[at];
+    const bool twice = at + 1 < line.size() && line[at + 1] == c;
+    if (c == '\\' && quote != '\'') {
+      ++at;
+    } else if (quote != 0) {
+      quote = c == quote ? '\0' : quote;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    } else if (c == '|' && !twice) {
+      pipe = at + 1 + (at + 1 < line.size() && line[at + 1] == '&' ? 1 : 0);
+      at = pipe - 1;
+    } else if (c == ';' || c == '\n' || ((c == '&' || c == '|') && twice)) {
+      const bool is_last = line.find_first_not_of("; \t\n", at) == std::string_view::npos;
+      pipe = is_last ? pipe : std::string_view::npos;
+      at += twice ? 1 : 0;
+    }
+  }
+  if (pipe == std::string_view::npos || line.find("pipefail") != std::string_view::npos) {
+    return "";
+  }
+  const std::vector<Word> words = read_words(line.substr(pipe));
+  const auto program =
+      std::ranges::find_if(words, [](const Word& word) { return !is_assignment(word.text); });
+  return program == words.end() ? "" : program->text;
 }
 
 namespace {
@@ -282,10 +358,48 @@ ScriptOption read_shell_option(const std::string& option) {
 
 }  // namespace
 
+namespace {
+
+// The words of the command that a line begins with, behind variables and programs that only start it.
+std::vector<std::string> first_command(std::string_view line) {
+  char quote = 0;
+  std::size_t end = 0;
+  for (; end < line.size(); ++end) {
+    const char c = line[end];
+    if (c == '\\' && quote != '\'') {
+      ++end;
+    } else if (quote != 0) {
+      quote = c == quote ? '\0' : quote;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    } else if (std::string_view("|&;<>()\n").find(c) != std::string_view::npos ||
+               (c == '#' && (end == 0 || word_gaps.find(line[end - 1]) != std::string_view::npos))) {
+      break;
+    }
+  }
+  if (quote != 0 || line.substr(std::min(end, line.size())).starts_with("||")) {
+    return {};  // what follows is for the case that it fails
+  }
+  std::vector<std::string> words = shell_words(line.substr(0, std::min(end, line.size())));
+  constexpr std::array<std::string_view, 8> starters{"env",     "exec", "time",   "nohup",
+                                                     "command", "nice", "ionice", "numactl"};
+  const auto is_skipped = [&](const std::string& word) {
+    return is_assignment(word) || std::ranges::find(starters, word) != starters.end();
+  };
+  while (!words.empty() && is_skipped(words.front())) {
+    words.erase(words.begin());
+    while (!words.empty() && (words.front().starts_with('-') || is_number(words.front()))) {
+      words.erase(words.begin());  // an option of a starter, or its value
+    }
+  }
+  return words;
+}
+
+}  // namespace
+
 std::string script_of(std::string_view command) {
   constexpr std::array<std::string_view, 5> shells{"sh", "bash", "dash", "zsh", "ksh"};
-  const std::vector<std::string> words =
-      is_plain_command(command) ? shell_words(command) : std::vector<std::string>();
+  const std::vector<std::string> words = first_command(command);
   if (words.empty()) {
     return "";
   }
@@ -315,6 +429,33 @@ std::string with_python(const std::string& command) {
     return command;
   }
   return "python " + command.substr(words.front().begin);
+}
+
+std::string mask_line(std::string line) {
+  return mask_inside(std::move(line));
+}
+
+std::string OutputMask::take(std::string_view piece) {
+  constexpr std::size_t longest = std::size_t{64} << 10U;
+  std::string all;
+  while (!piece.empty()) {
+    const std::size_t end = piece.find_first_of("\r\n");
+    line_ += piece.substr(0, end);
+    if (end == std::string_view::npos && line_.size() < longest) {
+      break;
+    }
+    all += mask_line(std::exchange(line_, {}));
+    if (end == std::string_view::npos) {
+      break;
+    }
+    all += piece[end];
+    piece.remove_prefix(end + 1);
+  }
+  return all;
+}
+
+std::string OutputMask::finish() {
+  return mask_line(std::exchange(line_, {}));
 }
 
 std::string mask_value(std::string_view name, std::string_view value) {

@@ -21,6 +21,17 @@ bool is_python(std::string_view word);
 // Whether a line begins with the name of a Python script, which no shell finds by its name alone.
 bool script_alone(std::string_view line);
 
+// The line with `python` before each such script that one of its commands begins with: "A=1 train.py",
+// "cd x && train.py", "time train.py".
+std::string insert_python(std::string_view line);
+
+// Whether a word sets a variable: "NAME=VALUE".
+bool is_assignment(std::string_view word);
+
+// The last program of the pipe that a line ends with, whose exit status is the line's; "" without a pipe, and
+// with pipefail.
+std::string last_of_pipe(std::string_view line);
+
 // Whether a command is one program with arguments: no pipe, list, group, background or redirection outside of
 // quotes, and no assignment in front. Only such a command can be handed to another program as arguments.
 bool is_plain_command(std::string_view command);
@@ -29,9 +40,26 @@ bool is_plain_command(std::string_view command);
 // environment's `python` in front.
 std::string with_python(const std::string& command);
 
-// The file that a command runs, as it is written: the script of `python -u train.py` or `bash run.sh`, or the
-// program of `./train`. "": a program that PATH finds, a module, or no plain command.
+// The file that a line runs first, as it is written: the script of `python -u train.py`, `A=1 bash run.sh` or
+// `python train.py | tee log`, or the program of `./train`. "": a program that PATH finds, a module, or
+// another command comes first.
 std::string script_of(std::string_view command);
+
+// A line of a program's output as it may be shown and stored: the password of a URL and the value of a header
+// that holds a secret are masked.
+std::string mask_line(std::string line);
+
+// Masks a program's output, in pieces of any size. One stream, one thread.
+class OutputMask {
+ public:
+  // Returns the completed lines, masked. A line ends with '\n' or '\r'; a very long one is split.
+  std::string take(std::string_view piece);
+  // Returns the rest at the end of the output.
+  std::string finish();
+
+ private:
+  std::string line_;
+};
 
 // A variable's value as it may be shown.
 std::string mask_value(std::string_view name, std::string_view value);

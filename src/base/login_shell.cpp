@@ -1,11 +1,42 @@
 #include "base/login_shell.hpp"
 
+#include <algorithm>
+#include <array>
+#include <vector>
+
 #include "base/strings.hpp"
 
 namespace remote {
+namespace {
 
-Error login_shell_ended(const std::string& detail, std::string_view printed) {
-  const std::string said = last_lines(trim(printed), 3);
+// The last lines of a text, in one.
+std::string join_last_lines(std::string_view text) {
+  std::vector<std::string> lines;
+  for (const std::string& line : split(last_lines(trim(text), 3), '\n')) {
+    if (!trim(line).empty()) {
+      lines.emplace_back(trim(line));
+    }
+  }
+  return join(lines, "; ");
+}
+
+bool speaks_of_terminal(std::string_view text) {
+  constexpr std::array words{"PTY", " pty", "without a terminal", "requires a terminal", "needs a terminal"};
+  return std::ranges::any_of(words,
+                             [&](const char* word) { return text.find(word) != std::string_view::npos; });
+}
+
+}  // namespace
+
+Error login_shell_ended(const std::string& ended, std::string_view printed) {
+  const std::string said = join_last_lines(printed);
+  const std::string detail = join_last_lines(ended);
+  if (speaks_of_terminal(said) || speaks_of_terminal(detail)) {
+    return {"nothing was run on the server", speaks_of_terminal(said) ? said : detail,
+            "a gateway that takes no commands, as some providers have it: use the machine's own address and "
+            "port, which "
+            "the provider's page shows too (SSH over TCP)"};
+  }
   const std::string quoted = said.empty() ? "" : "; it printed: " + said;
   // What nologin(8) prints.
   for (const std::string_view text : {std::string_view(said), std::string_view(detail)}) {

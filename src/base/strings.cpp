@@ -83,7 +83,10 @@ std::optional<unsigned> parse_octal(std::string_view text) {
 }
 
 std::string counted(std::size_t count, std::string_view thing) {
-  return text::format("{} {}{}", count, thing, count == 1 ? "" : thing.ends_with("ch") ? "es" : "s");
+  return text::format("{} {}{}", count, thing,
+                      count == 1                                       ? ""
+                      : thing.ends_with("ch") || thing.ends_with("ss") ? "es"
+                                                                       : "s");
 }
 
 namespace {

@@ -30,6 +30,7 @@
 #include "cli/help.hpp"
 #include "cli/manual.hpp"
 #include "cli/named_launch.hpp"
+#include "cli/words.hpp"
 #include "config/config.hpp"
 #include "ui/silence.hpp"
 
@@ -189,10 +190,34 @@ bool is_server(Context& context, const std::string& name) {
   }
 }
 
-// The line that does what another program calls by this word; "" for none.
-std::string line_for_other_word(Context& context, const CLI::App& app, const std::string& word,
+void add_commands(CLI::App& app, Context& context) {
+  app.require_subcommand(0, 1);
+  app.fallthrough();  // global options are also accepted after the subcommand
+  add_global_options(app, context);
+  for (const Command& command : all_commands()) {
+    command.add(*app.add_subcommand(std::string(command.name), std::string(command.about)), context);
+  }
+}
+
+// Whether the parser accepts this command line.
+bool is_accepted(const std::vector<std::string>& words) {
+  Context context{Environment{}};
+  context.only_parses = true;
+  CLI::App app("", "remote");
+  add_commands(app, context);
+  try {
+    const CommandLine line = read_command_line(app, context.with_command, words);
+    app.parse(std::vector<std::string>(line.words.rbegin(), line.words.rend()));
+    return true;
+  } catch (const CLI::ParseError&) {
+    return false;
+  }
+}
+
+// The line that does what another program calls by this word, or that shows how; "" for none.
+std::string line_for_other_word(Context& context, const std::string& word,
                                 const std::vector<std::string>& words) {
-  const std::string_view meant = &named_command(app) == &app ? command_for(word) : std::string_view();
+  const std::string_view meant = command_for(word);
   if (meant.empty()) {
     return "";
   }
@@ -211,26 +236,63 @@ std::string line_for_other_word(Context& context, const CLI::App& app, const std
   }
   rest.insert(rest.begin(), std::string(meant));
   rest.insert(rest.begin(), words.begin(), at);
+  if (!is_accepted(rest)) {
+    rest = {std::string(meant), "--help"};
+  }
   rest.insert(rest.begin(), "remote");
   return shell_join(rest);
+}
+
+// The word in place of the command's name, if it is not one; "" otherwise.
+std::string unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const CLI::Option* option = words[i].starts_with('-') ? app.get_option_no_throw(words[i]) : nullptr;
+    if (option != nullptr) {
+      i += static_cast<std::size_t>(std::max(0, option->get_items_expected_min()));
+    } else if (words[i].starts_with('-')) {
+      return "";  // an option before its command
+    } else {
+      return find_command(words[i]) == nullptr ? words[i] : "";
+    }
+  }
+  return "";
+}
+
+// If the option is one of the command's, but before its name: the command line with the name first. ""
+// otherwise.
+std::string line_with_options_behind(const CLI::App& command, const std::vector<std::string>& words,
+                                     const std::string& unknown) {
+  const auto name = std::ranges::find(words, command.get_name());
+  const bool stands_before = std::find(words.begin(), name, unknown) != name && name != words.end();
+  if (!stands_before || find_option(&command, unknown.substr(0, unknown.find('='))) == nullptr) {
+    return "";
+  }
+  std::vector<std::string> all{"remote", *name};
+  all.insert(all.end(), words.begin(), name);
+  all.insert(all.end(), name + 1, words.end());
+  return shell_join(all);
 }
 
 // What the parser of the command line found wrong, for a person: names the command, and what was probably
 // meant.
 Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& error,
                   const std::vector<std::string>& words) {
-  const CLI::App& command = named_command(app);
+  const std::string first = unknown_command(app, words);
+  const CLI::App& command =
+      first.empty() ? named_command(app) : app;  // "scontrol show job 1" is not our show
   const std::string name = full_name(command);
   const std::string help = fmt::format("see `{} --help`", name);
   const auto refused = [&](const std::string& what, const std::string& near) {
     return Error::usage(name + " has no " + what, "", near.empty() ? help : near + " " + help);
   };
   const auto subcommands = command_names(command);
-  if (const auto unknown = unknown_word(app, false); unknown && !subcommands.empty()) {
+  if (auto unknown = unknown_word(app, false); unknown && !subcommands.empty()) {
+    unknown = first.empty() ? unknown : first;
     if (const std::string_view hint = hint_for_other_word(*unknown, words); !hint.empty()) {
       return refused("command '" + *unknown + "'", std::string(hint) + ";");
     }
-    if (const std::string line = line_for_other_word(context, app, *unknown, words); !line.empty()) {
+    const std::string line = &command == &app ? line_for_other_word(context, *unknown, words) : "";
+    if (!line.empty()) {
       return refused("command '" + *unknown + "'", fmt::format("use `{}`;", line));
     }
     return refused("command '" + *unknown + "'", did_you_mean(*unknown, subcommands));
@@ -242,6 +304,15 @@ Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& 
              (word.starts_with('-') && !word.starts_with("--") && word.ends_with(unknown->substr(1)));
     });
     const std::string option = typed == words.end() ? *unknown : *typed;
+    if (const std::string right = quoted_line(command, words);
+        !right.empty() && typed > std::ranges::find(words, "--cmd")) {
+      return refused("option " + option,
+                     fmt::format("put the whole line in quotes: `{}`;", visible_line(right, 300)));
+    }
+    if (const std::string right = line_with_options_behind(command, words, *unknown); !right.empty()) {
+      return Error::usage(fmt::format("{} comes before the command", option), "",
+                          fmt::format("write `{}`", visible_line(right, 300)));
+    }
     if (const std::string hint = hint_for_guides_option(command.get_name(), option); !hint.empty()) {
       return refused("option " + option, hint + ";");
     }
@@ -252,7 +323,7 @@ Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& 
     const bool of_servers = command.get_option_no_throw("--server") != nullptr;
     // Where words are something else, this may not be the one that was meant as a server.
     const bool words_too = std::ranges::any_of(command.get_options(), &CLI::Option::get_positional);
-    const std::string server = words_too ? "NAME" : *unknown;
+    const std::string server = words_too || !is_server(context, *unknown) ? "NAME" : *unknown;
     return Error::usage(
         fmt::format("{} takes no '{}'", name, *unknown), "",
         command.get_name() == "status"  ? fmt::format("use `remote job-list {}`; {}", *unknown, help)
@@ -281,8 +352,28 @@ void begin_stream(const CLI::App& app, Context& context) {
   }
 }
 
+// -h right behind `--cmd WORD` belongs to that command, which lacks its quotes: "--cmd df -h".
+void check_quotes(const CLI::App& app, const std::vector<std::string>& words) {
+  const auto option = std::ranges::find(words, "--cmd");
+  const bool is_cut = words.end() - option > 2 && *(option + 2) == "-h";
+  const auto name =
+      std::ranges::find_if(words, [&](const std::string& word) { return find_command(word) != nullptr; });
+  const CLI::App* command = nullptr;
+  if (is_cut && name < option) {
+    const auto found = app.get_subcommands([&](const CLI::App* sub) { return sub->check_name(*name); });
+    command = found.empty() ? nullptr : found.front();
+  }
+  const std::string right = command != nullptr ? quoted_line(*command, words) : "";
+  if (!right.empty()) {
+    throw Error::usage(fmt::format("remote {}: --cmd takes one word", *name), "",
+                       fmt::format("put the whole line in quotes: `{}`", visible_line(right, 300)));
+  }
+}
+
 int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string>& words) {
   try {
+    context.typed_words = words;
+    check_quotes(app, words);
     const CommandLine line =
         read_command_line(app, context.with_command, words,
                           [&](const std::string& word) { return is_launch(context, words, word); });
@@ -344,17 +435,12 @@ int run(const std::vector<std::string>& words, Environment environment) {
   Context context(std::move(environment));
   CLI::App app("Run distributed PyTorch on plain SSH servers.", "remote");
   app.set_version_flag("--version", "remote " REMOTE_VERSION);
-  app.require_subcommand(0, 1);
-  app.fallthrough();  // the global options may stand behind the subcommand too
-  add_global_options(app, context);
   // The commands take it over.
   const std::size_t width = help_width(context);
   app.formatter_fn([width](const CLI::App* command, const std::string& name, CLI::AppFormatMode) {
     return help_text(*command, name, width);
   });
-  for (const Command& command : all_commands()) {
-    command.add(*app.add_subcommand(std::string(command.name), std::string(command.about)), context);
-  }
+  add_commands(app, context);
   add_manual(app);
   std::optional<Logging> logging;
   app.parse_complete_callback([&] {

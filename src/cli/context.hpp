@@ -55,8 +55,9 @@ class Context {
 
   GlobalOptions options;
   Cancel cancel;
-  ui::Terminal terminal;  // where to print: data to stdout, notices and errors to stderr
-  int exit_code = 0;      // set by the command that ran
+  ui::Terminal terminal;     // where to print: data to stdout, notices and errors to stderr
+  int exit_code = 0;         // set by the command that ran
+  bool only_parses = false;  // commands do nothing
   // What is printed if the command is interrupted: that it stops, and what continues on the servers. nullopt:
   // nothing, for a screen that is restored.
   std::optional<std::string> when_interrupted = "interrupted";
@@ -69,6 +70,7 @@ class Context {
   // The subcommands behind which a command may stand as words, and those words.
   std::set<const CLI::App*> with_command;
   std::optional<CommandWords> command_words;
+  std::vector<std::string> typed_words;  // behind the program's name
   // Whether a password may be asked for now (false where a live screen has the keyboard), and how many
   // questions were asked and not answered yet. Any thread.
   std::atomic<bool> may_ask = true;

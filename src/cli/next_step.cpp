@@ -76,7 +76,7 @@ std::optional<NextStep> settings_to_mend(Project& project) {
 }
 
 // The file that is most likely meant to be trained with; train.py where none is.
-std::string script_of(const fs::path& folder) {
+std::string find_script(const fs::path& folder) {
   std::vector<std::string> scripts;
   for (const fs::path& file : entries_of(folder)) {
     if (file.extension() == ".py") {
@@ -164,7 +164,7 @@ std::vector<NextStep> next_steps(Context& context, const ProjectStatus& status,
   // A launch that sends the project itself may need no preparation, as that of `sandbox up --sample`.
   if (idle && (!fresh || (usual && defaults.rsync.value_or(false)))) {
     steps.push_back({"to train", usual ? std::string("remote torch-launch")
-                                       : "remote torch-launch --rsync -- " + script_of(project.folder())});
+                                       : "remote torch-launch --rsync -- " + find_script(project.folder())});
   }
   return steps;
 }

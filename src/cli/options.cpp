@@ -12,6 +12,7 @@
 #include "base/command.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "cli/words.hpp"
 
 namespace remote::cli {
 namespace {
@@ -85,20 +86,51 @@ Env EnvOptions::collect(Context& context) const {
   return all;
 }
 
-void CommandOption::add(CLI::App& command, Context& context, const std::string& help,
-                        const std::string& names) {
-  command.add_option(names, line, help + "; or as words: -- WORD…")->type_name("C");
-  context.with_command.insert(&command);
+void CommandOption::add(CLI::App& app, Context& context, const std::string& help, const std::string& names) {
+  app.add_option(names, line, help + "; or as words: -- WORD…")->type_name("C");
+  context.with_command.insert(&app);
+  command = &app;
 }
 
-// Where nothing puts Python before a script that the command begins with.
-static void warn_of_script(Context& context, const std::string& name, const std::string& command) {
-  if (script_alone(command) && (name == "launch" || name == "job-run" || name == "run")) {
+namespace {
+
+// Warns of a script without Python before it. `is_line`: the command is a line for the shell.
+void warn_of_script(Context& context, const std::string& name, const std::string& typed, bool is_line) {
+  const bool gets_python = name != "launch" && name != "job-run" && name != "run";
+  const std::string command = gets_python ? with_python(typed) : typed;
+  const std::string right = is_line || script_alone(command) ? insert_python(command) : command;
+  if (right != command) {
     context.terminal.warning(
-        fmt::format("no Python starts {0}: the shell looks for a program of that name; write python {0}",
-                    visible_line(command.substr(0, command.find(' ')), 60)));
+        fmt::format("no shell finds a Python script by its name alone: write {}",
+                    visible_line(is_line ? "--cmd " + shell_quote(right) : "-- " + right, 200)));
   }
 }
+
+// Options of this command behind the program are the program's. Behind "--" only those are named that hardly
+// any program has.
+void warn_of_options_behind(Context& context, const CLI::App& command, const CommandWords& typed) {
+  std::vector<std::string> names;
+  for (std::size_t i = 1; i < typed.words.size(); ++i) {
+    std::string name = typed.words[i].substr(0, typed.words[i].find('='));
+    std::ranges::replace(name, '_', '-');
+    const bool is_own =
+        name.size() > 2 && name.starts_with("--") && command.get_option_no_throw(name) != nullptr;
+    const bool is_rare = name == "--nproc-per-node" || name == "--param";
+    if (is_own && (!typed.marked || is_rare) && std::ranges::find(names, name) == names.end()) {
+      names.push_back(name);
+    }
+  }
+  if (names.empty()) {
+    return;
+  }
+  const std::string script = script_of(with_python(shell_join(typed.words)));
+  const std::string program = visible_line(script.empty() ? typed.words.front() : script, 60);
+  context.terminal.warning(
+      fmt::format("{0} behind {1} {2} given to {1}; put options of `remote {3}` before the command",
+                  join(names, ", "), program, names.size() == 1 ? "is" : "are", command.get_name()));
+}
+
+}  // namespace
 
 // Refuses words that were probably meant for an option or as a launch's name: a command begins behind "--",
 // and everything before it would be part of it.
@@ -129,13 +161,17 @@ static void check_first_word(Context& context, const std::string& name,
 
 std::optional<std::string> CommandOption::given(Context& context, const std::string& name) const {
   if (line && context.command_words) {
-    throw Error::usage(name, "both --cmd and a command behind the options are given", "keep one of them");
+    const std::string right = quoted_line(*command, context.typed_words);
+    throw Error::usage(name, "both --cmd and a command behind the options are given",
+                       right.empty()
+                           ? "keep one of them"
+                           : fmt::format("put the whole line in quotes: `{}`", visible_line(right, 300)));
   }
   if (line && trim(*line).empty()) {
     throw Error::usage(name, "--cmd is empty", "give the command");
   }
   if (!context.command_words) {
-    warn_of_script(context, name, line.value_or(""));
+    warn_of_script(context, name, line.value_or(""), true);
     return line;
   }
   const std::vector<std::string>& words = context.command_words->words;
@@ -143,23 +179,33 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
     throw Error::usage(name, "the command is empty", "give it behind --, or as --cmd 'LINE'");
   }
   const bool marked = context.command_words->marked;
+  if (words.size() > 1 && is_assignment(words.front())) {
+    const std::string rest = shell_join({words.begin() + 1, words.end()});
+    throw Error::usage(fmt::format("remote {}: '{}' is not a program", name, visible_line(words.front(), 60)),
+                       "",
+                       fmt::format("-e sets a variable: `remote {} -e {} -- {}`", name,
+                                   visible_line(shell_quote(words.front()), 100), visible_line(rest, 200)));
+  }
   if (!marked) {
     check_first_word(context, name, words);
   }
+  warn_of_options_behind(context, *command, *context.command_words);
   if ((marked || words.size() > 1) && words.front().find_first_of(" \t\n;|&$<>`") != std::string::npos) {
     context.terminal.warning(fmt::format(
         "'{}' is taken as the name of one program; {}", visible_line(words.front(), 60),
         words.size() == 1 ? "a line for the shell goes to --cmd, without the --"
                           : "a line for the shell goes to --cmd, and options stand before the command"));
   }
-  warn_of_script(context, name, words.front());
-  return words.size() == 1 && !marked ? words.front() : shell_join(words);
+  const bool is_line = words.size() == 1 && !marked;
+  std::string whole = is_line ? words.front() : shell_join(words);
+  warn_of_script(context, name, whole, is_line);
+  return whole;
 }
 
 std::string CommandOption::required(Context& context, const std::string& name,
                                     const std::string& hint) const {
-  if (auto command = given(context, name)) {
-    return std::move(*command);
+  if (auto typed = given(context, name)) {
+    return std::move(*typed);
   }
   throw Error::usage("remote " + name + ": --cmd is required", "", hint);
 }

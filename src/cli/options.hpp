@@ -26,7 +26,8 @@ template <typename Arguments>
 Arguments& arguments_of(CLI::App& command, Context& context, int (*run)(Context&, const Arguments&),
                         Arguments usual = {}) {
   const auto arguments = std::make_shared<Arguments>(std::move(usual));
-  command.callback([arguments, run, &context] { context.exit_code = run(context, *arguments); });
+  command.callback(
+      [arguments, run, &context] { context.exit_code = context.only_parses ? 0 : run(context, *arguments); });
   return *arguments;  // the callback keeps it
 }
 
@@ -49,6 +50,7 @@ struct EnvOptions {
 // exactly. A single word that stands there without "--" is such a line too, as it is for ssh.
 struct CommandOption {
   std::optional<std::string> line;
+  const CLI::App* command = nullptr;  // that has the option
 
   // `names`: "--cmd", and perhaps others.
   void add(CLI::App& command, Context& context,

@@ -5,6 +5,8 @@
 #include <CLI/App.hpp>
 #include <remote/exit_status.hpp>
 
+#include "base/shell_quote.hpp"
+
 namespace remote::cli {
 
 namespace {
@@ -179,6 +181,32 @@ CommandLine read_command_line(const CLI::App& app, const std::set<const CLI::App
                               const std::vector<std::string>& words,
                               const std::function<bool(const std::string&)>& is_name) {
   return WordsReader(app, with_command, words, is_name).read();
+}
+
+std::string quoted_line(const CLI::App& command, const std::vector<std::string>& words) {
+  const auto option = std::ranges::find(words, "--cmd");
+  if (words.end() - option < 3 || (option + 1)->find_first_of(" \t\n") != std::string::npos) {
+    return "";
+  }
+  std::vector<std::string> all{"remote"};
+  all.insert(all.end(), words.begin(), option);
+  std::vector<std::string> line{*(option + 1)};
+  for (auto word = option + 2; word != words.end(); ++word) {
+    std::string name = word->substr(0, word->find('='));
+    std::ranges::replace(name, '_', '-');
+    const CLI::Option* own = name.starts_with("--") ? command.get_option_no_throw(name) : nullptr;
+    if (own == nullptr) {
+      line.push_back(*word);
+      continue;
+    }
+    all.push_back(*word);
+    const std::size_t values = word->find('=') == std::string::npos ? values_of(*own) : 0;
+    for (std::size_t i = 0; i < values && word + 1 != words.end(); ++i) {
+      all.push_back(*++word);
+    }
+  }
+  all.insert(all.end(), {"--cmd", shell_join(line)});
+  return shell_join(all);
 }
 
 }  // namespace remote::cli

@@ -38,4 +38,8 @@ CommandLine read_command_line(const CLI::App& app, const std::set<const CLI::App
                               const std::vector<std::string>& words,
                               const std::function<bool(const std::string&)>& is_name = {});
 
+// The intended command line if the line behind --cmd has no quotes, so that --cmd received only its first
+// word: with the options of `command` before it. "" if nothing follows that word, or it contains blanks.
+std::string quoted_line(const CLI::App& command, const std::vector<std::string>& words);
+
 }  // namespace remote::cli

@@ -109,6 +109,9 @@ void add_common(EnvBuilder& env, const LaunchSpec& spec, const Node& node) {
     env.set_default(user, "OMP_NUM_THREADS", std::to_string(std::max(1, node.leased_cpus / node.nproc)));
   }
   env.set_default(user, "PYTHONUNBUFFERED", "1");
+  if (!spec.commit.empty()) {
+    env.set_default(user, "REMOTE_COMMIT", spec.commit);
+  }
   if (node.interface) {
     env.set_default(user, "GLOO_SOCKET_IFNAME", *node.interface);
     env.set_default(user, "NCCL_SOCKET_IFNAME", *node.interface);

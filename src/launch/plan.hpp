@@ -21,6 +21,7 @@ struct LaunchSpec {
   std::string master_addr;
   int master_port = 0;
   std::string run_id;            // RUN_UUID; also the launch's id in job-list
+  std::string commit{};          // REMOTE_COMMIT: of the project here; "" if git does not know it
   std::string rendezvous_key{};  // random; signs what torchrun's agents say. Empty: no c10d rendezvous
   Env env{};                     // the user's, in the order given; of two of the same name the later counts
   std::vector<std::string> tags{};  // the user's; none: the words of the command and more

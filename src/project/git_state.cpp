@@ -27,4 +27,14 @@ GitState known_git(PastLaunch record, std::string patch) {
   return known.get_future();
 }
 
+std::string commit_of(GitState& git) {
+  if (!git.valid()) {
+    return "";
+  }
+  auto [record, patch] = git.get();
+  const std::string commit = record.commit.empty() || record.clean ? record.commit : record.commit + "-dirty";
+  git = known_git(std::move(record), std::move(patch));
+  return commit;
+}
+
 }  // namespace remote::project

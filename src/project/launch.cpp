@@ -401,7 +401,8 @@ namespace {
 Plan plan(Core& core, const LaunchRequest& request) {
   check_name(request.name);
   if (const auto login = login_of(core, request)) {
-    return plan_on_slurm(*login, request);
+    GitState git = ask_git(core);
+    return plan_on_slurm(*login, request, commit_of(git));
   }
   return LaunchAttempt(core, request, {}, false).plan();
 }

@@ -179,7 +179,9 @@ Plan LaunchAttempt::plan() {
       .restarts = request_.restarts > 0,
       .torch = request_.python,
       .torchrun = request_.torchrun};
+  GitState asked = git_.valid() ? GitState() : ask_git(core_);  // for a plan alone
   answers_ = ask_all(spec.master_addr);
+  spec.commit = commit_of(git_.valid() ? git_ : asked);
   if (launch::needs_port(spec.launcher)) {
     try {
       spec.master_port = servers::choose_port(answers_.front(), request_.master_port);

@@ -187,7 +187,7 @@ bool chooses_option(std::string_view name) {
          option_variables.end();
 }
 
-Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request) {
+Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request, const std::string& commit) {
   if (trim(request.command).empty()) {
     throw Error::usage("launch", "the command is empty", "give the command that every rank runs");
   }
@@ -195,6 +195,7 @@ Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request) {
   spec.command = request.command;
   spec.launcher = request.launcher;
   spec.run_id = JobId::random().text();
+  spec.commit = commit;
   spec.env = request.env;
   const config::Slurm settings = take_options(*login.slurm, spec.env);
   spec.tags = request.tags;
@@ -218,7 +219,7 @@ Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request) {
 LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request,
                              GitState git, bool code_was_sent) {
   LaunchResult result;
-  result.plan = plan_on_slurm(login, request);
+  result.plan = plan_on_slurm(login, request, commit_of(git));
   const PlannedProcess& process = result.plan.processes.front();
   std::optional<CodeCheck> code_check;
   if (request.tell_changes) {

@@ -28,7 +28,7 @@ std::vector<std::string> sbatch_options(const config::Slurm& settings);
 config::Slurm take_options(config::Slurm settings, Env& env);
 bool chooses_option(std::string_view variable);
 
-Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request);
+Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request, const std::string& commit);
 LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request,
                              GitState git, bool code_was_sent);
 

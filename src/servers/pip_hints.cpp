@@ -53,7 +53,7 @@ bool is_decisive(std::string_view raw) {
     return false;
   }
   return line.starts_with("ERROR") || line.starts_with("error:") || line.starts_with("fatal:") ||
-         line.starts_with("E: ") || line.starts_with("× ") ||
+         line.starts_with("E: ") || line.starts_with("× ") || line.starts_with("ssh: ") ||
          has_any(line, {": error: ", "fatal error: ", "Permission denied (", "Host key verification failed",
                         "Could not read from remote repository"}) ||
          is_exception(line);
@@ -108,8 +108,7 @@ std::string decisive_lines(std::string_view err, std::size_t most) {
 std::string pip_hint(std::string_view err, bool own_environment) {
   const std::string decisive = decisive_lines(err, most_decisive);
   const auto says = [&](std::initializer_list<std::string_view> texts) { return has_any(decisive, texts); };
-  if (says({"Permission denied (publickey", "Host key verification failed",
-            "Could not read from remote repository"})) {
+  if (says({"Permission denied (publickey", "Host key verification failed"})) {
     return "the server itself has no access to that repository: name it by an https URL, give the account "
            "there a key for it, or send the package as a wheel (python.find_links)";
   }
@@ -124,6 +123,19 @@ std::string pip_hint(std::string_view err, bool own_environment) {
                                   "ProxyError", "dns error", "CondaHTTPError"})) {
     return "the server does not reach the package index: python.index_url in configs.yaml names another one, "
            "python.find_links a folder with wheels";
+  }
+  if (says({"Unable to locate package", "has no installation candidate"})) {
+    return "is that the package's name in this distribution? (system_packages in configs.yaml)";
+  }
+  if (says({"Could not get lock"})) {
+    return "another process is installing packages there, and the line names it: run the command again when "
+           "it has ended";
+  }
+  if (says({"dpkg was interrupted"})) {
+    return "an earlier installation was interrupted: run `dpkg --configure -a` on the server as root";
+  }
+  if (says({"Temporary failure resolving", "Failed to fetch http"})) {
+    return "the server cannot reach the package mirrors of its distribution";
   }
   if (says({"No space left on device", "Disk quota exceeded"})) {
     return "make room on the server's disk, then run the command again";

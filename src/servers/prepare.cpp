@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
+#include "base/command.hpp"
 #include "base/files.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
@@ -52,18 +53,19 @@ class ProvisionAnswer {
       notes.push_back(std::move(part.note));
     }
     if (!part.out.empty()) {
-      log_.write(ssh::Stream::out, part.out);
+      log_.write(ssh::Stream::out, out_mask_.take(part.out));
       lines_.add(part.out, [this](std::string_view line) {
         if (line = trim(line); !line.empty()) {
-          listener_.detail(std::string(line), std::nullopt);
+          listener_.detail(mask_line(std::string(line)), std::nullopt);
         }
       });
     }
     if (!part.errors.empty()) {
-      log_.write(ssh::Stream::err, part.errors);
-      append_end(errors, part.errors);
+      take_errors(err_mask_.take(part.errors));
     }
     if (part.end) {
+      log_.write(ssh::Stream::out, out_mask_.finish());
+      take_errors(err_mask_.finish());
       end = std::move(part.end);
     }
   }
@@ -73,9 +75,17 @@ class ProvisionAnswer {
   std::optional<wire::ProvisionEnd> end{};
 
  private:
+  void take_errors(const std::string& text) {
+    log_.write(ssh::Stream::err, text);
+    append_end(errors, text);
+  }
+
   PrepareListener& listener_;
   CommandLog& log_;
   LineCutter lines_{};
+  // pip prints the addresses of packages and indexes, which may hold a password.
+  OutputMask out_mask_{};
+  OutputMask err_mask_{};
   std::size_t received_ = 0;
 };
 
@@ -134,7 +144,7 @@ void Preparation::fail(const char* name, const wire::ProvisionFailure& failure, 
   listener_.failed_output(decisive.empty() ? last_lines(printed, shown_lines) : decisive, log);
   const bool own = config_.python.manager == config::PythonManager::venv ||
                    config_.python.manager == config::PythonManager::uv;
-  throw Error(name, failure.reason, failure.hint.empty() ? pip_hint(errors, own) : failure.hint);
+  throw Error(name, mask_line(failure.reason), failure.hint.empty() ? pip_hint(errors, own) : failure.hint);
 }
 
 // Creates the project's folder, and returns the steps that are done. It leaves no log.

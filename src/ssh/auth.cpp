@@ -60,7 +60,7 @@ class Login {
     }
     return (target_.identities_given && try_files()) ||
            (has_configured_password() && try_configured_password()) || try_agent() ||
-           (!target_.identities_given && try_files()) || try_gssapi() ||
+           (!target_.identities_given && try_files()) || try_gssapi() || try_none() ||
            (!has_configured_password() && try_typed_password());
   }
 
@@ -108,8 +108,15 @@ class Login {
 
   bool alive() const { return (ssh_get_status(session_) & (SSH_CLOSED | SSH_CLOSED_ERROR)) == 0; }
 
+  // The last text that the server sent for people, such as why nobody may log in now: ", and says: …".
+  std::string banner() const {
+    const std::unique_ptr<char, void (*)(char*)> text(ssh_get_issue_banner(session_), ssh_string_free_char);
+    const std::string said = text == nullptr ? "" : last_lines(trim(text.get()), 3);
+    return said.empty() ? "" : ", and says: " + visible_line(join(split(said, '\n'), " "), 300);
+  }
+
   [[noreturn]] void broken() const {
-    const std::string reason = last_error(session_, "it closed the connection");
+    const std::string reason = last_error(session_, "it closed the connection") + banner();
     // Sometimes sshd's reason is lost with the link. By default it takes six attempts (MaxAuthTries), and
     // libssh offers all of the agent's keys in one go.
     const std::size_t shown = filter_ ? filter_->shown() : 0;
@@ -182,6 +189,9 @@ class Login {
     }
     if (result.locked || (result.missing && target_.only_first_identity)) {
       learn_methods();
+      if (needs_no_method_) {
+        return true;
+      }
       if (!allows(SSH_AUTH_METHOD_PUBLICKEY)) {
         return false;
       }
@@ -305,6 +315,9 @@ class Login {
       return false;
     }
     learn_methods();  // a ticket is shown to servers alone that ask for one
+    if (needs_no_method_) {
+      return true;
+    }
     if (!allows(SSH_AUTH_METHOD_GSSAPI_MIC)) {
       return false;
     }
@@ -344,6 +357,9 @@ class Login {
       return false;
     }
     learn_methods();
+    if (needs_no_method_) {
+      return true;
+    }
     if (!allows(any_password)) {
       return false;
     }
@@ -474,9 +490,23 @@ class Login {
   // A server says what it allows when it refuses something.
   void learn_methods() {
     if (!any_answer_) {
-      finish([&] { return ssh_userauth_none(session_, user()); });
-      any_answer_ = true;
+      ask_without_method();
     }
+  }
+
+  // The network or an empty password may be enough. Asked only when there is nothing else to try, as it takes
+  // a round trip, and one of the six attempts that sshd allows.
+  bool try_none() {
+    const std::size_t shown = filter_ ? filter_->shown() : 0;
+    if (!needs_no_method_ && tried_.size() + shown < 5) {
+      ask_without_method();
+    }
+    return needs_no_method_;
+  }
+
+  void ask_without_method() {
+    needs_no_method_ = finish([&] { return ssh_userauth_none(session_, user()); }) == SSH_AUTH_SUCCESS;
+    any_answer_ = true;
   }
 
   std::string allowed_methods() {
@@ -497,6 +527,7 @@ class Login {
   [[noreturn]] void fail() {
     std::string reason = fmt::format("{} allows {}", target_.host.value, allowed_methods());
     reason += tried_.empty() ? "; there was nothing to try" : "; tried " + join(tried_, ", ");
+    reason += banner();
     for (const Error& problem : problems_) {
       reason += "; " + problem.message();
     }
@@ -559,6 +590,7 @@ class Login {
   std::string agent_problem_;
   std::optional<AgentFilter> filter_;  // it also tells which key it was
   AcceptedKeys keys_;
+  bool needs_no_method_ = false;  // the server let us in without any
   bool any_answer_ = false;
   bool partial_ = false;              // something was accepted in this round
   bool nobody_answers_ = false;       // a question of the server

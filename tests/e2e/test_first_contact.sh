@@ -49,7 +49,7 @@ fi
 # A module that is missing
 echo 'import no_such_module' >missing.py
 code 1 torch-launch --cmd 'python3 missing.py'
-says 'hint: Python there has no module no_such_module: name what has it in requirements.txt, then run `remote prepare`'
+says 'hint: Python there has no module no_such_module: add its package to requirements.txt if it is missing there, and run `remote prepare`'
 # pdb without a terminal, where breakpoint() does not wait for `remote attach`
 echo 'breakpoint()' >stops.py
 code 1 launch --rsync --follow --nproc-per-node 1 -- python3 stops.py

@@ -1,6 +1,8 @@
 // The ways to write a command line: commands as words, variables, lists of servers, and what `launch:` of
 // configs.yaml says.
 
+#include <fstream>
+
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 
@@ -25,7 +27,7 @@ class CommandForms : public ::testing::Test {
 
 TEST_F(CommandForms, WordsBehindTheOptionsAreTheCommand) {
   EXPECT_THAT(world.run({"run", "--server", "a", "echo", "$HOME", "a  b", "--server", "it's"}),
-              Ends(0, "$HOME a  b --server it's\n", ""));
+              Ends(0, "$HOME a  b --server it's\n", HasSubstr("--server behind echo is given to echo")));
   EXPECT_THAT(world.run({"run", "--server=a", "--", "printf", "%s|", "-x", "", "*"}), Ends(0, "-x||*|", ""));
   // One word alone is a line, as it is for ssh; behind "--" it is a word.
   EXPECT_THAT(world.run({"run", "--server", "a", "echo $((1 + 1))"}), Ends(0, "2\n", ""));
@@ -73,6 +75,64 @@ TEST_F(CommandForms, ACommandIsGivenOnceAndNotEmpty) {
   EXPECT_THAT(world.run({"status", "--", "x"}), Refused("remote status takes no 'x'"));
   EXPECT_THAT(world.run({"run", "--srever", "a", "true"}), Refused("did you mean '--server'?"));
   EXPECT_EQ(world.servers().commands(), 0);
+}
+
+TEST_F(CommandForms, ALineWithoutQuotesIsRefusedWithTheWholeLine) {
+  EXPECT_THAT(world.run({"run", "--server", "a", "--cmd", "df", "-h"}),
+              Refused(" run --server a --cmd 'df -h'`"));
+  EXPECT_THAT(world.run({"torch-launch", "--cmd", "train.py", "--lr", "0.1"}),
+              Refused(" torch-launch --cmd 'train.py --lr 0.1'`"));
+  EXPECT_THAT(
+      world.run({"torch-launch", "--cmd", "python", "train.py", "--epochs", "3", "--nproc-per-node", "2"}),
+      Refused(" torch-launch --nproc-per-node 2 --cmd 'python train.py --epochs 3'`"));
+  EXPECT_THAT(world.run({"launch", "--cmd", "a b", "-h"}), Ends(0, HasSubstr("Usage: remote launch"), ""));
+  EXPECT_EQ(world.servers().commands(), 0);
+}
+
+TEST_F(CommandForms, AnOptionBeforeItsCommandIsNamed) {
+  EXPECT_THAT(world.run({"--server", "a", "run", "ls"}),
+              AllOf(Refused("--server comes before the command\n hint: write `remote run "),
+                    Refused(" --server a ls`")));
+  EXPECT_THAT(world.run({"--follow", "torch-launch", "--", "train.py"}),
+              AllOf(Refused("write `remote torch-launch "), Refused(" --follow -- train.py`")));
+}
+
+TEST_F(CommandForms, OptionsBehindTheProgramAreSaidToBeTheProgramsOwn) {
+  const auto warning = [&](const std::vector<std::string>& words) { return world.run(words).err; };
+  EXPECT_THAT(
+      warning({"run", "--server", "a", "echo", "x", "--silent", "--server=a"}),
+      HasSubstr("--silent, --server behind echo are given to echo; put options of `remote run` before"));
+  EXPECT_THAT(warning({"torch-launch", "--dry-run", "--", "train.py", "--nproc_per_node=2"}),
+              HasSubstr("--nproc-per-node behind train.py is given to train.py"));
+  EXPECT_THAT(warning({"torch-launch", "--dry-run", "--", "train.py", "--follow"}),
+              Not(HasSubstr("is given to")));
+}
+
+TEST_F(CommandForms, AVariableIsNoProgram) {
+  EXPECT_THAT(world.run({"torch-launch", "--", "FOO=a b", "python3", "train.py"}),
+              Refused("`remote torch-launch -e 'FOO=a b' -- python3 train.py`"));
+}
+
+TEST_F(CommandForms, AScriptThatNoPythonStartsIsNamedBeforeTheStart) {
+  EXPECT_THAT(world.run({"torch-launch", "--dry-run", "--cmd", "cd sub && train.py"}).err,
+              HasSubstr("write --cmd 'cd sub && python train.py'"));
+  EXPECT_EQ(world.run({"torch-launch", "--dry-run", "--cmd", "train.py"}).err, "");
+}
+
+TEST_F(CommandForms, AScriptThatStartsRanksItselfIsNamed) {
+  std::ofstream(world.project() / "train.sh")
+      << "#!/bin/bash\n# torchrun is used\ntorchrun --nproc_per_node=2 train.py\n";
+  EXPECT_THAT(world.run({"launch", "--dry-run", "--", "bash", "train.sh"}).err,
+              HasSubstr("train.sh starts torchrun itself"));
+  std::ofstream(world.project() / "train.sh") << "torchrun --node_rank $NODE_RANK train.py\n";
+  EXPECT_THAT(world.run({"launch", "--dry-run", "--", "bash", "train.sh"}).err, Not(HasSubstr("torchrun")));
+}
+
+TEST_F(CommandForms, AFailureWithAKnownRemedyHasAHint) {
+  const CommandResult result =
+      world.run({"run", "--server", "a", "--cmd", "echo 'EOFError: EOF when reading a line' >&2; exit 1"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("\n hint: nobody can type there"));
 }
 
 TEST_F(CommandForms, OptionsOfGuidesAreAnsweredWithWhatToUseHere) {

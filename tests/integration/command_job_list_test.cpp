@@ -176,6 +176,10 @@ TEST(CommandJobList, RsyncBringsTheOutputToo) {
   EXPECT_FALSE(std::filesystem::exists(world.brought(job, "job.out")));
   EXPECT_THAT(world.run({"job-list", "--stopped", "--rsync"}), Ends(0, HasSubstr("succeeded"), ""));
   EXPECT_EQ(read_file(world.brought(job, "job.out")), "brought\n");
+  const auto known = world.ended_job("a", "echo known");
+  EXPECT_THAT(world.run({"job-list", "--stopped"}), Ends(0, HasSubstr("succeeded"), ""));
+  EXPECT_EQ(world.run({"job-list", "--rsync"}).code, 0) << "it has to ask no server for the states";
+  EXPECT_EQ(read_file(world.brought(known, "job.out")), "known\n");
 }
 
 TEST(CommandJobList, WatchHasAScreenOfItsOwnUntilItIsInterrupted) {

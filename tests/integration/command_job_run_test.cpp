@@ -57,10 +57,11 @@ TEST(CommandJobRun, FollowShowsTheOutputAndEndsAsTheJob) {
 TEST(CommandJobRun, AScriptWithoutPythonIsWarnedOf) {
   CommandWorld world;
   EXPECT_THAT(world.run({"job-run", "--server", "a", "--", "train.py"}),
-              Ends(0, "job 1 started on a\n", HasSubstr("warning: no Python starts train.py")));
+              Ends(0, "job 1 started on a\n",
+                   HasSubstr("warning: no shell finds a Python script by its name alone")));
   EXPECT_THAT(world.run({"job-run", "--server", "a", "--", "./train.py"}).err, Not(HasSubstr("Python")));
   EXPECT_THAT(world.run({"job-run", "--server", "a", "--cmd", "train.py"}).err,
-              HasSubstr("warning: no Python starts train.py"));
+              HasSubstr("warning: no shell finds a Python script by its name alone"));
 }
 
 TEST(CommandJobRun, AnInterruptEndsTheFollowingAndNotTheJob) {

@@ -224,8 +224,9 @@ echo "$* $DEBIAN_FRONTEND" >>"$HOME/apt.log"
 case $1 in
   update) : >"$HOME/lists" ;;
   install)
-    [ -e "$HOME/lists" ] || { echo "E: Unable to locate package $4" >&2; exit 100; }
-    : >"$HOME/installed.$4"
+    for package in "$@"; do :; done
+    [ -e "$HOME/lists" ] || { echo "E: Unable to locate package $package" >&2; exit 100; }
+    : >"$HOME/installed.$package"
     ;;
 esac
 )sh");
@@ -241,8 +242,8 @@ for package in "$@"; do :; done
 TEST_F(SystemPackages, AreInstalledBySudoWithoutAPassword) {
   EXPECT_EQ(prepare_once().setup, StepResult::done);
   EXPECT_EQ(at_home("apt.log"),
-            "install -y -- libtest1 noninteractive\nupdate noninteractive\ninstall -y -- libtest1 "
-            "noninteractive\n");
+            "install -y -o DPkg::Lock::Timeout=600 -- libtest1 noninteractive\nupdate noninteractive\n"
+            "install -y -o DPkg::Lock::Timeout=600 -- libtest1 noninteractive\n");
   EXPECT_EQ(prepare_once().setup, StepResult::skipped);
   fs::remove(sandbox_.home(0) / "installed.libtest1");
   EXPECT_EQ(prepare_once().setup, StepResult::done) << "one that was removed is missed";

@@ -177,6 +177,26 @@ TEST_F(SshAuth, ARefusedKeySaysWhatTheServerAllows) {
   EXPECT_THAT(text, HasSubstr("ssh-copy-id"));
 }
 
+TEST_F(SshAuth, AServerThatNeedsNoMethodLetsUsIn) {
+  PasswordServer door({.password = "", .prompts = {}, .echo = {}, .answers = {}, .open = true});
+  config::Server server = door.server("one");
+  EXPECT_EQ(log_in(*connector(), server), "") << "without a key";
+  server.private_key = client.key();
+  EXPECT_EQ(log_in(*connector(), server), "") << "with a key that it refuses";
+  const auto process = agent({client.key()});
+  server.private_key.reset();
+  EXPECT_EQ(log_in(*connector(answering("pw")), server), "") << "with an agent";
+  EXPECT_TRUE(questions.empty());
+}
+
+TEST_F(SshAuth, WhatTheServerSaysIsInTheError) {
+  const auto banner = client.folder() / "banner";
+  write_file_atomic(banner, "The system is starting;\nlog in again in a moment.\n");
+  TestSshd sshd("", {"Banner " + banner.string()});
+  EXPECT_THAT(log_in(*connector(), sshd.server(client.key())),
+              HasSubstr("and says: The system is starting; log in again in a moment."));
+}
+
 TEST_F(SshAuth, TheAgentsKeysAreUsed) {
   const auto process = agent({client.key()});
   TestSshd sshd(client.public_key());

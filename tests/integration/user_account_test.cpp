@@ -45,7 +45,8 @@ TEST_F(Account, WhatItExportsChangesNothing) {
       "CDPATH=/tmp "
       "GREP_OPTIONS=--color=always GREP_COLOR='1;32' TAR_OPTIONS=--garbage GZIP=--garbage "
       "LC_ALL=de_DE.UTF-8 TMPDIR=/gone PYTHONINSPECT=1 PYTHONVERBOSE=1 PYTHONWARNINGS=error ENV=/nowhere "
-      "RSYNC_ICONV=garbage BASH_ENV={}\numask 0\ncd /tmp\necho welcome\necho welcome >&2",
+      "RSYNC_ICONV=garbage RSYNC_CHECKSUM_LIST=bad RSYNC_MAX_ALLOC=1 BASH_ENV={}\numask 0\ncd /tmp\necho "
+      "welcome\necho welcome >&2",
       shell_quote(here("bash_env").string())));
   write_file_atomic(here("train.py"), "print(1)\n");
   write_file_atomic(here("requirements.txt"), "# nothing\n");
@@ -98,6 +99,16 @@ TEST_F(Account, AShellThatEndsIsQuoted) {
        {run("true"), world_.remote({"job-run", "--server", "one", "--cmd", "true"})}) {
     EXPECT_THAT(result.err, AllOf(HasSubstr("nothing was run on the server"), HasSubstr("exit 3"),
                                   HasSubstr("it printed: closed for maintenance")));
+  }
+}
+
+TEST_F(Account, AGatewayThatNeedsATerminalIsNamed) {
+  for (const char* where : {"", " >&2"}) {
+    start_with("echo 'Welcome.'; echo 'this gateway needs a PTY'" + std::string(where) + "; exit 1");
+    const ExecResult result = run("true");
+    EXPECT_THAT(result.err, AllOf(HasSubstr("this gateway needs a PTY"),
+                                  HasSubstr("the machine's own address and port"), Not(HasSubstr("\\n"))))
+        << where;
   }
 }
 

@@ -43,6 +43,9 @@ class Doorman {
   bool handle(ssh_session session, ssh_message message) {
     ssh_message_auth_set_methods(message, methods());
     const auto kind = static_cast<unsigned>(ssh_message_subtype(message));
+    if (kind == SSH_AUTH_METHOD_NONE && rules_.open) {
+      return answer(message, true);
+    }
     if (kind == SSH_AUTH_METHOD_PUBLICKEY && (rules_.real || (rules_.all && !key_accepted_))) {
       return handle_key(message);
     }

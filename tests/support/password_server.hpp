@@ -20,6 +20,7 @@ struct PasswordRules {
   std::vector<std::string> answers;  // … and what they must be. No prompts: the method is off
   bool all = false;   // a key of home()'s .ssh/authorized_keys first, and then one of the above
   bool real = false;  // commands run with sh in home(), and the keys in its .ssh/authorized_keys log in too
+  bool open = false;  // no method is needed, as with Tailscale
 };
 
 // A small SSH server inside the test, over libssh's server half, for the ways to log in that an sshd without

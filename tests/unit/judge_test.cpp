@@ -73,6 +73,39 @@ std::vector<Finding> judged(const ServerFacts& facts, const std::string& yaml = 
   return judge_server(config, config.servers.front(), facts);
 }
 
+TEST(Judge, TorchMustKnowTheGpusOfTheServer) {
+  struct Case {
+    const char* torch;
+    const char* cuda;
+    const char* driver;  // the CUDA that it knows
+    const char* detail;  // "": nothing is wrong
+  };
+  constexpr Case cases[] = {
+      {"2.6.0+cu124", "12.4", "11.4", "CUDA 12.4: the driver knows CUDA up to 11.4"},
+      {"2.6.0+cu124", "12.4", "12.0", ""},  // of one major version
+      {"2.6.0+cu118", "11.8", "12.4", ""},
+      {"2.6.0+cpu", "", "12.4", "2.6.0+cpu: it is built for processors only, and the server has 1 GPU"},
+      {"2.6.0+cu124", "12.4", "", ""}};
+  for (const Case& one : cases) {
+    ServerFacts facts = healthy();
+    facts.torch = one.torch;
+    facts.cuda = one.cuda;
+    facts.nccl.clear();
+    GpuTool tool;
+    tool.program = "nvidia-smi";
+    tool.state = GpuToolState::answered;
+    tool.library_version = one.driver;
+    facts.gpus.tools = {tool};
+    const std::vector<Finding> findings = judged(facts);
+    const Finding* torch = found(findings, "torch");
+    ASSERT_NE(torch, nullptr);
+    EXPECT_EQ(torch->status, *one.detail == 0 ? CheckStatus::ok : CheckStatus::warn) << one.torch;
+    EXPECT_THAT(torch->detail, testing::HasSubstr(one.detail));
+    facts.gpus.gpus.clear();
+    EXPECT_EQ(found(judged(facts), "torch")->status, CheckStatus::ok) << "no GPU is there";
+  }
+}
+
 TEST(Judge, AHealthyServerGetsNoWarning) {
   for (const Finding& finding : judged(healthy())) {
     EXPECT_EQ(finding.status, CheckStatus::ok) << finding.name << ": " << finding.detail;

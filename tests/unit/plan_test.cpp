@@ -445,11 +445,70 @@ TEST(Command, TheScriptThatItRuns) {
       {"/usr/bin/true", ""},
       {"nvidia-smi", ""},
       {"cd sub && python train.py", ""},
-      {"A=1 python train.py", ""},
-      {"python train.py | tee log", ""},
+      {"A=1 python train.py", "train.py"},
+      {"env A=1 exec python train.py", "train.py"},
+      {"time python3 train.py", "train.py"},
+      {"numactl -N0 -m 0 nice -n 5 python train.py", "train.py"},
+      {"python train.py | tee log", "train.py"},
+      {"python train.py >log 2>&1; echo", "train.py"},
+      {"python 'a;b.py'", "a;b.py"},
+      {"python train.py || python other.py", ""},
+      {"python -m train | tee log", ""},
+      {"(python train.py)", ""},
+      {"python - <<E\nprint(1)\nE", ""},
+      {"# python train.py", ""},
       {"", ""}};
   for (const auto& [command, script] : commands) {
     EXPECT_EQ(script_of(command), script) << command;
+  }
+}
+
+TEST(Plan, EachScriptThatACommandBeginsWithGetsPython) {
+  const std::pair<const char*, const char*> lines[] = {
+      {"train.py --lr 1", "python train.py --lr 1"},
+      {"FOO=1 train.py", "FOO=1 python train.py"},
+      {"cd sub && train.py", "cd sub && python train.py"},
+      {"export FOO=1; train.py; eval.py", "export FOO=1; python train.py; python eval.py"},
+      {"time env A=1 train.py", "time env A=1 python train.py"},
+      {"(cd x; train.py) | tee log", "(cd x; python train.py) | tee log"},
+      {"# first\ntrain.py", "# first\npython train.py"},
+      {"python train.py", "python train.py"},
+      {"./train.py", "./train.py"},
+      {"cat a.py b.py", "cat a.py b.py"},
+      {"echo x=1 train.py", "echo x=1 train.py"},
+      {"echo 'a; train.py'", "echo 'a; train.py'"},
+      {"python a.py  # train.py", "python a.py  # train.py"},
+      {"", ""}};
+  for (const auto& [line, right] : lines) {
+    EXPECT_EQ(insert_python(line), right) << line;
+  }
+}
+
+TEST(Plan, TheEndOfAPipeHasTheExitStatus) {
+  EXPECT_EQ(last_of_pipe("python train.py | tee log"), "tee");
+  EXPECT_EQ(last_of_pipe("python train.py 2>&1 |& A=1 tee log;\n"), "tee");
+  EXPECT_EQ(last_of_pipe("cd x && a | b | grep loss"), "grep");
+  for (const char* line :
+       {"a | b; c", "a | b && c", "a || b", "set -o pipefail; a | tee b", "echo 'a | b'", "a", ""}) {
+    EXPECT_EQ(last_of_pipe(line), "") << line;
+  }
+}
+
+// What pip prints of an address, in pieces of any size.
+TEST(Plan, SecretsInOutputAreMasked) {
+  const std::string text =
+      "Looking in indexes: https://bob:s3cretTOKEN@example.org/simple\n 10%\r 20%\rfatal: "
+      "git+http://s3cretTOKEN@h/x.git";
+  for (std::size_t size = 1; size <= text.size(); ++size) {
+    OutputMask mask;
+    std::string all;
+    for (std::size_t at = 0; at < text.size(); at += size) {
+      all += mask.take(std::string_view(text).substr(at, size));
+    }
+    all += mask.finish();
+    EXPECT_EQ(all,
+              "Looking in indexes: https://bob:********@example.org/simple\n 10%\r 20%\rfatal: "
+              "git+http://********@h/x.git");
   }
 }
 

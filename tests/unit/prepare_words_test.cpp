@@ -67,6 +67,22 @@ TEST(PipHint, SaysWhatToTry) {
 
 // A word somewhere in the output is no reason for advice.
 TEST(PipHint, IsGivenOnlyForWhatIsCertain) {
+  const std::string closed =
+      "  ssh: connect to host 127.0.0.1 port 9: Connection refused\n  fatal: Could not read from remote "
+      "repository.\n";
+  EXPECT_EQ(servers::pip_hint(closed, true), "");
+  const std::pair<const char*, const char*> of_apt[] = {
+      {"E: Unable to locate package c5hello\n", "the package's name"},
+      {"E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 42 (unattended-upgr)\n",
+       "another process is installing"},
+      {"E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem.\n",
+       "dpkg --configure -a"},
+      {"E: Failed to fetch http://deb.example/x.deb  Temporary failure resolving 'deb.example'\n",
+       "mirrors"}};
+  for (const auto& [line, hint] : of_apt) {
+    EXPECT_THAT(servers::pip_hint(line, true), HasSubstr(hint)) << line;
+  }
+  EXPECT_THAT(servers::decisive_lines(closed, 5), HasSubstr("port 9: Connection refused"));
   const std::string ssh =
       "  Running command git clone --filter=blob:none --quiet ssh://git@github.com/me/own.git /tmp/x\n"
       "  git@github.com: Permission denied (publickey).\n  fatal: Could not read from remote repository.\n\n"

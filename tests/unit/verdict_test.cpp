@@ -291,12 +291,30 @@ TEST(Verdict, AScriptThatNoPythonStartsHasAHint) {
     verdict.last_lines = {line};
     EXPECT_THAT(cli::verdict_hint(verdict), testing::HasSubstr("python train.py")) << line;
   }
+  verdict.first->command = "cd sub && train.py";
+  verdict.last_lines = {"bash: line 1: train.py: command not found"};
+  EXPECT_THAT(cli::verdict_hint(verdict), testing::EndsWith("--cmd 'cd sub && python train.py'"));
   verdict.first->command = "'python train.py'";  // one word behind --
   verdict.last_lines = {"bash: line 1: python train.py: command not found"};
-  EXPECT_EQ(cli::verdict_hint(verdict), "a line for the shell goes to --cmd, without the --");
+  EXPECT_EQ(cli::verdict_hint(verdict), "a line for the shell goes to --cmd: --cmd 'python train.py'");
   verdict.first->command = "train.py";
   verdict.last_lines = {"train.py: not found is what it says of data/x"};
   EXPECT_EQ(cli::verdict_hint(verdict), "");
+}
+
+TEST(Verdict, ASuccessNamesWhatLimitsIt) {
+  std::vector<Job> jobs = {rank(0, JobState::succeeded, 104), rank(1, JobState::succeeded, 104)};
+  jobs[0].command = jobs[1].command = "python train.py";
+  EXPECT_THAT(cli::success_notes(jobs), testing::IsEmpty());
+  jobs[1].leftovers = 1;
+  EXPECT_THAT(cli::success_notes(jobs),
+              testing::ElementsAre(testing::AllOf(testing::StartsWith("1 process goes on behind the command"),
+                                                  testing::HasSubstr("`remote job-kill 2` ends it"))));
+  jobs[0].leftovers = 2;
+  jobs[0].launch = JobId::random();
+  jobs[0].command = "python train.py | tee log";
+  EXPECT_THAT(cli::success_notes(jobs),
+              testing::ElementsAre(testing::HasSubstr("3 processes go on"), testing::HasSubstr("of `tee`")));
 }
 
 TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {

@@ -54,6 +54,17 @@ TEST_F(Words, ACommandBeginsWithTheFirstWordThatBelongsToNoOption) {
   EXPECT_THAT(read({"run", "list"}).command->words, ElementsAre("list"));
 }
 
+TEST_F(Words, ALineWithoutQuotesIsPutIntoThem) {
+  const CLI::App& run = *app.get_subcommand("run");
+  const auto right = [&](const std::vector<std::string>& words) { return quoted_line(run, words); };
+  EXPECT_EQ(right({"run", "--cmd", "df", "-h"}), "remote run --cmd 'df -h'");
+  EXPECT_EQ(right({"run", "-q", "--cmd", "python", "a.py", "--lr", "1", "--nproc_per_node", "2"}),
+            "remote run -q --nproc_per_node 2 --cmd 'python a.py --lr 1'");
+  EXPECT_EQ(right({"run", "--cmd", "df -h", "-q"}), "") << "it has its quotes";
+  EXPECT_EQ(right({"run", "--cmd", "df"}), "");
+  EXPECT_EQ(right({"run", "--", "df", "-h"}), "");
+}
+
 TEST_F(Words, TheFirstWordMayBeAName) {
   std::string name;
   CLI::App* launch = app.add_subcommand("launch", "");

@@ -21,7 +21,7 @@ struct JobLook {
   // If it failed: of an agent or mpirun, the worker that failed first, not following from a peer's failure.
   // `server` and `mark` are empty. kind gone: nothing is on record.
   std::optional<wire::RankFailure> failure{};
-  // Of mpirun or its daemon that still runs: a rank that failed.
+  // A rank that failed although mpirun, or its daemon, is still running.
   std::optional<wire::RankFailure> failed_rank{};
   std::optional<rules::Seconds> stopped_for{};  // a user stopped it: the time until it ended
   std::optional<rules::Round> round{};          // the end of its last attempt on record

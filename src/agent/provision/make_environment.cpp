@@ -75,15 +75,15 @@ class EnvironmentMaker {
     steps_.host().environment["DEBIAN_FRONTEND"] = "noninteractive";
     Steps::Command update = apt;
     update.emplace_back("update");
-    apt.insert(apt.end(), {"install", "-y", "--"});
+    // A new machine installs its updates at first. apt-get names the process that it waits for.
+    apt.insert(apt.end(), {"install", "-y", "-o", "DPkg::Lock::Timeout=600", "--"});
     apt.insert(apt.end(), missing.begin(), missing.end());
     if (steps_.run(apt)) {
       return;
     }
     steps_.begin("apt-get update");
     if (!steps_.run(update) || !steps_.run(apt)) {
-      throw ProvisionError("apt-get could not install " + names,
-                           "see the log; are the names right for this distribution?");
+      throw ProvisionError("apt-get could not install " + names, "");
     }
   }
   void check_sudo(const std::string& names) {

@@ -45,6 +45,7 @@ struct Listing {
   std::vector<Job> jobs;       // for JSON
   std::vector<TableRow> rows;  // by key
   std::size_t earlier = 0;     // launches and jobs that have ended and are in no row
+  bool lacks_logs = false;     // not all of them could be copied, with --rsync
 };
 
 // Leaves of what has ended what ended lately, and what had not ended as far as was known here before.
@@ -127,10 +128,13 @@ Listing look(Context& context, const ListArguments& arguments) {
       listing.jobs.insert(listing.jobs.end(), batch.begin(), batch.end());
     }
   }
-  if (arguments.rsync) {
-    context.show(project.fetch_logs(listing.jobs));
-  }
+  const auto bring_logs = [&](const std::vector<Job>& jobs) {
+    const std::vector<Error> errors = arguments.rsync ? project.fetch_logs(jobs) : std::vector<Error>();
+    context.show(errors);
+    listing.lacks_logs = !errors.empty();
+  };
   if (context.options.json) {
+    bring_logs(listing.jobs);
     return listing;
   }
   const std::vector<Job> shown = recent ? with_answers(stored, listing.jobs) : listing.jobs;
@@ -141,6 +145,11 @@ Listing look(Context& context, const ListArguments& arguments) {
   if (!arguments.all()) {
     leave_the_recent(listing);
   }
+  std::vector<Job> listed;
+  for (const TableRow& row : listing.rows) {
+    listed.insert(listed.end(), row.batch.begin(), row.batch.end());
+  }
+  bring_logs(listed);
   if (arguments.table.ranks) {
     listing.rows = rank_rows(listing.rows);
   }
@@ -238,7 +247,7 @@ int run_list(Context& context, const ListArguments& arguments) {
   for (const Event& note : notes) {
     context.show(note);
   }
-  return 0;
+  return listing.lacks_logs ? 1 : 0;
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
 // `remote torch-launch`, `helper-torch-launch` and `launch`: the same ranks on several servers as jobs.
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 
+#include "base/beneath.hpp"
+#include "base/command.hpp"
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
 #include "cli/commands/ends.hpp"
@@ -121,10 +124,44 @@ struct Launch {
   LaunchDefaults usual{};
 };
 
+// The launcher in a shell script of the project, if the script does not pass it the addresses of other
+// servers;
+// "" without one.
+std::string launcher_in_script(Context& context, const std::string& script) {
+  if (!script.ends_with(".sh") || script.starts_with('/')) {
+    return "";
+  }
+  std::string text;
+  try {
+    text = read_beneath(context.folder(), script).value_or("");
+  } catch (const Error&) {
+    return "";  // not a file of the project
+  }
+  for (const std::string& line : split(text, '\n')) {
+    const bool knows_others =
+        std::ranges::any_of(std::array{"MASTER_ADDR", "NODE_RANK", "GROUP_RANK"},
+                            [&](const char* name) { return line.find(name) != std::string::npos; });
+    std::string found = trim(line).starts_with('#') || knows_others ? "" : other_launcher(line);
+    if (!found.empty()) {
+      return found;
+    }
+  }
+  return "";
+}
+
 // A launcher as the command would start its ranks once for each rank.
 void refuse_other_launcher(Context& context, const std::string& name, const Launch& launch) {
   const LaunchRequest& request = launch.request;
   const std::string other = other_launcher(request.command);
+  const std::string script = script_of(request.command);
+  const std::string within = other.empty() ? launcher_in_script(context, script) : "";
+  if (!within.empty()) {
+    context.terminal.warning(
+        fmt::format("{0} starts {1} itself, once for every rank of this launch, and each starts a training "
+                    "of its own; let remote "
+                    "start the ranks, by the command that {0} gives to {1}: `remote {2} -- train.py`",
+                    visible_line(script, 60), within, name));
+  }
   if (other.empty()) {
     return;
   }

@@ -4,13 +4,16 @@
 #include <algorithm>
 #include <csignal>
 #include <map>
+#include <set>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
+#include "base/strings.hpp"
 #include "cli/commands/launch_options.hpp"
+#include "cli/failure_hints.hpp"
 #include "cli/keyboard.hpp"
 #include "cli/options.hpp"
 #include "cli/show/error_json.hpp"
@@ -86,8 +89,23 @@ std::vector<OutputScreen> screens_for(Context& context, const std::vector<std::s
   return screens;
 }
 
+// The last lines of a command's output on one server, for a hint.
+class OutputEnd {
+ public:
+  void take(std::string_view data) {
+    constexpr std::size_t most = 8192;
+    text_.append(data.substr(data.size() - std::min(data.size(), most)));
+    text_.erase(0, text_.size() - std::min(text_.size(), most));
+  }
+  std::vector<std::string> lines() const { return split(text_, '\n'); }
+
+ private:
+  std::string text_;
+};
+
 // Says how it ended on several servers; returns the exit code.
-int conclude(Context& context, const std::vector<ServerRun>& runs) {
+int conclude(Context& context, const std::vector<ServerRun>& runs,
+             const std::vector<OutputEnd>& ends_of_output) {
   std::map<std::string, std::vector<std::string>> ends;  // and the servers
   for (const ServerRun& run : runs) {
     if (!run.error && !run.status->success()) {
@@ -101,6 +119,17 @@ int conclude(Context& context, const std::vector<ServerRun>& runs) {
     failed += servers.size();
     if (runs.size() > 1) {
       context.terminal.notice(some_of(servers) + ": " + end);
+    }
+  }
+  std::set<std::string_view> hints;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (!runs[i].error && !runs[i].status->success()) {
+      hints.insert(hint_for_failure(ends_of_output[i].lines()));
+    }
+  }
+  for (const std::string_view hint : hints) {
+    if (!hint.empty()) {
+      context.terminal.notice(fmt::format(" hint: {}", hint));
     }
   }
   if (runs.size() == 1 && runs.front().status) {
@@ -135,11 +164,13 @@ int run_on_servers(Context& context, const RunArguments& arguments) {
   const std::vector<std::string> names = context.project().server_names(request.servers);
   std::vector<OutputScreen> screens = screens_for(context, names);
   std::vector<Printed> printed(names.size());
+  std::vector<OutputEnd> ends(names.size());
   std::optional<Waiting> waiting;
   const auto begin_waiting = [&] { waiting.emplace(context.terminal, "for " + server_names(names)); };
   char last = '\n';
   request.on_output = [&](std::size_t server, OutputStream stream, std::string_view data) {
     last = data.empty() ? last : data.back();
+    ends[server].take(data);
     if (context.options.json && !context.stream) {
       printed[server].take(stream, data);
     } else if (!arguments.silent) {
@@ -169,7 +200,7 @@ int run_on_servers(Context& context, const RunArguments& arguments) {
     runs = context.project().run(request);
   }
   waiting.reset();
-  const int code = conclude(context, runs);
+  const int code = conclude(context, runs, ends);
   if (context.options.json) {
     nlohmann::json all = nlohmann::json::array();
     for (std::size_t i = 0; i < runs.size(); ++i) {

@@ -6,7 +6,10 @@
 #include <fmt/ranges.h>
 
 #include "base/clock.hpp"
+#include "base/command.hpp"
+#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "cli/failure_hints.hpp"
 #include "cli/markdown.hpp"
 #include "cli/show/jobs.hpp"
 #include "jobs/job_json.hpp"
@@ -163,7 +166,8 @@ std::string verdict_hint(const Verdict& verdict) {
   }
   if (const std::string name = missing_module(last_word(verdict)); !name.empty()) {
     return fmt::format(
-        "Python there has no module {}: name what has it in requirements.txt, then run `remote prepare`{}",
+        "Python there has no module {}: add its package to requirements.txt if it is missing there, and run "
+        "`remote prepare`{}",
         name, name == "torch" ? "; Debian has it as python3-torch" : "");
   }
   if (trim(last_word(verdict)) == "bdb.BdbQuit") {
@@ -171,25 +175,47 @@ std::string verdict_hint(const Verdict& verdict) {
            "by "
            "itself; --env PYTHONBREAKPOINT=0 skips it";
   }
+  const std::string command = verdict.first ? verdict.first->command : "";
   for (const std::string& line : verdict.last_lines) {
-    if (line.find("python: command not found") != std::string::npos ||
-        line.find("python: not found") != std::string::npos) {
-      return "`remote prepare` makes the Python environment there";
-    }
-    if (line.find("Duplicate GPU detected") != std::string::npos) {
-      return "NCCL needs a GPU for each rank: start fewer ranks on the server, or use gloo; two servers of "
-             "configs.yaml may be one machine";
-    }
-    if (line.ends_with("not found") && verdict.first && verdict.first->command.starts_with('\'')) {
-      return "a line for the shell goes to --cmd, without the --";
+    if (line.ends_with("not found") && command.starts_with('\'')) {
+      return fmt::format("a line for the shell goes to --cmd: --cmd {}",
+                         visible_line(shell_quote(shell_words(command).front()), 200));
     }
     for (const char* end : {".py: command not found", ".py: not found", ".py: Permission denied"}) {
       if (line.ends_with(end)) {
-        return "a Python script is started by Python: python train.py; torch-launch does that by itself";
+        const std::string right = insert_python(command);
+        return "a Python script is started by Python: " +
+               (right == command ? "python train.py" : "--cmd " + visible_line(shell_quote(right), 200));
       }
     }
   }
-  return "";
+  return std::string(hint_for_failure(verdict.last_lines));
+}
+
+std::vector<std::string> success_notes(const std::vector<Job>& jobs) {
+  std::vector<std::string> notes;
+  int left = 0;
+  const Job* with_left = nullptr;
+  for (const Job& job : jobs) {
+    left += job.leftovers.value_or(0);
+    with_left = with_left == nullptr && job.leftovers.value_or(0) > 0 ? &job : with_left;
+  }
+  if (with_left != nullptr) {
+    const std::string key =
+        with_left->launch ? fmt::format("--launch {}", with_left->key) : fmt::format("{}", with_left->key);
+    notes.push_back(
+        fmt::format("{} {} on behind the command, by `&`, nohup or tmux, which a job does not need: `remote "
+                    "job-kill {}` ends {}",
+                    counted(static_cast<std::size_t>(left), "process"), left == 1 ? "goes" : "go", key,
+                    left == 1 ? "it" : "them"));
+  }
+  if (const std::string last = jobs.empty() ? "" : last_of_pipe(jobs.front().command); !last.empty()) {
+    notes.push_back(
+        fmt::format("that is the exit status of `{}`, the end of the pipe: with `set -o pipefail;` before "
+                    "the command, a failure before it counts",
+                    visible_line(last, 60)));
+  }
+  return notes;
 }
 
 std::string aftermath(const Verdict& verdict) {
@@ -214,7 +240,8 @@ std::string aftermath(const Verdict& verdict) {
 namespace {
 
 // `shown`: the output of the first failure is above.
-void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::string& hint, bool shown) {
+void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::vector<Job>& jobs,
+                  const std::string& hint, bool shown) {
   for (const Attempt& attempt : verdict.attempts) {
     terminal.notice(attempt_text(attempt));
   }
@@ -229,6 +256,9 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::str
     terminal.notice(
         verdict.total == 1 ? "the rank succeeded" : fmt::format("all {} ranks succeeded", verdict.total),
         ui::Style::green);
+    for (const std::string& note : success_notes(jobs)) {
+      terminal.notice(note);
+    }
     return;
   }
   std::vector<std::string> lines;
@@ -286,7 +316,7 @@ void show_end(Context& context, const FollowResult& result, bool shown) {
   if (context.stream) {
     context.stream->verdict(*result.verdict);
   }
-  show_verdict(context.terminal, *result.verdict, hint, shown);
+  show_verdict(context.terminal, *result.verdict, result.jobs, hint, shown);
 }
 
 }  // namespace remote::cli

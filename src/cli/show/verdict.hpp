@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/context.hpp"
 
@@ -13,10 +14,14 @@ namespace remote::cli {
 std::string verdict_headline(const Verdict& verdict);
 // "attempt 1: rank 1 on node-2 failed (exit 3) after 12 s"
 std::string attempt_text(const Attempt& attempt);
-// Why it did not start again although it had restarts left; "" if the headline tells it, or if it has none.
+// The reason why it did not restart although restarts were left; "" if the headline has it, or without
+// restarts.
 std::string no_restart_text(const Verdict& verdict);
 // What to try where the first failure's output shows what is missing; else "".
 std::string verdict_hint(const Verdict& verdict);
+// Limits of these jobs' success: running processes that were left behind, and an exit status that is only
+// that of a pipe's last program.
+std::vector<std::string> success_notes(const std::vector<Job>& jobs);
 // "3 others were ended after it, 1 succeeded": what became of the ranks but for the first that failed; "" for
 // none.
 std::string aftermath(const Verdict& verdict);

@@ -88,6 +88,29 @@ Finding judge_python(const ServerFacts& facts) {
   return {"python", CheckStatus::ok, fmt::format("{} ({})", facts.python, facts.python_program), {}};
 }
 
+int major_of(std::string_view version) {
+  return parse_number<int>(version.substr(0, version.find('.'))).value_or(0);
+}
+
+// Why this torch cannot use the server's GPUs, as far as versions tell; "" if it can.
+std::string find_torch_problem(const ServerFacts& facts) {
+  const auto nvidia = std::ranges::find_if(facts.gpus.tools, [](const GpuTool& tool) {
+    return tool.program == "nvidia-smi" && tool.state == GpuToolState::answered;
+  });
+  if (facts.gpus.gpus.empty()) {
+    return "";
+  }
+  if (facts.cuda.empty() && facts.hip.empty()) {
+    return "it is built for processors only, and the server has " + counted(facts.gpus.gpus.size(), "GPU");
+  }
+  // Within a major version, a newer CUDA works with an older driver.
+  if (nvidia != facts.gpus.tools.end() && major_of(nvidia->library_version) > 0 &&
+      major_of(facts.cuda) > major_of(nvidia->library_version)) {
+    return "the driver knows CUDA up to " + visible_line(nvidia->library_version, 20);
+  }
+  return "";
+}
+
 Finding judge_torch(const ServerFacts& facts) {
   if (facts.torch.empty()) {
     // Not every project needs it.
@@ -102,6 +125,12 @@ Finding judge_torch(const ServerFacts& facts) {
   }
   if (!facts.nccl.empty()) {
     detail += ", NCCL " + facts.nccl;
+  }
+  if (const std::string problem = find_torch_problem(facts); !problem.empty()) {
+    return {"torch", CheckStatus::warn, detail + ": " + problem,
+            Fix{Fix::Where::advice,
+                "choose wheels for the driver's CUDA: `python: {index_url: …}` in configs.yaml, then `remote "
+                "prepare`"}};
   }
   return {"torch", CheckStatus::ok, detail, {}};
 }

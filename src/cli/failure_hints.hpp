@@ -1,0 +1,22 @@
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace remote::cli {
+
+// What a program prints when it fails for a reason that has a known remedy.
+struct FailureHint {
+  std::array<std::string_view, 2> marks;  // both in one line, in this order; the second may be ""
+  std::string_view hint;
+};
+
+std::span<const FailureHint> failure_hints();
+
+// The remedy for the last of these lines that has one; "" for none. The lines are foreign text.
+std::string_view hint_for_failure(const std::vector<std::string>& lines);
+
+}  // namespace remote::cli

@@ -1,0 +1,104 @@
+#include "cli/failure_hints.hpp"
+
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+// The remedies for failures whose last lines show the cause. Each row of the table has a line here, as the
+// program prints it.
+
+namespace remote::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Failure {
+  const char* line;
+  const char* hint;  // a part of it
+};
+
+class FailureHints : public ::testing::TestWithParam<Failure> {};
+
+constexpr Failure failures[] = {
+    {"EOFError: EOF when reading a line", "nobody can type there"},
+    {"termios.error: (25, 'Inappropriate ioctl for device')", "nobody can type there"},
+    {"/usr/lib/python3.11/getpass.py:91: GetPassWarning: Can not control echo on the terminal.",
+     "-e NAME=VALUE"},
+    {"wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])",
+     "-e NAME copies a variable"},
+    {"wandb.errors.errors.UsageError: No API key configured. Use `wandb login` to log in.",
+     "-e NAME copies a variable"},
+    {"ValueError: Please login with `huggingface-cli login`", "HF_TOKEN"},
+    {"OSError: Cannot access gated repo for url https://huggingface.co/x/resolve/main/config.json.",
+     "HF_TOKEN"},
+    {"OSError: [Errno 24] Too many open files: 'data/0001.pt'", "ulimit -n"},
+    {"RuntimeError: DataLoader worker (pid 4242) is killed by signal: Bus error. It is possible that "
+     "dataloader's "
+     "workers are out of shared memory.",
+     "/dev/shm"},
+    {"RuntimeError: DataLoader worker (pid 4242) is killed by signal: Bus error.", "/dev/shm"},
+    {"RuntimeError: DataLoader worker (pid(s) 4242, 4243) exited unexpectedly", "/dev/shm"},
+    {"RuntimeError: unable to write to file: No space left on device (28): /dev/shm/torch_4242", "/dev/shm"},
+    {"RuntimeError: The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
+     "--nproc-per-node 1"},
+    {"torch.distributed.DistNetworkError: The server socket has failed to listen. port: 29500, code: "
+     "EADDRINUSE",
+     "--nproc-per-node 1"},
+    {"train.py: error: unrecognized arguments: --local-rank=0", "LOCAL_RANK"},
+    {"train.py: error: unrecognized arguments: --local_rank=0", "LOCAL_RANK"},
+    {"Error: No such option: --local-rank", "LOCAL_RANK"},
+    {"train.py: error: unrecognized arguments: --nproc-per-node 2", "options of the launch stand before"},
+    {"train.sh: line 2: $'\\r': command not found", "line ends of Windows"},
+    {"/usr/bin/env: 'bash\\r': No such file or directory", "line ends of Windows"},
+    {"train.sh: 2: \r: command not found", "line ends of Windows"},
+    {"bash: ./train.sh: /bin/bash^M: bad interpreter: No such file or directory", "line ends of Windows"},
+    {"_pickle.UnpicklingError: invalid load key, 'v'.", "git lfs pull"},
+    {"version https://git-lfs.github.com/spec/v1", "git lfs pull"},
+    {"NameError: name 'null' is not defined", "nbconvert"},
+    {"AssertionError: Torch not compiled with CUDA enabled", "built without CUDA"},
+    {"RuntimeError: The NVIDIA driver on your system is too old (found version 11040).", "newer CUDA"},
+    {"RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime version", "newer CUDA"},
+    {"fatal: not a git repository (or any of the parent directories): .git", "REMOTE_COMMIT"},
+    {"git.exc.InvalidGitRepositoryError: /home/ada/demo", "REMOTE_COMMIT"},
+    {"subprocess.CalledProcessError: Command '['git', 'rev-parse', 'HEAD']' returned non-zero exit status "
+     "128.",
+     "REMOTE_COMMIT"},
+    {"bash: line 1: python: command not found", "remote prepare"},
+    {"sh: 1: python: not found", "remote prepare"},
+    {"ncclInvalidUsage: Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000",
+     "a GPU for each rank"},
+};
+
+TEST_P(FailureHints, NameTheRemedy) {
+  EXPECT_THAT(hint_for_failure({"Traceback (most recent call last):", GetParam().line, ""}),
+              HasSubstr(GetParam().hint));
+}
+
+INSTANTIATE_TEST_SUITE_P(, FailureHints, ::testing::ValuesIn(failures));
+
+TEST(FailureHintTable, HasNoRowThatIsNotTried) {
+  std::set<const void*> tried;
+  for (const Failure& failure : failures) {
+    for (const FailureHint& hint : failure_hints()) {
+      const std::string_view line = failure.line;
+      const std::size_t at = line.find(hint.marks[0]);
+      if (at != std::string_view::npos && line.find(hint.marks[1], at) != std::string_view::npos) {
+        tried.insert(&hint);
+        break;
+      }
+    }
+  }
+  EXPECT_EQ(tried.size(), failure_hints().size());
+}
+
+TEST(FailureHintTable, TheLastLineWithARemedyCounts) {
+  EXPECT_EQ(hint_for_failure({}), "");
+  EXPECT_EQ(hint_for_failure({"ValueError: a bad batch"}), "");
+  EXPECT_THAT(
+      hint_for_failure({"sh: 1: python: not found", "OSError: [Errno 24] Too many open files", "bye"}),
+      HasSubstr("ulimit"));
+}
+
+}  // namespace
+}  // namespace remote::cli
