@@ -10,6 +10,7 @@
 #include "base/group_by.hpp"
 #include "base/ranges.hpp"
 #include "jobs/job_servers.hpp"
+#include "jobs/link_tokens.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/start_jobs.hpp"
 #include "servers/agent.hpp"
@@ -193,6 +194,9 @@ wire::LaunchSpec spec_for(const wire::LaunchSpec& launch, const std::string& ser
                           const std::vector<Job>& jobs) {
   wire::LaunchSpec spec = launch;
   spec.server = server;
+  std::vector<std::string> names;
+  std::ranges::transform(spec.servers, std::back_inserter(names), &wire::LaunchServer::name);
+  spec.tokens = select_link_tokens(launch.tokens, names, server);
   for (const Job& job : jobs) {
     spec.jobs.push_back({job.id.text(), job.rank.value_or(0)});
   }

@@ -12,6 +12,7 @@
 #include "jobs/from_wire.hpp"
 #include "jobs/job_ids.hpp"
 #include "jobs/keep_program.hpp"
+#include "jobs/link_tokens.hpp"
 #include "wire/cbor.hpp"
 
 namespace remote::jobs {
@@ -37,7 +38,7 @@ void begin_sweep(const AnyAgent& agent, const RemoteFolder& folder, const std::s
                            .launch = run.launch.text(),
                            .run = {.own = own,
                                    .servers = run.servers,
-                                   .token = run.token,
+                                   .tokens = select_link_tokens(run.tokens, run.servers, own),
                                    .address = run.address,
                                    .port = run.port,
                                    .points = run.ids,

@@ -29,7 +29,7 @@ struct SweepPoints {
 // A run of a sweep: its start, or its continuation.
 struct SweepRun {
   JobId launch;
-  std::string token;
+  wire::LinkTokens tokens;           // of all members
   std::vector<std::string> servers;  // the first one gives out the points
   std::string address;
   int port = 0;

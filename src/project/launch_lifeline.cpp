@@ -4,9 +4,9 @@
 #include <functional>
 #include <iterator>
 
-#include "base/hashing.hpp"
 #include "base/log.hpp"
 #include "jobs/from_wire.hpp"
+#include "jobs/link_tokens.hpp"
 #include "jobs/refresh.hpp"
 #include "project/launch_attempt.hpp"
 #include "servers/fanout.hpp"
@@ -58,7 +58,7 @@ std::optional<wire::LaunchSpec> LaunchAttempt::plan_lifeline(const Plan& plan) {
     }
     spec.port = *ports->second;
   }
-  spec.token = random_hex(32) + random_hex(32);
+  spec.tokens = jobs::make_link_tokens(spec.servers.size());
   spec.is_whole = spec.servers.size() == servers_.size();
   spec.notifies = notifies;
   if (notifies) {

@@ -4,9 +4,9 @@
 #include <iterator>
 
 #include "base/clock.hpp"
-#include "base/hashing.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/keep_program.hpp"
+#include "jobs/link_tokens.hpp"
 #include "jobs/refresh.hpp"
 #include "project/lease.hpp"
 #include "servers/facts.hpp"
@@ -80,7 +80,7 @@ std::vector<Member> ready_all(Core& core, const std::vector<config::Server>& ser
 jobs::SweepRun run_of(const std::vector<Member>& members, const JobId& launch) {
   const Member& first = members.front();
   jobs::SweepRun run{.launch = launch,
-                     .token = random_hex(64),
+                     .tokens = jobs::make_link_tokens(members.size()),
                      .servers = {},
                      .address = first.server.internal_address.value_or(first.address),
                      .port = first.port.value_or(0),

@@ -16,6 +16,10 @@ constexpr std::size_t max_launch_servers = 10'000;
 constexpr std::size_t max_launch_jobs = 10'000;
 constexpr std::size_t max_activation = std::size_t{1} << 20U;
 
+// The secrets of a server's links, one for each link. The coordinator has those of all members, in their
+// order; a member has only its own, so it cannot use another member's name.
+using LinkTokens = std::vector<std::string>;
+
 struct LaunchServer {
   std::string name;
   int ranks = 0;         // in the first attempt; of a spare: once it replaces another server
@@ -86,13 +90,13 @@ struct SupervisedJob {
 };
 
 struct LaunchSpec {
-  std::string token;                  // the launch's secret
   std::string server;                 // this one
   std::vector<LaunchServer> servers;  // with a supervisor; the first is the coordinator
-  std::vector<SupervisedJob> jobs;    // on this server
-  std::string program;                // the digest of the server program, set by the agent: see ServerProgram
-  std::string address;                // of the coordinator
-  int port = 0;                       // 0 if there is only one server
+  LinkTokens tokens;
+  std::vector<SupervisedJob> jobs;  // on this server
+  std::string program;              // the digest of the server program, set by the agent: see ServerProgram
+  std::string address;              // of the coordinator
+  int port = 0;                     // 0 if there is only one server
   int grace_seconds = 0;     // between a failure and the end of the other ranks, for their own error messages
   int timeout_seconds = 60;  // a server that is silent for longer is lost
   int needed = 0;            // servers that an elastic launch needs to continue; 0: all
@@ -107,8 +111,8 @@ struct LaunchSpec {
   static constexpr auto fields() {
     using S = LaunchSpec;
     return field_list(
-        field("token", &S::token, a_word("", 128)), field("server", &S::server, at_most(256)),
-        field("servers", &S::servers, at_most(max_launch_servers)),
+        field("server", &S::server, at_most(256)), field("servers", &S::servers, at_most(max_launch_servers)),
+        field("tokens", &S::tokens, a_word("", max_launch_servers)),
         field("jobs", &S::jobs, at_most(max_launch_jobs)), field("program", &S::program, a_word("", 64)),
         field("address", &S::address, at_most(1024)), field("port", &S::port, in_range(0, 65535)),
         field("grace_seconds", &S::grace_seconds, in_range(0, 1 << 30)),

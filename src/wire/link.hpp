@@ -10,8 +10,8 @@
 #include "wire/sweep.hpp"
 
 // The messages between the servers of one launch or sweep. The first server is the coordinator; the others
-// are members, each with one link to it. A receiver trusts no sender beyond its role: a member reports only
-// its own ranks, and the coordinator can name only checkpoints that the member offered.
+// are members, each with one link to it. A receiver trusts no sender beyond its role: a member's reports have
+// the name that its token proves, and the coordinator can name only checkpoints that the member offered.
 
 namespace remote::wire {
 
@@ -20,13 +20,10 @@ constexpr std::size_t max_checkpoints = 8;
 constexpr std::size_t max_checkpoint_name = 1200;
 constexpr int max_attempt = 1'000'000;
 
-// From a member, first: its name.
+// From a member, first. Its encryption proves which member it is.
 struct Hello {
   static constexpr std::string_view kind = "hello";
-  std::string server;
-  static constexpr auto fields() {
-    return field_list(field("server", &Hello::server, at_most(max_server_name)));
-  }
+  static constexpr auto fields() { return field_list(); }
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 

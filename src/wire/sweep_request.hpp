@@ -36,9 +36,9 @@ struct SweepPoints {
 
 // A run of the sweep: its start, or its continuation.
 struct SweepRun {
-  std::string own;                    // this server's name
-  std::vector<std::string> servers;   // the first one gives out the points
-  std::string token;                  // the run's secret
+  std::string own;                   // this server's name
+  std::vector<std::string> servers;  // the first one gives out the points
+  LinkTokens tokens;
   std::string address;                // of the first server
   int port = 0;                       // 0 if there is only one server
   std::vector<std::string> points{};  // job ids, by number; "": this point does not run now
@@ -48,8 +48,8 @@ struct SweepRun {
     using R = SweepRun;
     return field_list(
         field("own", &R::own, at_most(256)), field("servers", &R::servers, at_most(max_sweep_servers)),
-        field("token", &R::token, a_word("", 128)), field("address", &R::address, at_most(1024)),
-        field("port", &R::port, in_range(0, 65535)),
+        field("tokens", &R::tokens, a_word("", max_sweep_servers)),
+        field("address", &R::address, at_most(1024)), field("port", &R::port, in_range(0, 65535)),
         field("points", &R::points, a_word("", max_sweep_points)),
         field("busy", &R::busy, ids(max_sweep_points)));
   }

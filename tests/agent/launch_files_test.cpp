@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 
 wire::LaunchSpec make_spec() {
   wire::LaunchSpec spec;
-  spec.token = "0123abcd";
+  spec.tokens = {"0123abcd"};
   spec.server = "gpu é\n";
   spec.servers = {{"a", 2, "a.local"}, {"gpu é\n", 1, ""}};
   spec.jobs = {{"00000000000000000000000000000001", 2}};
@@ -55,7 +55,7 @@ TEST_F(LaunchFiles, TheSpecIsKept) {
 }
 
 TEST_F(LaunchFiles, AnInvalidSpecIsRefused) {
-  for (const char* text : {"", "{}", "[]", "{\"token\":", "x"}) {
+  for (const char* text : {"", "{}", "[]", "{\"tokens\":", "x"}) {
     put("lifeline.json", text);
     EXPECT_FALSE(read_launch_spec(job)) << text;
   }

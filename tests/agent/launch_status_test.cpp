@@ -37,7 +37,8 @@ class LaunchStatus : public ::testing::Test, public PeersHandler, public rules::
 
   test::HostFolder folder;
   wire::LaunchSpec spec;
-  Peers peers{folder.host, {.token = "t", .address = "127.0.0.1", .port = 0, .is_coordinator = true}, *this};
+  Peers peers{
+      folder.host, {.own = "a", .servers = {"a"}, .tokens = {}, .address = "127.0.0.1", .port = 0}, *this};
 };
 
 TEST_F(LaunchStatus, OfACoordinator) {

@@ -24,7 +24,7 @@ class LifelinesTest : public ::testing::Test {
     for (const fs::path& path : {bin, bin / "d1"}) {
       fs::permissions(path, fs::perms::owner_all);
     }
-    spec.token = "secret";
+    spec.tokens = {"secret"};
     spec.server = "a é";
     spec.servers = {{"a é", 2, ""}};
     spec.program = "d1";

@@ -21,7 +21,23 @@ using test::send_all;
 using wire::LinkMessage;
 using Messages = std::vector<LinkMessage>;
 
+// Of the members with the numbers 1 and 2.
 const std::string token = "0123456789abcdef0123456789abcdef";
+const std::string second_token = "fedcba9876543210fedcba9876543210";
+
+// A coordinator's link, or a member's with the number 1.
+std::unique_ptr<Link> make_link(Descriptor socket, bool is_coordinator) {
+  const auto find_token = [](std::size_t number) {
+    return number == 1 ? token : number == 2 ? second_token : std::string();
+  };
+  return is_coordinator ? std::make_unique<Link>(std::move(socket), find_token, Seconds(1))
+                        : std::make_unique<Link>(std::move(socket), std::size_t{1}, token, Seconds(1));
+}
+
+// The number in a member's greeting.
+std::string to_number(char last) {
+  return std::string(3, '\0') + last;
+}
 
 // Waits for data, and receives once.
 Messages receive(Link& link, Seconds now = Seconds(5)) {
@@ -46,7 +62,7 @@ Messages receive_message(Link& link, Seconds now = Seconds(5)) {
 struct OneEnd {
   explicit OneEnd(bool is_coordinator) {
     auto [one, other] = connect_pair();
-    link = std::make_unique<Link>(std::move(one), token, is_coordinator, Seconds(1));
+    link = make_link(std::move(one), is_coordinator);
     peer = std::move(other);
   }
   bool closes_after(std::string_view bytes) {
@@ -85,7 +101,7 @@ struct TwoEnds {
   }
   // Both links are authenticated.
   void say_hello() {
-    deliver(encrypt(wire::Hello{"n2"}));
+    deliver(encrypt(wire::Hello{}));
     coordinator.link->send(wire::Welcome{});
     send_all(member.peer, read_frame(coordinator.peer));
     receive(*member.link);
@@ -98,16 +114,37 @@ struct TwoEnds {
 };
 
 struct Connected {
-  explicit Connected(const std::string& other_token = token, bool first_coordinates = true,
-                     bool second_coordinates = false) {
+  // A coordinator and a member.
+  explicit Connected(std::size_t number = 1, const std::string& own_token = token) {
     auto [one, other] = connect_pair();
-    first = std::make_unique<Link>(std::move(one), token, first_coordinates, Seconds(1));
-    second = std::make_unique<Link>(std::move(other), other_token, second_coordinates, Seconds(1));
-    while (!first->has_keys() && first->is_open()) {
-      receive(*first);
+    first = make_link(std::move(one), true);
+    second = std::make_unique<Link>(std::move(other), number, own_token, Seconds(1));
+    exchange_keys();
+  }
+  // Both in the same role.
+  explicit Connected(bool are_coordinators) {
+    auto [one, other] = connect_pair();
+    first = make_link(std::move(one), are_coordinators);
+    second = make_link(std::move(other), are_coordinators);
+    exchange_keys();
+  }
+  void exchange_keys() const {
+    for (const Link* waiting : {first.get(), second.get()}) {
+      Link& link = waiting == first.get() ? *first : *second;
+      while (!link.has_keys() && link.is_open()) {
+        receive(link);
+      }
     }
-    while (!second->has_keys() && second->is_open()) {
-      receive(*second);
+  }
+  void expect_refused() const {
+    first->send(wire::Beat{});
+    second->send(wire::Hello{});
+    EXPECT_TRUE(receive_message(*first, Seconds(9)).empty());
+    EXPECT_TRUE(receive_message(*second, Seconds(9)).empty());
+    for (const Link* link : {first.get(), second.get()}) {
+      EXPECT_FALSE(link->is_open());
+      EXPECT_FALSE(link->is_authenticated());
+      EXPECT_EQ(link->heard(), Seconds(1));
     }
   }
   std::unique_ptr<Link> first;
@@ -119,9 +156,10 @@ TEST(Link, CarriesMessagesBothWays) {
   EXPECT_TRUE(ends.first->has_keys());
   EXPECT_FALSE(ends.first->is_authenticated());
   EXPECT_EQ(ends.first->heard(), Seconds(1));
-  ends.second->send(wire::Hello{"n2"});
-  EXPECT_EQ(receive_message(*ends.first, Seconds(7)), Messages{wire::Hello{"n2"}});
+  ends.second->send(wire::Hello{});
+  EXPECT_EQ(receive_message(*ends.first, Seconds(7)), Messages{wire::Hello{}});
   EXPECT_TRUE(ends.first->is_authenticated());
+  EXPECT_EQ(ends.first->number(), 1U);
   EXPECT_FALSE(ends.second->is_authenticated());
   EXPECT_EQ(ends.first->heard(), Seconds(7));
   EXPECT_EQ(ends.second->heard(), Seconds(1));
@@ -147,28 +185,36 @@ TEST(Link, SendsNothingWithoutKeys) {
 
 TEST(Link, EncryptsItsMessages) {
   TwoEnds ends;
-  EXPECT_EQ(ends.encrypt(wire::Hello{"a-long-server-name"}).find("a-long-server-name"), std::string::npos);
+  EXPECT_EQ(ends.encrypt(wire::MarkSick{"a-long-mark"}).find("a-long-mark"), std::string::npos);
   EXPECT_NE(ends.encrypt(wire::Beat{}), ends.encrypt(wire::Beat{}));
 }
 
 TEST(Link, ClosesForAnotherToken) {
   for (const std::string& other : {token + "x", token.substr(1), std::string()}) {
-    Connected ends(other);
-    ends.first->send(wire::Beat{});
-    ends.second->send(wire::Beat{});
-    EXPECT_TRUE(receive_message(*ends.first, Seconds(9)).empty());
-    EXPECT_TRUE(receive_message(*ends.second, Seconds(9)).empty());
-    for (const Link* link : {ends.first.get(), ends.second.get()}) {
-      EXPECT_FALSE(link->is_open());
-      EXPECT_FALSE(link->is_authenticated());
-      EXPECT_EQ(link->heard(), Seconds(1));
-    }
+    Connected(1, other).expect_refused();
+  }
+}
+
+// A hostile server of the launch knows its own token.
+TEST(Link, ClosesForTheTokenOfAnotherMember) {
+  Connected own(2, second_token);
+  own.second->send(wire::Hello{});
+  EXPECT_EQ(receive_message(*own.first), Messages{wire::Hello{}});
+  EXPECT_EQ(own.first->number(), 2U);
+  Connected(1, second_token).expect_refused();
+  Connected(2, token).expect_refused();
+}
+
+TEST(Link, ClosesForANumberWithoutAToken) {
+  for (const std::size_t number : {std::size_t{0}, std::size_t{3}, std::size_t{0xffffffff}}) {
+    Connected(number, token).expect_refused();
+    Connected(number, "").expect_refused();
   }
 }
 
 TEST(Link, IsBetweenACoordinatorAndAMember) {
   for (const bool role : {true, false}) {
-    Connected ends(token, role, role);
+    Connected ends(role);
     ends.first->send(wire::Beat{});
     EXPECT_TRUE(receive_message(*ends.second).empty());
     EXPECT_FALSE(ends.second->is_open());
@@ -178,7 +224,10 @@ TEST(Link, IsBetweenACoordinatorAndAMember) {
 TEST(Link, RefusesItsOwnNonce) {
   for (const bool role : {true, false}) {
     OneEnd end(role);
-    EXPECT_TRUE(end.closes_after(read_frame(end.peer)));
+    const std::string greeting = read_frame(end.peer).substr(4, 13 + 32);
+    EXPECT_TRUE(end.closes_after(make_frame(greeting + (role ? to_number(1) : ""))));
+    OneEnd other(role);
+    EXPECT_FALSE(other.closes_after(make_frame(greeting + (role ? to_number(1) : "")))) << "another's";
   }
 }
 
@@ -190,20 +239,20 @@ TEST(Link, RefusesItsOwnMessages) {
 
 TEST(Link, RefusesARepeatedMessage) {
   TwoEnds ends;
-  const std::string frame = ends.encrypt(wire::Hello{"n2"});
-  EXPECT_EQ(ends.deliver(frame), Messages{wire::Hello{"n2"}});
+  const std::string frame = ends.encrypt(wire::Hello{});
+  EXPECT_EQ(ends.deliver(frame), Messages{wire::Hello{}});
   EXPECT_TRUE(ends.coordinator.closes_after(frame));
 }
 
 TEST(Link, RefusesAnOmittedMessage) {
   TwoEnds ends;
-  ends.encrypt(wire::Hello{"n2"});
+  ends.encrypt(wire::Hello{});
   EXPECT_TRUE(ends.coordinator.closes_after(ends.encrypt(wire::Beat{})));
 }
 
 TEST(Link, RefusesARecordedConversation) {
   TwoEnds ends;
-  const std::string recorded = ends.greetings.first + ends.headers.first + ends.encrypt(wire::Hello{"n2"});
+  const std::string recorded = ends.greetings.first + ends.headers.first + ends.encrypt(wire::Hello{});
   OneEnd other(true);
   send_all(other.peer, recorded);
   EXPECT_TRUE(receive_message(*other.link, Seconds(9)).empty());
@@ -213,10 +262,10 @@ TEST(Link, RefusesARecordedConversation) {
 }
 
 TEST(Link, RefusesAnyChangedByte) {
-  const std::size_t size = TwoEnds().encrypt(wire::Hello{"n2"}).size();
+  const std::size_t size = TwoEnds().encrypt(wire::Hello{}).size();
   for (std::size_t i = 4; i < size; ++i) {
     TwoEnds ends;
-    std::string frame = ends.encrypt(wire::Hello{"n2"});
+    std::string frame = ends.encrypt(wire::Hello{});
     frame[i] = static_cast<char>(frame[i] ^ 1);
     EXPECT_TRUE(ends.coordinator.closes_after(frame)) << i;
     EXPECT_EQ(ends.coordinator.link->heard(), Seconds(1));
@@ -233,7 +282,7 @@ TEST(Link, RefusesAChangedStreamHeader) {
   receive(*member.link);
   std::string header = read_frame(member.peer);
   header.back() = static_cast<char>(header.back() ^ 1);
-  member.link->send(wire::Hello{"n2"});
+  member.link->send(wire::Hello{});
   send_all(coordinator.peer, header + read_frame(member.peer));
   EXPECT_TRUE(receive_message(*coordinator.link).empty());
   EXPECT_FALSE(coordinator.link->is_open());
@@ -241,14 +290,14 @@ TEST(Link, RefusesAChangedStreamHeader) {
 
 TEST(Link, KeepsMessagesBeforeAnInvalidOne) {
   TwoEnds ends;
-  const std::string frame = ends.encrypt(wire::Hello{"n2"});
-  EXPECT_EQ(ends.deliver(frame + frame), Messages{wire::Hello{"n2"}});
+  const std::string frame = ends.encrypt(wire::Hello{});
+  EXPECT_EQ(ends.deliver(frame + frame), Messages{wire::Hello{}});
   EXPECT_FALSE(ends.coordinator.link->is_open());
 }
 
 TEST(Link, TakesDataByteByByte) {
   TwoEnds ends;
-  std::string bytes = ends.encrypt(wire::Hello{"n2"});
+  std::string bytes = ends.encrypt(wire::Hello{});
   bytes += ends.encrypt(wire::Beat{});
   Messages messages;
   for (const char c : bytes) {
@@ -256,7 +305,7 @@ TEST(Link, TakesDataByteByByte) {
       messages.push_back(std::move(message));
     }
   }
-  EXPECT_EQ(messages, (Messages{wire::Hello{"n2"}, wire::Beat{}}));
+  EXPECT_EQ(messages, (Messages{wire::Hello{}, wire::Beat{}}));
 }
 
 TEST(Link, ClosesForStrangers) {
@@ -265,11 +314,13 @@ TEST(Link, ClosesForStrangers) {
        {std::string("GET / HTTP/1.1\r\n\r\n"), std::string("SSH-2.0-x\r\n"), make_frame(""),
         make_frame("remote-link2 " + nonce), make_frame("remote-link1 " + nonce.substr(1)),
         make_frame("remote-link1 " + nonce + "x"), make_frame("remote-link1 "),
-        make_frame("lifeline1 " + nonce)}) {
+        make_frame("lifeline1 " + nonce), make_frame("remote-link1 " + nonce + to_number(1) + "x")}) {
     EXPECT_TRUE(OneEnd(true).closes_after(bytes)) << bytes;
     EXPECT_TRUE(OneEnd(false).closes_after(bytes)) << bytes;
   }
-  const std::string greeting = make_frame("remote-link1 " + nonce);
+  const std::string greeting = make_frame("remote-link1 " + nonce + to_number(1));
+  EXPECT_TRUE(OneEnd(true).closes_after(make_frame("remote-link1 " + nonce)));
+  EXPECT_TRUE(OneEnd(false).closes_after(greeting));
   for (const std::string& second :
        {make_frame(""), make_frame(std::string(23, 'x')), make_frame(std::string(25, 'x'))}) {
     EXPECT_TRUE(OneEnd(true).closes_after(greeting + second));
@@ -283,7 +334,7 @@ TEST(Link, ClosesForStrangers) {
 
 TEST(Link, ClosesForALongFrameBeforeAuthentication) {
   // By its length alone, and in each state.
-  const std::string greeting = make_frame("remote-link1 " + std::string(32, 'x'));
+  const std::string greeting = make_frame("remote-link1 " + std::string(32, 'x') + to_number(1));
   const std::string header = make_frame(std::string(24, 'x'));
   for (const std::string& before : {std::string(), greeting, greeting + header}) {
     OneEnd within(true);
@@ -394,7 +445,7 @@ class KnowingPeer {
     std::string header(24, '\0');
     crypto_secretstream_xchacha20poly1305_init_push(&stream_, reinterpret_cast<unsigned char*>(header.data()),
                                                     key.data());
-    send_all(end.peer, make_frame("remote-link1 " + own) + make_frame(header));
+    send_all(end.peer, make_frame("remote-link1 " + own + to_number(1)) + make_frame(header));
     receive(*end.link);
   }
   Messages send(std::string_view plain, unsigned char tag = 0) {
@@ -424,7 +475,7 @@ TEST(Link, ClosesForMalformedMessages) {
     EXPECT_EQ(KnowingPeer(end).send(to_bytes(wire::Beat{})), Messages{wire::Beat{}});
   }
   for (const std::string& plain : {std::string(), std::string("x"), to_bytes(wire::Beat{}) + "x",
-                                   to_bytes(wire::Hello{std::string(257, 'x')})}) {
+                                   to_bytes(wire::MarkSick{std::string(65, 'x')})}) {
     OneEnd end(true);
     EXPECT_TRUE(KnowingPeer(end).send(plain).empty());
     EXPECT_FALSE(end.link->is_open()) << plain.size();

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -22,14 +24,16 @@ namespace {
 
 using wire::LinkMessage;
 
-const std::string launch_token = "0123456789abcdef0123456789abcdef";
+const std::vector<std::string> server_names{"n1", "n2", "n3"};
+// Of the members.
+const wire::LinkTokens member_tokens{"0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"};
 const std::string nobodys_address = "192.0.2.1";  // RFC 5737
 
 // One server of a launch: answers as the supervisor does.
 class PeersServer : public PeersHandler {
  public:
-  PeersServer(const Host& host, PeersSetup setup, std::string name)
-      : name_(std::move(name)), is_coordinator_(setup.is_coordinator), peers(host, std::move(setup), *this) {}
+  PeersServer(const Host& host, PeersSetup setup)
+      : is_coordinator_(setup.is_coordinator()), peers(host, std::move(setup), *this) {}
 
   void greet(Link& link) override {
     ++greeted;
@@ -37,14 +41,16 @@ class PeersServer : public PeersHandler {
       link.send(message);
     }
     if (says_hello) {
-      link.send(wire::Hello{name_});
+      link.send(wire::Hello{});
     }
   }
   void take(Link& link, const LinkMessage& message) override {
-    if (const auto* hello = std::get_if<wire::Hello>(&message); hello != nullptr && is_coordinator_) {
-      peers.assign(link, hello->server);
+    if (is_coordinator_) {
+      senders.insert(link.server());
+    }
+    if (is_coordinator_ && std::holds_alternative<wire::Hello>(message)) {
       link.send(wire::Welcome{});
-    } else if (is_coordinator_ && link.server().empty()) {
+    } else if (refuses_beats && std::holds_alternative<wire::Beat>(message)) {
       link.close();
       return;
     }
@@ -65,13 +71,14 @@ class PeersServer : public PeersHandler {
   static Seconds now() { return read_boot_clock(); }
 
   bool says_hello = true;
+  bool refuses_beats = false;
   std::vector<LinkMessage> first_messages;
+  std::set<std::string> senders;  // to the coordinator
   int greeted = 0;
   std::vector<LinkMessage> received;
   std::vector<std::string> drops;
 
  private:
-  std::string name_;
   bool is_coordinator_;
 
  public:
@@ -80,16 +87,24 @@ class PeersServer : public PeersHandler {
 
 class PeersOfLaunch : public testing::Test {
  protected:
-  PeersSetup make_setup(bool is_coordinator, const std::string& address = "127.0.0.1") const {
-    return {.token = launch_token, .address = address, .port = port, .is_coordinator = is_coordinator};
+  PeersSetup make_setup(const std::string& name, const std::string& address = "127.0.0.1") const {
+    PeersSetup setup{
+        .own = name, .servers = server_names, .tokens = member_tokens, .address = address, .port = port};
+    if (!setup.is_coordinator()) {
+      setup.tokens = {member_tokens.at(name == "n2" ? 0 : 1)};
+    }
+    return setup;
   }
   PeersServer& listen(const std::string& address = "127.0.0.1") {
-    coordinator = std::make_unique<PeersServer>(fake.host, make_setup(true, address), "n1");
+    coordinator = std::make_unique<PeersServer>(fake.host, make_setup("n1", address));
     coordinator->peers.listen();
     return *coordinator;
   }
   PeersServer& add_member(const std::string& name, const std::string& address = "127.0.0.1") {
-    members.push_back(std::make_unique<PeersServer>(fake.host, make_setup(false, address), name));
+    return add_member(make_setup(name, address));
+  }
+  PeersServer& add_member(const PeersSetup& setup) {
+    members.push_back(std::make_unique<PeersServer>(fake.host, setup));
     return *members.back();
   }
   void step() {
@@ -221,7 +236,7 @@ TEST_F(PeersOfLaunch, DoNotWaitForASlowNameService) {
 
 TEST_F(PeersOfLaunch, ReportAPortInUse) {
   listen();
-  PeersServer other(fake.host, make_setup(true), "n1");
+  PeersServer other(fake.host, make_setup("n1"));
   other.peers.listen();
   EXPECT_FALSE(other.peers.is_listening());
   EXPECT_EQ(other.peers.refusal(), "Address already in use");
@@ -238,7 +253,7 @@ TEST_F(PeersOfLaunch, KeepTryingUntilTheCoordinatorListens) {
 }
 
 TEST_F(PeersOfLaunch, PauseBetweenTries) {
-  PeersServer member(fake.host, make_setup(false), "n2");
+  PeersServer member(fake.host, make_setup("n2"));
   std::vector<pollfd> fds;
   const auto has_begun = [&](Seconds now) {
     member.peers.keep_connecting(now, Seconds(30));
@@ -276,22 +291,85 @@ TEST_F(PeersOfLaunch, GiveUpATryThatIsNotAnswered) {
 }
 
 TEST_F(PeersOfLaunch, DropAPeerWithAnotherToken) {
-  listen();
-  PeersSetup setup = make_setup(false);
-  setup.token += "x";
-  members.push_back(std::make_unique<PeersServer>(fake.host, setup, "n2"));
-  EXPECT_TRUE(run_until([&] { return coordinator->drops.size() >= 2; }));  // it tries again
+  PeersServer& hub = listen();
+  const auto expect_dropped = [&](const PeersSetup& setup) {
+    members.clear();
+    PeersServer& member = add_member(setup);
+    const std::size_t before = hub.drops.size();
+    EXPECT_TRUE(run_until([&] { return hub.drops.size() >= before + 2; }));  // it tries again
+    EXPECT_TRUE(hub.received.empty());
+    EXPECT_TRUE(hub.senders.empty());
+    EXPECT_TRUE(member.received.empty());
+    EXPECT_GE(member.drops.size(), 1U);
+  };
+  PeersSetup setup = make_setup("n2");
+  setup.tokens.front() += "x";
+  expect_dropped(setup);
+  setup = make_setup("n2");
+  setup.servers = {"n1", "n3", "n4", "n2"};  // a number that no member has
+  expect_dropped(setup);
+}
+
+// A server of the launch that uses another one's name, to report its ranks as failed or say its Bye.
+TEST_F(PeersOfLaunch, AMemberHasNoOtherName) {
+  PeersServer& hub = listen();
+  PeersServer& second = add_member("n2");
+  ASSERT_TRUE(is_welcome(second));
+  Link* const link = hub.peers.find("n2");
+  PeersSetup setup = make_setup("n3");
+  setup.own = "n2";  // with the token of n3
+  PeersServer& hostile = add_member(setup);
+  hostile.first_messages = {wire::Hello{}, wire::Bye{}};
+  EXPECT_TRUE(run_until([&] { return hub.drops.size() >= 3; }));
+  EXPECT_EQ(hub.count(wire::Bye{}), 0U);
+  EXPECT_EQ(hub.senders, std::set<std::string>{"n2"});
+  EXPECT_TRUE(std::ranges::all_of(hub.drops, [](const auto& name) { return name.empty(); }));
+  EXPECT_EQ(hostile.received.size(), 0U);
+  EXPECT_EQ(hub.peers.find("n2"), link) << "its link is not replaced";
+  second.peers.broadcast(wire::Beat{});
+  EXPECT_TRUE(run_until([&] { return hub.count(wire::Beat{}) == 1; }));
+  EXPECT_TRUE(second.drops.empty());
+}
+
+// Only the coordinator knows the tokens of several members.
+TEST_F(PeersOfLaunch, AMemberIsNoCoordinatorOfOthers) {
+  PeersSetup setup = make_setup("n1");
+  setup.tokens = {member_tokens[1], member_tokens[1]};  // n3 knows its own
+  coordinator = std::make_unique<PeersServer>(fake.host, setup);
+  coordinator->peers.listen();
+  PeersServer& member = add_member("n2");
+  EXPECT_TRUE(run_until([&] { return member.drops.size() >= 2; }));
+  EXPECT_TRUE(member.received.empty());
   EXPECT_TRUE(coordinator->received.empty());
-  EXPECT_TRUE(members[0]->received.empty());
-  EXPECT_GE(members[0]->drops.size(), 1U);
+}
+
+TEST_F(PeersOfLaunch, WithoutTokensThereIsNoLink) {
+  PeersServer& hub = listen();
+  PeersSetup setup = make_setup("n2");
+  setup.tokens.clear();
+  PeersServer& member = add_member(setup);
+  EXPECT_TRUE(run_until([&] { return member.drops.size() >= 2; }));
+  EXPECT_EQ(member.greeted, 0);
+  EXPECT_TRUE(hub.received.empty());
+}
+
+TEST_F(PeersOfLaunch, TheFirstMessageIsHello) {
+  PeersServer& hub = listen();
+  PeersServer& member = add_member("n2");
+  member.first_messages = {wire::Beat{}};  // then Hello, in one piece
+  EXPECT_TRUE(run_until([&] { return hub.drops.size() >= 3; }));
+  EXPECT_TRUE(hub.received.empty());
+  EXPECT_TRUE(hub.senders.empty());
 }
 
 TEST_F(PeersOfLaunch, TakeNothingAfterTheHandlerHasClosedTheLink) {
-  listen();
+  PeersServer& hub = listen();
+  hub.refuses_beats = true;
   PeersServer& member = add_member("n2");
-  member.first_messages = {wire::Beat{}};  // then Hello, in one piece
-  EXPECT_TRUE(run_until([&] { return coordinator->drops.size() >= 3; }));
-  EXPECT_TRUE(coordinator->received.empty());
+  member.first_messages = {wire::Hello{}, wire::Beat{}};  // then Hello, in one piece
+  EXPECT_TRUE(run_until([&] { return hub.drops.size() >= 3; }));
+  EXPECT_EQ(hub.count(wire::Hello{}), hub.received.size());
+  EXPECT_LE(hub.received.size(), hub.drops.size() + 1) << "one of each connection";
 }
 
 TEST_F(PeersOfLaunch, LetMembersInDespiteStrangers) {

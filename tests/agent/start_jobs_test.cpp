@@ -385,7 +385,7 @@ TEST_F(StartJobs, WithoutALeaseNoneStarts) {
   keep_only({"sh"});
   host.environment["REMOTE_LEASES"] = folder() / "none";
   request.lease.emplace().terms.gpus = 1;
-  request.launch.emplace().token = "secret";
+  request.launch.emplace().tokens = {"secret"};
   const std::vector<std::string> ids{add(""), add("")};
   for (const wire::StartedJob& reply : start()) {
     expect_failed(reply, (folder() / "none").string() +
@@ -434,7 +434,7 @@ TEST_F(StartJobs, TheSupervisorOfTheirLaunchStartsBesideThem) {
                   "shift 3\n"
                   "for id; do echo \"$id 4121\"; done");
   wire::LaunchSpec& spec = request.launch.emplace();
-  spec.token = "secret";
+  spec.tokens = {"secret"};
   spec.activate = "true\n";
   spec.server = "a";
   spec.servers = {{"a", 2, ""}};

@@ -96,7 +96,7 @@ TEST_F(SweepFiles, ThePointsAndTheRunAreKept) {
   EXPECT_EQ(mode(folder.file("points")), 0600);
   ASSERT_TRUE(folder.write(wire::SweepRun{.own = "a",
                                           .servers = {"a", "b"},
-                                          .token = "x",
+                                          .tokens = {"x"},
                                           .address = "h",
                                           .port = 7,
                                           .points = {one, "", two},

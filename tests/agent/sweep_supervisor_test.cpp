@@ -117,7 +117,7 @@ class SweepServer : public test::JobFolders {
   void make(const std::vector<std::string>& ids) {
     make({.own = "a",
           .servers = {"a"},
-          .token = "x",
+          .tokens = {},
           .address = "127.0.0.1",
           .port = 0,
           .points = ids,
@@ -356,14 +356,16 @@ TEST(SweepPoints, MustHaveTheirScripts) {
 
 // ---- Several servers
 
+const std::string right_token = "0123456789abcdef";  // of the link between the two
+
 class SweepServers : public testing::Test {
  protected:
   SweepServers() : port(find_free_port(false)) {}
 
-  wire::SweepRun run(const std::string& own, const std::string& token = "right") const {
+  wire::SweepRun run(const std::string& own, const std::string& token = right_token) const {
     return {.own = own,
             .servers = {"a", "b é"},
-            .token = token,
+            .tokens = {token},
             .address = "127.0.0.1",
             .port = port,
             .points = ids,
@@ -450,11 +452,16 @@ TEST_F(SweepServers, AnIdleServerEndsIfTheFirstOneIsGone) {
 // A server that asks for one point.
 class OneMember : public PeersHandler {
  public:
-  OneMember(const Host& host, std::string name, int port)
-      : name_(std::move(name)),
-        peers(host, {.token = "right", .address = "127.0.0.1", .port = port, .is_coordinator = false},
+  OneMember(const Host& host, const std::string& name, int port,
+            std::vector<std::string> servers = {"a", "b é"}, const std::string& token = right_token)
+      : peers(host,
+              {.own = name,
+               .servers = std::move(servers),
+               .tokens = {token},
+               .address = "127.0.0.1",
+               .port = port},
               *this) {}
-  void greet(Link& link) override { link.send(wire::Hello{name_}); }
+  void greet(Link& link) override { link.send(wire::Hello{}); }
   void take(Link& link, const wire::LinkMessage& message) override {
     if (std::holds_alternative<wire::Welcome>(message)) {
       for (const wire::SweepMessage& each : says) {
@@ -477,10 +484,6 @@ class OneMember : public PeersHandler {
     peers.flush();
   }
 
- private:
-  std::string name_;
-
- public:
   Peers peers;
   std::vector<wire::SweepMessage> says{wire::ReportDone{}, wire::WantPoint{}};
   std::vector<std::string> given;
@@ -553,30 +556,42 @@ TEST_F(SweepServers, AReportThatIsCutStartsAgain) {
 TEST_F(SweepServers, OnlyAServerOfTheSweepIsWelcome) {
   SweepServer first(20);
   first.take_lease = []() -> std::optional<TakenLease> { return std::nullopt; };
-  first.make(run("a"));
-  for (const char* name : {"c", "a", ""}) {
-    OneMember member(first.host(), name, port);
+  wire::SweepRun three = run("a");
+  three.servers.emplace_back("c");
+  three.tokens.emplace_back("of c");
+  first.make(three);
+  const auto is_refused = [&](const char* name, const std::vector<std::string>& servers) {
+    OneMember member(first.host(), name, port, servers, "of c");
     EXPECT_TRUE(test::eventually([&] {
       first.supervisor().step(read_clock());
       first.supervisor().wait();
       member.step();
-      return member.drops > 0;
-    })) << name;
-    EXPECT_THAT(member.given, IsEmpty()) << name;
-  }
+      return member.drops > 0 || member.is_welcome;
+    }));
+    return !member.is_welcome;
+  };
+  EXPECT_TRUE(is_refused("b é", three.servers)) << "with the token of c";
+  EXPECT_TRUE(is_refused("d", {"a", "b é", "c", "d"}));
+  EXPECT_TRUE(is_refused("a", {"c", "b é", "d", "a"}));
+  EXPECT_FALSE(is_refused("c", three.servers));
 }
 
 // The first server of a sweep, which may be hostile.
 class HostileGiver : public PeersHandler {
  public:
   HostileGiver(const Host& host, int port)
-      : peers(host, {.token = "right", .address = "127.0.0.1", .port = port, .is_coordinator = true}, *this) {
+      : peers(host,
+              {.own = "a",
+               .servers = {"a", "b é"},
+               .tokens = {right_token},
+               .address = "127.0.0.1",
+               .port = port},
+              *this) {
     peers.listen();
   }
   void greet(Link& /*link*/) override {}
   void take(Link& link, const wire::LinkMessage& message) override {
-    if (const auto* hello = std::get_if<wire::Hello>(&message)) {
-      peers.assign(link, hello->server);
+    if (std::holds_alternative<wire::Hello>(message)) {
       link.send(wire::Welcome{});
     } else if (std::holds_alternative<wire::SweepNote>(message)) {
       for (const std::string& point : gives) {

@@ -67,8 +67,13 @@ class SweepOnServer : public testing::Test, protected test::JobFolders {
     request.program = {"d1", 5, "v"};
     request.launch = launch;
     request.points = wire::SweepPoints{.own = {{.command = "true"}}};
-    request.run = {
-        .own = "a", .servers = {"a"}, .token = "x", .address = "h", .port = 0, .points = {point}, .busy = {}};
+    request.run = {.own = "a",
+                   .servers = {"a"},
+                   .tokens = {"x"},
+                   .address = "h",
+                   .port = 0,
+                   .points = {point},
+                   .busy = {}};
   }
   // A sh text in place of `remote-agent supervise-sweep`. Its words are in the file `words`.
   void set_supervisor(const std::string& text) {
@@ -107,7 +112,7 @@ TEST_F(SweepOnServer, BeginsOnce) {
   EXPECT_EQ(read_path(path() / "words"),
             "supervise-sweep\n" + jobs().jobs.string() + "\n" + program().string() + "\n" + launch + "\n");
   EXPECT_EQ(folder_.read_points().value().own.size(), 1U);
-  EXPECT_EQ(folder_.read_run().value().token, "x");
+  EXPECT_EQ(folder_.read_run().value().tokens, wire::LinkTokens{"x"});
   put_sweep("runner", this_process() + " " + read_boot_id(host()) + "\n");
   EXPECT_EQ(find_state(), SweepRunner::alive);
   EXPECT_EQ(begin(), "it runs here already");
@@ -124,10 +129,10 @@ TEST_F(SweepOnServer, ContinuesWithTheSamePoints) {
     put_sweep(name, "x\n");
   }
   request.points.reset();
-  request.run.token = "y";
+  request.run.tokens = {"y"};
   EXPECT_EQ(begin(), "none");
   EXPECT_THAT(folder_.read_points().value().own, ElementsAre(wire::OwnSpec{.command = "one"}));
-  EXPECT_EQ(folder_.read_run().value().token, "y");
+  EXPECT_EQ(folder_.read_run().value().tokens, wire::LinkTokens{"y"});
   for (const char* name : {"stopped", "note", "runner"}) {
     EXPECT_FALSE(has(name)) << name;
   }
@@ -227,7 +232,7 @@ class SweepProcess : public testing::Test, protected test::JobFolders {
     sweep.write(wire::SweepRun{
         .own = "a",
         .servers = port > 0 ? std::vector<std::string>{"a", "b"} : std::vector<std::string>{"a"},
-        .token = "x",
+        .tokens = {"x"},
         .address = "127.0.0.1",
         .port = port,
         .points = std::move(points),

@@ -21,7 +21,8 @@ using namespace remote::agent;
 using fuzz::require;
 
 const std::string token = "0123456789abcdef";
-constexpr std::size_t greeting_size = 13 + 32;
+constexpr std::size_t nonce_begin = 4 + 13;
+const std::string number("\0\0\0\1", 4);  // of the member
 
 std::string make_frame(std::string_view payload) {
   std::string frame;
@@ -42,7 +43,9 @@ class Peer {
     std::array<int, 2> ends{};
     require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0, "there are sockets");
     socket_ = Descriptor(ends[1]);
-    link = std::make_unique<Link>(Descriptor(ends[0]), token, !is_coordinator, Seconds(1));
+    const auto find_token = [](std::size_t number) { return number == 1 ? token : std::string(); };
+    link = is_coordinator ? std::make_unique<Link>(Descriptor(ends[0]), std::size_t{1}, token, Seconds(1))
+                          : std::make_unique<Link>(Descriptor(ends[0]), find_token, Seconds(1));
   }
 
   void send(std::string_view bytes) {
@@ -54,9 +57,11 @@ class Peer {
     }
   }
   void introduce() {
-    std::array<char, 4 + greeting_size> greeting{};
-    require(::recv(socket_.get(), greeting.data(), greeting.size(), 0) == greeting.size(), "a link greets");
-    const std::string nonce(greeting.end() - 32, greeting.end());
+    std::array<char, 256> greeting{};
+    const ssize_t size = ::recv(socket_.get(), greeting.data(), greeting.size(), 0);
+    require(size == static_cast<ssize_t>(nonce_begin + 32 + (is_coordinator_ ? number.size() : 0)),
+            "a link greets");
+    const std::string nonce(greeting.data() + nonce_begin, 32);
     const std::string own(32, 'n');
     std::array<unsigned char, 32> secret{};
     std::array<unsigned char, 32> key{};
@@ -67,7 +72,7 @@ class Peer {
     std::string header(crypto_secretstream_xchacha20poly1305_HEADERBYTES, '\0');
     crypto_secretstream_xchacha20poly1305_init_push(&stream_, reinterpret_cast<unsigned char*>(header.data()),
                                                     key.data());
-    send(make_frame("remote-link1 " + own) + make_frame(header));
+    send(make_frame("remote-link1 " + own + (is_coordinator_ ? "" : number)) + make_frame(header));
     require(link->is_open() && link->has_keys(), "a link accepts a peer");
   }
   void send_message(std::string_view plain) {

@@ -12,9 +12,9 @@
 
 #include "base/clock.hpp"
 #include "base/files.hpp"
-#include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "jobs/ask.hpp"
+#include "jobs/link_tokens.hpp"
 #include "jobs/start.hpp"
 #include "jobs/start_jobs.hpp"
 #include "support/cut_proxy.hpp"
@@ -260,7 +260,7 @@ TEST_P(LifelineTest, SilenceIsLossToo) {
 TEST_P(LifelineTest, AStrangerIsNotBelieved) {
   launch.timeout_seconds = 2;
   const auto on_a = start("a", {"until [ -e ../end ]; do sleep 0.2; done"});
-  launch.token = random_hex(64);
+  launch.tokens = make_link_tokens(2);
   const auto on_b = start("b", {"exit 3"});
   until_told("b", on_b[0], "cannot reach a");
   until_told("a", on_a[0], "waiting for b");
@@ -358,7 +358,7 @@ TEST_P(LifelineTest, TheSecretIsNowhere) {
   until_told("a", on_a[0], "ok");
   for (const int pid : servers.processes()) {
     for (const std::string& text : {test::command_line(pid), test::environment_of(pid)}) {
-      EXPECT_EQ(text.find(launch.token), std::string::npos) << pid;
+      EXPECT_EQ(text.find(launch.tokens.front()), std::string::npos) << pid;
     }
   }
   for (const char* server : {"a", "b"}) {
@@ -367,7 +367,7 @@ TEST_P(LifelineTest, TheSecretIsNowhere) {
       if (entry.path().filename() == "lifeline.json") {
         EXPECT_EQ(fs::status(entry.path()).permissions(), fs::perms::owner_read | fs::perms::owner_write);
       } else if (entry.is_regular_file()) {
-        EXPECT_EQ(read_file(entry.path()).find(launch.token), std::string::npos) << entry.path();
+        EXPECT_EQ(read_file(entry.path()).find(launch.tokens.front()), std::string::npos) << entry.path();
       }
     }
   }

@@ -164,8 +164,10 @@ def new_id():
 
 def launch_spec(server, servers, port, jobs, seconds=60, timeout=20):
     """For the supervisor of a launch that waits for its leases: see src/wire/launch.hpp. `jobs`: (id, rank)."""
+    number = servers.index(server)
+    tokens = [f"{each:064}" for each in range(1, len(servers))]
     return {
-        "token": "0" * 64,
+        "tokens": tokens if number == 0 else [tokens[number - 1]],
         "server": server.name,
         "servers": [{"name": each.name, "ranks": 1, "mpi_host": ""} for each in servers],
         "jobs": [{"id": job, "rank": rank} for job, rank in jobs],

@@ -66,8 +66,8 @@ TEST_F(LaunchPolicyTest, EndsAllWhenMpirunHangsAfterAFailure) {
 
 TEST_F(LaunchPolicyTest, EndsAtOnceWhenAServerIsLost) {
   LaunchPolicy policy = make("a");
-  policy.hear("b", wire::Hello{"b"}, Seconds(101));
-  policy.hear("c", wire::Hello{"c"}, Seconds(101));
+  policy.hear("b", wire::Hello{}, Seconds(101));
+  policy.hear("c", wire::Hello{}, Seconds(101));
   policy.hear("c", wire::Beat{}, Seconds(150));
   policy.notice_silence(Seconds(161));
   EXPECT_FALSE(policy.reason());
@@ -79,8 +79,8 @@ TEST_F(LaunchPolicyTest, EndsAtOnceWhenAServerIsLost) {
 TEST_F(LaunchPolicyTest, KnowsAfterARestartWhomItHadHeard) {
   {
     LaunchPolicy before = make("a");
-    before.hear("b", wire::Hello{"b"}, Seconds(101));
-    before.hear("c", wire::Hello{"c"}, Seconds(101));
+    before.hear("b", wire::Hello{}, Seconds(101));
+    before.hear("c", wire::Hello{}, Seconds(101));
     before.hear("c", wire::Bye{}, Seconds(102));
   }
   LaunchPolicy policy = make("a");
@@ -145,8 +145,8 @@ TEST_F(LaunchPolicyTest, EndsNothingIfRanksAreIndependent) {
 
 TEST_F(LaunchPolicyTest, CountsNoPauseOfItsOwnAsSilence) {
   LaunchPolicy policy = make("a");
-  policy.hear("b", wire::Hello{"b"}, Seconds(110));
-  policy.hear("c", wire::Hello{"c"}, Seconds(110));
+  policy.hear("b", wire::Hello{}, Seconds(110));
+  policy.hear("c", wire::Hello{}, Seconds(110));
   policy.discount_pause(Seconds(30));
   policy.notice_silence(Seconds(200));
   EXPECT_FALSE(policy.reason());
@@ -186,7 +186,7 @@ TEST_F(LaunchPolicyTest, WelcomesAMemberWithWhatItMissed) {
   EXPECT_FALSE(policy.reason()) << "it was left out, and may have given up";
   EXPECT_EQ(policy.welcome("b"),
             (Messages{wire::Welcome{}, wire::ContinueWithout{"b", wire::ServerLoss{"b"}}}));
-  policy.hear("c", wire::Hello{"c"}, Seconds(122));
+  policy.hear("c", wire::Hello{}, Seconds(122));
   policy.hear("b", wire::Beat{}, Seconds(180));
   policy.notice_silence(Seconds(190));
   EXPECT_EQ(policy.reason(), wire::EndReason(wire::ServerLoss{"c"})) << "too few are left";
@@ -263,7 +263,7 @@ TEST_F(LaunchPolicyTest, ACoordinatorStaysAsLongAsOthersNeedIt) {
   policy.note_end(0, std::nullopt, Seconds(101));
   EXPECT_FALSE(policy.try_to_leave(Seconds(200), true));
   policy.note_end(1, std::nullopt, Seconds(101));
-  policy.hear("b", wire::Hello{"b"}, Seconds(101));
+  policy.hear("b", wire::Hello{}, Seconds(101));
   EXPECT_FALSE(policy.try_to_leave(Seconds(120), true)) << "c may still come, and b needs it";
   EXPECT_TRUE(policy.try_to_leave(Seconds(120), false)) << "none can come";
   EXPECT_EQ(policy.silent(Seconds(120)), Ids());
@@ -330,7 +330,7 @@ class LaunchVerdictTest : public LaunchPolicyTest {
  protected:
   LaunchVerdictTest() {
     for (const char* server : {"b", "c"}) {
-      policy.hear(server, wire::Hello{server}, Seconds(101));
+      policy.hear(server, wire::Hello{}, Seconds(101));
     }
   }
   void hear_failure(int rank, const std::string& server, double now, bool after_peer = false) {
@@ -353,7 +353,7 @@ class LaunchVerdictTest : public LaunchPolicyTest {
 TEST_F(LaunchVerdictTest, SucceededOrUnknown) {
   EXPECT_EQ(policy.verdict(good).end, LaunchEnd::succeeded);
   LaunchPolicy alone = make("a");
-  alone.hear("c", wire::Hello{"c"}, Seconds(101));
+  alone.hear("c", wire::Hello{}, Seconds(101));
   EXPECT_EQ(alone.verdict(good), (LaunchVerdict{LaunchEnd::unknown, {}, "", {}, 0, {"b"}, false}));
 }
 
@@ -401,8 +401,8 @@ TEST_F(LaunchVerdictTest, LostByAServer) {
 
 TEST_F(LaunchVerdictTest, LostBeforeItsPeersFailed) {
   LaunchPolicy elastic = make("a", 1);
-  elastic.hear("b", wire::Hello{"b"}, Seconds(101));
-  elastic.hear("c", wire::Hello{"c"}, Seconds(101));
+  elastic.hear("b", wire::Hello{}, Seconds(101));
+  elastic.hear("c", wire::Hello{}, Seconds(101));
   elastic.hear("b", wire::Beat{}, Seconds(200));
   elastic.notice_silence(Seconds(220));
   ASSERT_FALSE(elastic.reason());

@@ -178,7 +178,7 @@ class SimulatedSupervisor final : public rules::LaunchActs {
 
   void greet(Seconds now) {
     heard_ = now;
-    world_.send(number_, true, wire::Hello{name()});
+    world_.send(number_, true, wire::Hello{});
     if (world_.options_.without != Rule::report_again) {
       for (const wire::LinkMessage& message : policy_->reports()) {
         world_.send(number_, true, message);

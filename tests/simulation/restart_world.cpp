@@ -136,7 +136,7 @@ void SimulatedServer::make() {
     policy->restore(entry, clock());
   }
   if (!is_coordinator()) {
-    world_.post(name_, world_.names.front(), wire::Hello{name_});
+    world_.post(name_, world_.names.front(), wire::Hello{});
   }
 }
 

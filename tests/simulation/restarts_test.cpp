@@ -130,7 +130,7 @@ TEST(Restarts, GiveThePlaceOfALostServerToASpare) {
 
 TEST(Restarts, MissAServerThatIsLostBeforeItsFirstQuestion) {
   QuietWorld world({.servers = 2, .least = 1});
-  world.server(0).hear("s1", wire::Hello{"s1"});
+  world.server(0).hear("s1", wire::Hello{});
   world.drop_mail();
   world.lose("s1");
   EXPECT_TRUE(world.reaches([&] { return world.lives(2, {"s0"}); }));

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "base/files.hpp"
-#include "base/hashing.hpp"
 #include "base/strings.hpp"
+#include "jobs/link_tokens.hpp"
 #include "support/processes.hpp"
 #include "support/test_sshd.hpp"
 #include "support/waiting.hpp"
@@ -16,8 +16,8 @@ namespace remote::test {
 
 wire::LaunchSpec launch_of_two() {
   wire::LaunchSpec spec;
-  spec.token = random_hex(64);
   spec.servers = {{"a", 1, ""}, {"b", 1, ""}};
+  spec.tokens = jobs::make_link_tokens(spec.servers.size());
   spec.address = "127.0.0.1";
   spec.port = free_port();
   spec.grace_seconds = 0;

@@ -8,7 +8,7 @@ namespace {
 
 wire::LaunchSpec spec_of_two() {
   wire::LaunchSpec spec;
-  spec.token = "secret";
+  spec.tokens = {"of-b"};
   spec.servers = {{"a", 2, ""}, {"b", 1, ""}};
   spec.address = "10.0.0.1";
   spec.port = 4000;

@@ -32,7 +32,7 @@ TEST(StartScript, TheRequestHasAllJobs) {
   StartRequest second{job_b, {"echo two", "enter", {{"RANK", "1"}, {"SAME", "it's"}}}, "slurm"};
   second.files = {{"batch.sh", "#!/bin/sh\n"}};
   wire::LaunchSpec launch;
-  launch.token = "secret";
+  launch.tokens = {"secret"};
   const wire::LeaseToTake lease{.terms = {.gpus = 2}, .waits = true};
   const wire::JobsToStart request = jobs_to_start(
       {.folder = {"~/p", ".jobs"}, .requests = {first, second}, .launch = launch, .lease = lease});

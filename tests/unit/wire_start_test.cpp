@@ -23,7 +23,7 @@ ServerProgram start_program() {
 
 LaunchSpec full_launch() {
   LaunchSpec spec;
-  spec.token = std::string(64, 'e');
+  spec.tokens = {std::string(64, 'e'), std::string(64, 'f')};
   spec.server = "b";
   spec.servers = {{"a é", 2, "node-a"}, {"b", 1, "node-b"}, {"c", 1, ""}};
   spec.jobs = {{start_id, 2}};
@@ -227,7 +227,7 @@ TEST(WireStart, RefusesOddTexts) {
        {"/spec/programs/1", "../x", "'spec.programs[1]' " + odd_character},
        {"/spec/is_leased", 1, "'spec.is_leased' is not true or false"},
        {"/spec/command", 7, "'spec.command' is not a string"},
-       {"/launch", "token secret\n", "'launch' is not an object"}});
+       {"/launch", "tokens secret\n", "'launch' is not an object"}});
 }
 
 TEST(WireStart, RefusesOddLaunches) {
@@ -235,8 +235,8 @@ TEST(WireStart, RefusesOddLaunches) {
   const Json job = to_json(SupervisedJob{start_id, 0});
   test::expect_refusals(
       full_launch(),
-      {{"/token", "a b", "'token' " + odd_character},
-       {"/token", std::string(129, 'a'), "'token' is longer than 128 bytes"},
+      {{"/tokens/0", "a b", "'tokens[0]' " + odd_character},
+       {"/tokens", Json(max_launch_servers + 1, ""), "'tokens' has more than 10000 entries"},
        {"/program", "../x", "'program' " + odd_character},
        {"/program", std::string(65, 'a'), "'program' is longer than 64 bytes"},
        {"/server", std::string(257, 'x'), "'server' is longer than 256 bytes"},
@@ -259,6 +259,7 @@ TEST(WireStart, RefusesOddLaunches) {
 TEST(WireStart, TenThousandServersFit) {
   JobsToStart sent = start_message();
   sent.launch->servers.assign(max_launch_servers, {std::string(256, 's'), 1'000'000, std::string(256, 'm')});
+  sent.launch->tokens.assign(max_launch_servers, std::string(64, 't'));
   const Bytes bytes = encode(sent);
   EXPECT_LT(bytes.size(), max_request_data);
   EXPECT_EQ(encode(decode<JobsToStart>(bytes)), bytes);
@@ -340,7 +341,7 @@ TEST(WireStart, RefusesMoreJobsThanTheMessageHas) {
 // A refusal is logged, and the token of a launch is a secret.
 TEST(WireStart, NamesNoTextsInRefusals) {
   Json odd = to_json(start_message());
-  odd["launch"]["token"] = "secret\n";
+  odd["launch"]["tokens"][0] = "secret\n";
   EXPECT_EQ(test::refusal_of<JobsToStart>(odd).find("secret"), std::string::npos);
 }
 

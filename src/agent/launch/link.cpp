@@ -26,6 +26,7 @@ namespace {
 constexpr std::string_view link_greeting = "remote-link1 ";
 constexpr std::size_t link_nonce_size = 32;
 constexpr std::size_t length_size = 4;
+constexpr std::size_t number_size = 4;
 constexpr std::size_t sealing_size = crypto_secretstream_xchacha20poly1305_ABYTES;
 constexpr std::size_t stream_header_size = crypto_secretstream_xchacha20poly1305_HEADERBYTES;
 
@@ -37,19 +38,44 @@ unsigned char* as_bytes(std::string& text) {
   return reinterpret_cast<unsigned char*>(text.data());
 }
 
-std::size_t read_length(std::string_view header) {
-  std::size_t length = 0;
-  for (const char c : header.substr(0, length_size)) {
-    length = length << 8U | static_cast<unsigned char>(c);
+std::size_t read_number(std::string_view four_bytes) {
+  std::size_t number = 0;
+  for (const char c : four_bytes) {
+    number = number << 8U | static_cast<unsigned char>(c);
   }
-  return length;
+  return number;
+}
+
+std::string to_four_bytes(std::size_t number) {
+  std::string bytes;
+  for (unsigned shift = 32; shift > 0; shift -= 8) {
+    bytes += static_cast<char>(number >> (shift - 8) & 0xffU);
+  }
+  return bytes;
 }
 
 }  // namespace
 
-Link::Link(Descriptor socket, std::string_view token, bool is_coordinator, Seconds now)
-    : socket_(std::move(socket)), is_coordinator_(is_coordinator), heard_(now) {
+Link::Link(Descriptor socket, FindToken find_token, Seconds now)
+    : socket_(std::move(socket)), find_token_(std::move(find_token)), is_coordinator_(true), heard_(now) {
+  begin();
+}
+
+Link::Link(Descriptor socket, std::size_t number, std::string_view token, Seconds now)
+    : socket_(std::move(socket)), is_coordinator_(false), number_(number), heard_(now) {
+  if (token.empty()) {
+    close();
+    return;
+  }
+  set_token(token);
+  begin();
+}
+
+void Link::set_token(std::string_view token) {
   crypto_generichash(secret_.data(), secret_.size(), as_bytes(token), token.size(), nullptr, 0);
+}
+
+void Link::begin() {
   nonce_.resize(link_nonce_size);
   ::randombytes_buf(nonce_.data(), nonce_.size());
   const int flags = ::fcntl(fd(), F_GETFL);
@@ -59,7 +85,7 @@ Link::Link(Descriptor socket, std::string_view token, bool is_coordinator, Secon
   }
   const int on = 1;
   ::setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  queue_frame(std::string(link_greeting) + nonce_);
+  queue_frame(std::string(link_greeting) + nonce_ + (is_coordinator_ ? "" : to_four_bytes(number_)));
 }
 
 void Link::close() {
@@ -87,9 +113,7 @@ std::size_t Link::max_received() const {
 }
 
 void Link::queue_frame(std::string_view payload) {
-  for (unsigned shift = 32; shift > 0; shift -= 8) {
-    unsent_ += static_cast<char>(payload.size() >> (shift - 8) & 0xffU);
-  }
+  unsent_ += to_four_bytes(payload.size());
   unsent_ += payload;
   flush();
   if (unsent_.size() > max_unsent) {
@@ -146,7 +170,7 @@ std::vector<wire::LinkMessage> Link::receive(Seconds now) {
   received_.append(buffer.data(), static_cast<std::size_t>(count));
   std::string_view rest = received_;
   while (rest.size() >= length_size) {
-    const std::size_t length = read_length(rest);
+    const std::size_t length = read_number(rest.substr(0, length_size));
     if (length > max_received()) {
       close();
       return messages;
@@ -186,10 +210,19 @@ bool Link::receive_greeting(std::string_view payload) {
   if (!payload.starts_with(link_greeting)) {
     return false;
   }
-  const std::string_view nonce = payload.substr(link_greeting.size());
-  // With its own number, its own messages could be sent back to it.
-  if (nonce.size() != link_nonce_size || nonce == nonce_) {
+  payload.remove_prefix(link_greeting.size());
+  const std::string_view nonce = payload.substr(0, link_nonce_size);
+  // With its own random number, its own messages could be sent back to it.
+  if (payload.size() != link_nonce_size + (is_coordinator_ ? number_size : 0) || nonce == nonce_) {
     return false;
+  }
+  if (is_coordinator_) {
+    number_ = read_number(payload.substr(link_nonce_size));
+    const std::string token = find_token_(number_);
+    if (token.empty()) {
+      return false;
+    }
+    set_token(token);
   }
   receiving_key_ = derive_key(!is_coordinator_, nonce);
   const Key sending_key = derive_key(is_coordinator_, nonce);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,14 +17,16 @@ namespace remote::agent {
 
 using rules::Seconds;
 
-// One connection between the supervisors of two servers of a launch, encrypted and authenticated by
-// libsodium's crypto_secretstream. The keys, one for each direction, are derived from the launch's token,
-// which is never sent, and from a random number of each side, so messages cannot be replayed or reflected.
-// Nothing here blocks. A link that receives anything invalid closes itself.
+// One connection between the supervisors of the coordinator and a member of a launch, encrypted and
+// authenticated by libsodium's crypto_secretstream. The keys, one for each direction, are derived from the
+// member's token, which only these two servers know and which is never sent, and from a random number of each
+// side, so messages cannot be replayed or reflected. Nothing here blocks. A link that receives anything
+// invalid closes itself.
 //
 // Each side sends frames: a length of four bytes, big-endian, and the payload. The first frame is the
-// greeting with the side's random number, the second one the header of its secretstream. Each further one is
-// an encrypted message.
+// greeting with the side's random number; a member adds its number in the list of servers, four bytes, which
+// selects the token. The second frame is the header of its secretstream. Each further one is an encrypted
+// message.
 class Link {
  public:
   // Longer frames close the link: of a peer that is not authenticated, of a member, of the coordinator.
@@ -33,8 +36,14 @@ class Link {
   // Bytes that the peer has not read yet.
   static constexpr std::size_t max_unsent = std::size_t{1} << 20U;
 
-  // `socket` is connected, and made non-blocking here.
-  Link(Descriptor socket, std::string_view token, bool is_coordinator, Seconds now);
+  // Returns the token of the member with this number; "" if it does not exist.
+  using FindToken = std::function<std::string(std::size_t number)>;
+
+  // `socket` is connected, and made non-blocking here. An empty token closes the link.
+  // The coordinator's:
+  Link(Descriptor socket, FindToken find_token, Seconds now);
+  // A member's:
+  Link(Descriptor socket, std::size_t number, std::string_view token, Seconds now);
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
@@ -44,12 +53,14 @@ class Link {
   bool has_keys() const { return expected_ != Expected::greeting; }
   // A message has arrived, so the peer knows the token.
   bool is_authenticated() const { return is_authenticated_; }
+  // The number of the member. On the coordinator, only a claim before the link is authenticated.
+  std::size_t number() const { return number_; }
   bool has_unsent() const { return !unsent_.empty(); }
   // When the last valid message arrived. Before: when the connection was made.
   Seconds heard() const { return heard_; }
   // This process was paused, which is not the peer's silence.
   void discount_pause(Seconds pause) { heard_ += pause; }
-  // On the coordinator: the member at the other end, once it has said so; "" before.
+  // On the coordinator: the name of the authenticated member; "" before. Peers sets it.
   const std::string& server() const { return server_; }
   void set_server(std::string server) { server_ = std::move(server); }
 
@@ -66,6 +77,8 @@ class Link {
   using Key = std::array<unsigned char, crypto_secretstream_xchacha20poly1305_KEYBYTES>;
   using Stream = crypto_secretstream_xchacha20poly1305_state;
 
+  void begin();
+  void set_token(std::string_view token);
   std::size_t max_received() const;
   Key derive_key(bool of_coordinator, std::string_view peer_nonce) const;
   void queue_frame(std::string_view payload);
@@ -75,8 +88,10 @@ class Link {
   bool receive_message(std::string_view payload, Seconds now, std::vector<wire::LinkMessage>& messages);
 
   Descriptor socket_;
-  Key secret_{};  // a digest of the token
+  FindToken find_token_;  // the coordinator's
+  Key secret_{};          // a digest of the token
   bool is_coordinator_;
+  std::size_t number_ = 0;
   Seconds heard_;
   Expected expected_ = Expected::greeting;
   bool is_authenticated_ = false;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -75,15 +76,16 @@ struct Peers::Lookup {
 };
 
 Peers::Peers(const Host& host, PeersSetup setup, PeersHandler& handler)
-    : host_(host), setup_(std::move(setup)), handler_(handler) {
+    : host_(host),
+      setup_(std::move(setup)),
+      number_(
+          static_cast<std::size_t>(std::ranges::find(setup_.servers, setup_.own) - setup_.servers.begin())),
+      is_coordinator_(setup_.is_coordinator()),
+      handler_(handler) {
   setup_.address = strip_brackets(setup_.address);
 }
 
 Peers::~Peers() = default;
-
-bool Peers::is_stranger(const Link& link) const {
-  return setup_.is_coordinator ? link.server().empty() : !link.is_authenticated();
-}
 
 void Peers::note_refusal(const std::string& text) {
   if (refusal_.empty()) {
@@ -92,7 +94,13 @@ void Peers::note_refusal(const std::string& text) {
 }
 
 void Peers::add_link(Descriptor socket, Seconds now) {
-  links_.push_back(std::make_unique<Link>(std::move(socket), setup_.token, setup_.is_coordinator, now));
+  if (is_coordinator_) {
+    const auto find = [this](std::size_t number) { return find_token(number); };
+    links_.push_back(std::make_unique<Link>(std::move(socket), find, now));
+  } else {
+    const std::string token = setup_.tokens.empty() ? "" : setup_.tokens.front();
+    links_.push_back(std::make_unique<Link>(std::move(socket), number_, token, now));
+  }
 }
 
 void Peers::drop(Link& link) {
@@ -155,7 +163,7 @@ void Peers::accept(Seconds now) {
     Link* oldest = nullptr;
     std::size_t strangers = 0;
     for (const auto& link : links_) {
-      if (is_stranger(*link)) {
+      if (!link->is_authenticated()) {
         oldest = oldest == nullptr ? link.get() : oldest;
         ++strangers;
       }
@@ -182,13 +190,21 @@ void Peers::accept(Seconds now) {
       return;
     }
     if (strangers >= max_strangers) {
-      drop(*oldest);  // a member says its name within a round trip
+      drop(*oldest);  // a member authenticates within a round trip
     }
     add_link(std::move(socket), now);
   }
 }
 
-void Peers::assign(Link& link, const std::string& server) {
+// The first server has no token: it is the coordinator itself.
+std::string Peers::find_token(std::size_t number) const {
+  const bool is_member = number > 0 && number < setup_.servers.size() && number <= setup_.tokens.size();
+  return is_member ? setup_.tokens[number - 1] : "";
+}
+
+// The link belongs to the member whose token it has proved. An older link of it is dropped.
+void Peers::assign(Link& link) {
+  const std::string& server = setup_.servers[link.number()];
   std::vector<Link*> older;
   for (const auto& each : links_) {
     if (each.get() != &link && each->server() == server) {
@@ -293,7 +309,7 @@ void Peers::finish_connecting(Seconds now) {
 
 Link* Peers::find(const std::string& server) {
   for (const auto& link : links_) {
-    if (link->is_open() && (!setup_.is_coordinator || (!server.empty() && link->server() == server))) {
+    if (link->is_open() && (!is_coordinator_ || (!server.empty() && link->server() == server))) {
       return link.get();
     }
   }
@@ -304,7 +320,7 @@ void Peers::drop_silent(Seconds now, Seconds proof, Seconds limit) {
   std::vector<Link*> silent;
   for (const auto& link : links_) {
     const Seconds silence = now - link->heard();
-    if ((is_stranger(*link) && silence > proof) || (!setup_.is_coordinator && silence > limit)) {
+    if ((!link->is_authenticated() && silence > proof) || (!is_coordinator_ && silence > limit)) {
       silent.push_back(link.get());
     }
   }
@@ -321,7 +337,7 @@ void Peers::discount_pause(Seconds pause) {
 
 void Peers::broadcast(const wire::LinkMessage& message) {
   for (const auto& link : links_) {
-    if (!setup_.is_coordinator || !link->server().empty()) {
+    if (!is_coordinator_ || link->is_authenticated()) {
       link->send(message);
     }
   }
@@ -408,8 +424,15 @@ void Peers::serve(Link& link, Seconds now) {
   const std::vector<wire::LinkMessage> messages = link.receive(now);
   // Messages before an invalid one count, unless the handler itself closes the link.
   const bool was_open = link.is_open();
-  if (was_open && !setup_.is_coordinator && !had_keys && link.has_keys()) {
+  if (was_open && !is_coordinator_ && !had_keys && link.has_keys()) {
     handler_.greet(link);
+  }
+  if (is_coordinator_ && link.server().empty() && !messages.empty()) {
+    if (!std::holds_alternative<wire::Hello>(messages.front())) {
+      drop(link);
+      return;
+    }
+    assign(link);
   }
   for (const wire::LinkMessage& message : messages) {
     handler_.take(link, message);

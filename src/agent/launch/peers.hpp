@@ -10,6 +10,7 @@
 #include "agent/facts/kernel_route.hpp"
 #include "agent/host/host.hpp"
 #include "agent/launch/link.hpp"
+#include "wire/launch.hpp"
 
 namespace remote::agent {
 
@@ -19,25 +20,30 @@ class PeersHandler {
   virtual ~PeersHandler() = default;
   // A member's link to the coordinator has its keys.
   virtual void greet(Link& link) = 0;
-  // The handler may close the link: later messages of it are then dropped.
+  // On the coordinator, the link has its member's name, and its first message is Hello. The handler may close
+  // the link: later messages of it are then dropped.
   virtual void take(Link& link, const wire::LinkMessage& message) = 0;
   // The link is closed and not in Peers::links() any more. It is destroyed by a later Peers::step().
   virtual void note_drop(const Link& link) = 0;
 };
 
 struct PeersSetup {
-  std::string token;
+  std::string own;                   // this server
+  std::vector<std::string> servers;  // the first is the coordinator
+  wire::LinkTokens tokens;
   std::string address;  // of the coordinator, a name or an IP address
   int port = 0;
-  bool is_coordinator = false;
+
+  bool is_coordinator() const { return !servers.empty() && own == servers.front(); }
 };
 
 // The connections of one server to the others of its launch: the coordinator listens, and the members connect
-// to it. Connections of strangers have a limited number of slots, and cannot keep members out. Nothing here
-// blocks, except listen() and say_last(), for seconds.
+// to it. A member has the name that its token proves, whatever it sends. Connections of strangers have a
+// limited number of slots, and cannot keep members out. Nothing here blocks, except listen() and say_last(),
+// for seconds.
 class Peers {
  public:
-  static constexpr std::size_t max_strangers = 256;  // connections without a name
+  static constexpr std::size_t max_strangers = 256;  // connections that are not authenticated
 
   Peers(const Host& host, PeersSetup setup, PeersHandler& handler);
   ~Peers();
@@ -62,18 +68,16 @@ class Peers {
   // On the coordinator, the links of members and strangers; on a member, the link to the coordinator.
   // Includes closed ones.
   std::list<std::unique_ptr<Link>>& links() { return links_; }
-  // The coordinator's: the open link to a member that has said its name. A member's: to the coordinator.
-  // nullptr: none.
+  // The coordinator's: the open, authenticated link to a member. A member's: to the coordinator. nullptr:
+  // none.
   Link* find(const std::string& server);
   bool is_linked() const { return !links_.empty(); }
-  // The coordinator's: the link belongs to this member. An older link of it is dropped.
-  void assign(Link& link, const std::string& server);
-  // Drops links that are silent: without a name, or on a member without authentication, for longer than
-  // `proof`, and on a member for longer than `limit`.
+  // Drops links that are silent: without authentication for longer than `proof`, and on a member for longer
+  // than `limit`.
   void drop_silent(Seconds now, Seconds proof, Seconds limit);
   void discount_pause(Seconds pause);
 
-  // To all members that have a name; to the coordinator.
+  // To all authenticated members; to the coordinator.
   void broadcast(const wire::LinkMessage& message);
   // Sends all queued messages and this one, for at most two seconds, and closes all links.
   void say_last(const wire::LinkMessage& message);
@@ -88,7 +92,8 @@ class Peers {
  private:
   struct Lookup;
 
-  bool is_stranger(const Link& link) const;
+  std::string find_token(std::size_t number) const;
+  void assign(Link& link);
   void drop(Link& link);
   void serve(Link& link, Seconds now);
   void add_link(Descriptor socket, Seconds now);
@@ -101,6 +106,8 @@ class Peers {
 
   const Host& host_;
   PeersSetup setup_;
+  std::size_t number_;  // of this server in the list
+  bool is_coordinator_;
   PeersHandler& handler_;
   std::list<std::unique_ptr<Link>> links_;
   std::vector<std::unique_ptr<Link>> dropped_;  // callers may still refer to them

@@ -54,17 +54,21 @@ constexpr Seconds look_pause{5};      // between checks of jobs whose guards rep
 constexpr std::chrono::seconds lock_patience{2};
 constexpr std::size_t most_tails = 4096;
 
-rules::LaunchSetup make_setup(const wire::LaunchSpec& spec) {
-  rules::LaunchSetup setup{.own = spec.server,
-                           .servers = {},
-                           .grace = Seconds(spec.grace_seconds),
-                           .timeout = Seconds(spec.timeout_seconds),
-                           .needed = spec.needed,
-                           .ends_alone = spec.ends_alone};
+std::vector<std::string> list_names(const wire::LaunchSpec& spec) {
+  std::vector<std::string> names;
   for (const wire::LaunchServer& server : spec.servers) {
-    setup.servers.push_back(server.name);
+    names.push_back(server.name);
   }
-  return setup;
+  return names;
+}
+
+rules::LaunchSetup make_setup(const wire::LaunchSpec& spec) {
+  return {.own = spec.server,
+          .servers = list_names(spec),
+          .grace = Seconds(spec.grace_seconds),
+          .timeout = Seconds(spec.timeout_seconds),
+          .needed = spec.needed,
+          .ends_alone = spec.ends_alone};
 }
 
 rules::RestartSetup make_restart_setup(const wire::LaunchSpec& spec) {
@@ -99,10 +103,11 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
         start_(read_clock()),
         killer_(folder_),
         peers_(host_,
-               {.token = spec_.token,
+               {.own = spec_.server,
+                .servers = list_names(spec_),
+                .tokens = spec_.tokens,
                 .address = spec_.address,
-                .port = spec_.port,
-                .is_coordinator = spec_.server == spec_.servers.front().name},
+                .port = spec_.port},
                *this),
         watchdog_([this] { take_over(); }) {
     std::vector<rules::LaunchJob> jobs;
@@ -329,7 +334,7 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
     if (policy_->is_coordinator()) {
       return;
     }
-    link.send(wire::Hello{spec_.server});
+    link.send(wire::Hello{});
     // The coordinator may not have received these.
     for (const wire::LinkMessage& message : policy_->reports()) {
       link.send(message);
@@ -344,16 +349,8 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
 
   void take(Link& link, const wire::LinkMessage& message) override {
     const Seconds now = read_clock();
-    if (policy_->is_coordinator()) {
-      if (const auto* hello = std::get_if<wire::Hello>(&message)) {
-        if (!welcome(link, hello->server)) {
-          link.close();
-          return;
-        }
-      } else if (link.server().empty()) {
-        link.close();
-        return;
-      }
+    if (policy_->is_coordinator() && std::holds_alternative<wire::Hello>(message)) {
+      welcome(link);
     }
     const std::string server = policy_->is_coordinator() ? link.server() : policy_->coordinator();
     if (queue_) {
@@ -373,22 +370,16 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
     policy_->hear(server, message, now);
   }
 
-  bool welcome(Link& link, const std::string& server) {
-    const std::vector<std::string>& members = policy_->others();
-    if (std::ranges::find(members, server) == members.end()) {
-      return false;
-    }
-    peers_.assign(link, server);
-    for (const wire::LinkMessage& reply : policy_->welcome(server)) {
+  void welcome(Link& link) {
+    for (const wire::LinkMessage& reply : policy_->welcome(link.server())) {
       link.send(reply);
     }
-    if (const wire::MpiOrder* order = orders_ ? orders_->find_sent(server) : nullptr) {
+    if (const wire::MpiOrder* order = orders_ ? orders_->find_sent(link.server()) : nullptr) {
       link.send(*order);
     }
     if (spec_.uses_mpi() && policy_->jobs_have_ended()) {
       link.send(wire::MpiOrder{});
     }
-    return true;
   }
 
   void note_drop(const Link& /*link*/) override {

@@ -62,7 +62,11 @@ SweepSupervisor::SweepSupervisor(const Host& host, const JobsFolder& jobs, const
       is_giver_(run_.own == first_server()),
       slots_(points_.slots, means_.take_lease),
       peers_(host_,
-             {.token = run_.token, .address = run_.address, .port = run_.port, .is_coordinator = is_giver_},
+             {.own = run_.own,
+              .servers = run_.servers,
+              .tokens = run_.tokens,
+              .address = run_.address,
+              .port = run_.port},
              *this) {
   if (run_.points.size() > points_.own.size()) {
     throw std::runtime_error("the list of its points here is another one");
@@ -228,7 +232,7 @@ void SweepSupervisor::talk_to_itself() {
 
 void SweepSupervisor::greet(Link& link) {
   if (!is_giver_) {
-    link.send(wire::Hello{run_.own});
+    link.send(wire::Hello{});
   }
 }
 
@@ -238,24 +242,14 @@ void SweepSupervisor::take(Link& link, const wire::LinkMessage& message) {
     take_from_giver(message, now);
     return;
   }
-  if (!link.server().empty()) {
-    last_heard_[link.server()] = now;
-    if (const auto* note = std::get_if<wire::SweepNote>(&message)) {
-      giver_->hear(link.server(), note->message,
-                   [this](const auto& server, const auto& answer) { give(server, answer); });
-    }
-    return;
+  last_heard_[link.server()] = now;
+  if (std::holds_alternative<wire::Hello>(message)) {
+    giver_->forget(link.server());
+    link.send(wire::Welcome{});
+  } else if (const auto* note = std::get_if<wire::SweepNote>(&message)) {
+    giver_->hear(link.server(), note->message,
+                 [this](const auto& server, const auto& answer) { give(server, answer); });
   }
-  const auto* hello = std::get_if<wire::Hello>(&message);
-  const std::vector<std::string>& servers = run_.servers;
-  if (hello == nullptr || std::find(servers.begin() + 1, servers.end(), hello->server) == servers.end()) {
-    link.close();
-    return;
-  }
-  peers_.assign(link, hello->server);
-  giver_->forget(hello->server);
-  last_heard_[hello->server] = now;
-  link.send(wire::Welcome{});
 }
 
 void SweepSupervisor::take_from_giver(const wire::LinkMessage& message, Seconds now) {
