@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/shell_quote.hpp"
-#include "server/archive.hpp"
+#include "jobs/keep_program.hpp"
 
 namespace remote::jobs {
 
@@ -16,7 +16,7 @@ std::string mpi_host_line(const MpiHost& host) {
       "agent=../.bin/{1}/remote-agent; "
       "run() {{ $agent try 2>/dev/null; [ $? != 42 ] || exec $agent \"$@\"; "
       "exec python3 -B -S -I ../.bin/{1}/python/run_agent.py $agent \"$@\"; }}; run mpi-order .",
-      folder, server::archive_digest());
+      folder, server_program().digest);
   return fmt::format("{} {} {} {} {}\n", host.name, host.user, host.address, host.port, command);
 }
 

@@ -6,6 +6,7 @@
 
 #include <remote/error.hpp>
 
+#include "base/hashing.hpp"
 #include "jobs/from_wire.hpp"
 #include "server/agent_command.hpp"
 #include "server/archive.hpp"
@@ -33,9 +34,9 @@ bool is_missing(const AnyAgent& agent, const RemoteFolder& folder, std::string a
 }  // namespace
 
 wire::ServerProgram server_program() {
-  return {.digest = std::string(server::archive_digest()),
-          .size = server::archive_content_size(),
-          .agent_version = server::agent_version()};
+  const std::string digest =
+      Sha256().add_field(server::archive_digest()).add_field(server::agent_version()).hex();
+  return {.digest = digest, .size = server::archive_content_size()};
 }
 
 void keep_program(const AnyAgent& agent, const RemoteFolder& folder) {

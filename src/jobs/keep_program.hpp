@@ -7,7 +7,7 @@
 
 namespace remote::jobs {
 
-// The server's program of this client, and the agent beside it.
+// The server's program of this client. Another build has another digest, also if only its agents differ.
 wire::ServerProgram server_program();
 
 // Ensures that both are in .bin of the jobs' folder, from where jobs, sweeps and Slurm steps run. Throws

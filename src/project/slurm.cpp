@@ -9,6 +9,7 @@
 #include "base/strings.hpp"
 #include "config/section.hpp"
 #include "jobs/job_servers.hpp"
+#include "jobs/keep_program.hpp"
 #include "jobs/start.hpp"
 #include "launch/slurm.hpp"
 #include "project/code_check.hpp"
@@ -16,7 +17,6 @@
 #include "project/new_job.hpp"
 #include "project/script_check.hpp"
 #include "project/server_setup.hpp"
-#include "server/archive.hpp"
 #include "servers/container.hpp"
 
 namespace remote::project {
@@ -277,7 +277,7 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
 }
 
 std::string program_for_nodes() {
-  return fmt::format("../.bin/{}", server::archive_digest());
+  return fmt::format("../.bin/{}", jobs::server_program().digest);
 }
 
 std::vector<jobs::NewJob> slurm_jobs(const config::Config& config, const config::Server& login,

@@ -26,7 +26,7 @@ inline constexpr std::string_view agent_failed = "@remote-agent failed ";
 // empty one means ~/.cache/remote, with fallbacks. Throws std::logic_error unless is_plain_in_every_shell().
 std::string agent_command(std::string_view folder = {});
 
-// Names the agents of this client, for a copy of one of them: their digests.
+// Names the agents of this client: their digests.
 std::string agent_version();
 
 // nullptr if this client has no agent for the architecture, which is what `uname -m` printed.

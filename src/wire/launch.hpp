@@ -94,9 +94,11 @@ struct LaunchSpec {
   std::vector<LaunchServer> servers;  // with a supervisor; the first is the coordinator
   LinkTokens tokens;
   std::vector<SupervisedJob> jobs;  // on this server
-  std::string program;              // the digest of the server program, set by the agent: see ServerProgram
-  std::string address;              // of the coordinator
-  int port = 0;                     // 0 if there is only one server
+  // The digest of the ServerProgram, set by the agent. All supervisors of the launch run its agent, also when
+  // they are started again, so the servers of one link have the same messages.
+  std::string program;
+  std::string address;       // of the coordinator
+  int port = 0;              // 0 if there is only one server
   int grace_seconds = 0;     // between a failure and the end of the other ranks, for their own error messages
   int timeout_seconds = 60;  // a server that is silent for longer is lost
   int needed = 0;            // servers that an elastic launch needs to continue; 0: all

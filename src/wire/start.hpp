@@ -15,17 +15,15 @@
 
 namespace remote::wire {
 
-// The scripts and Python programs that jobs need, as shipped with this version of the client.
+// The scripts and Python programs that jobs need, as shipped with this build of the client, and its agent.
 struct ServerProgram {
-  std::string digest;  // SHA-256 of its archive, in hexadecimal; names its folder in .bin of the jobs' folder
-  std::uint64_t size = 0;     // total size of its files, in bytes
-  std::string agent_version;  // of the agent to store beside it, as `remote-agent`
+  std::string digest;      // in hexadecimal, of this build; names the folder in .bin of the jobs' folder
+  std::uint64_t size = 0;  // total size of the files without the agent, in bytes
 
   static constexpr auto fields() {
     using P = ServerProgram;
     return field_list(field("digest", &P::digest, a_word("", 64)),
-                      field("size", &P::size, in_range(0, 1LL << 30)),
-                      field("agent_version", &P::agent_version, a_word(".", 1024)));
+                      field("size", &P::size, in_range(0, 1LL << 30)));
   }
 };
 

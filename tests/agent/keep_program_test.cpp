@@ -71,7 +71,6 @@ class KeepProgram : public testing::Test, protected test::FakeHost {
     EXPECT_EQ(file("lib/job.sh"), "the text of lib/job.sh\n");
     EXPECT_EQ(file("python/tree.py"), "pass\n");
     EXPECT_EQ(file("remote-agent"), std::string("program\0 of many bytes", 22));
-    EXPECT_EQ(file("remote-agent.version"), program.agent_version + "\n");
     EXPECT_FALSE(fs::is_symlink(copy()));
     for (const auto& entry : fs::recursive_directory_iterator(bin())) {
       EXPECT_FALSE(entry.is_symlink()) << entry.path();
@@ -80,7 +79,7 @@ class KeepProgram : public testing::Test, protected test::FakeHost {
   }
   std::vector<std::string> names() const { return list_names(Path(bin())); }
 
-  wire::ServerProgram program{"digest1", 0, "first.x"};
+  wire::ServerProgram program{"digest1", 0};
   std::string archive;
 };
 
@@ -235,22 +234,22 @@ TEST_F(KeepProgram, NamesTheFolderThatCannotBeMade) {
   EXPECT_EQ(refusal(archive), "cannot write in " + jobs().string() + ": no right to, or the disk is full");
 }
 
-TEST_F(KeepProgram, ReplacesAnotherAgent) {
+// Processes of its build may still start it.
+TEST_F(KeepProgram, TheAgentOfABuildIsNotReplaced) {
   keep();
   put(root() / "proc/self/exe", "another program");
   EXPECT_FALSE(is_missing());
-  EXPECT_EQ(file("remote-agent").substr(0, 7), "program") << "it is of this version";
-  program.agent_version = "second.x";
-  EXPECT_FALSE(is_missing());
+  expect_complete();
+  program.digest = "digest2";
+  keep();
   EXPECT_EQ(file("remote-agent"), "another program");
-  EXPECT_EQ(file("remote-agent.version"), "second.x\n");
   EXPECT_EQ(fs::status(copy() / "remote-agent").permissions(), fs::perms::owner_all);
+  EXPECT_THAT(names(), UnorderedElementsAre("digest1", "digest2"));
+  program.digest = "digest1";
+  expect_complete();
   fs::remove(copy() / "remote-agent");
   EXPECT_FALSE(is_missing());
-  EXPECT_EQ(file("remote-agent"), "another program");
-  fs::remove(copy() / "remote-agent.version");
-  EXPECT_FALSE(is_missing());
-  EXPECT_EQ(file("remote-agent.version"), "second.x\n");
+  EXPECT_EQ(file("remote-agent"), "another program") << "there is no other";
 }
 
 TEST_F(KeepProgram, ThatHasNoPlaceForTheAgentIsAnError) {
@@ -258,16 +257,6 @@ TEST_F(KeepProgram, ThatHasNoPlaceForTheAgentIsAnError) {
   fs::remove(copy() / "remote-agent");
   fs::create_directories(copy() / "remote-agent/x");
   EXPECT_THAT(refusal(archive), HasSubstr("no right to, or the disk is full"));
-}
-
-// Points of a sweep use the copy that they run from.
-TEST_F(KeepProgram, WithoutAVersionAnyAgentWillDo) {
-  keep();
-  put(root() / "proc/self/exe", "another program");
-  program.agent_version = "";
-  EXPECT_FALSE(is_missing());
-  EXPECT_EQ(file("remote-agent").substr(0, 7), "program");
-  EXPECT_EQ(file("remote-agent.version"), "first.x\n");
 }
 
 TEST_F(KeepProgram, RemovesCopiesThatNothingUses) {

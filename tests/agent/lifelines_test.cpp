@@ -20,8 +20,8 @@ using wire::LifelineState;
 class LifelinesTest : public ::testing::Test {
  protected:
   LifelinesTest() {
-    fs::create_directories(bin / "d1");
-    for (const fs::path& path : {bin, bin / "d1"}) {
+    test::JobFolders::put_file(agent, "the agent of another build");
+    for (const fs::path& path : {bin, bin / "d1", agent}) {
       fs::permissions(path, fs::perms::owner_all);
     }
     spec.tokens = {"secret"};
@@ -40,9 +40,10 @@ class LifelinesTest : public ::testing::Test {
     }
   }
   SupervisorStarter starter() {
-    return [this](const Host& /*host*/, const JobsFolder& jobs_folder, const Path& program,
-                  const std::string& job) {
+    return [this](const Host& /*host*/, const JobsFolder& jobs_folder, const Path& executable,
+                  const Path& program, const std::string& job) {
       EXPECT_EQ(jobs_folder.jobs.string(), folder.jobs.string());
+      executables.push_back(executable.string());
       starts.push_back(program.string() + " " + job);
       if (lives) {
         const test::Started& process = processes.emplace_back(test::run_sleep({}));
@@ -70,6 +71,8 @@ class LifelinesTest : public ::testing::Test {
   test::JobFolders jobs;
   const JobsFolder folder = jobs.jobs();
   const fs::path bin = fs::path(folder.jobs) / ".bin";
+  const fs::path agent = bin / "d1/remote-agent";  // of the launch
+  const std::string own_program = jobs.host().system("/proc/self/exe").string();
   const std::string boot = read_boot_id(jobs.host());
   const std::string dead = "999999999 1 " + boot + "\n";
   const std::string id = jobs.make_running();
@@ -78,6 +81,7 @@ class LifelinesTest : public ::testing::Test {
   bool lives = true;
   bool can_start = true;
   std::vector<std::string> starts;  // "PROGRAM JOB"
+  std::vector<std::string> executables;
   std::vector<test::Started> processes;
 };
 
@@ -111,6 +115,41 @@ TEST_F(LifelinesTest, ADeadOneIsStartedAgainOnce) {
   jobs.put(other, "lifeline.pid", dead);
   EXPECT_EQ(lifelines.check(jobs.record(other))->state, LifelineState::restarted);
   EXPECT_THAT(starts, ElementsAre((bin / "d1").string() + " " + id));
+}
+
+// Another build may have other messages, and the supervisors of the other servers would drop them.
+TEST_F(LifelinesTest, OneThatIsStartedAgainIsOfTheBuildOfItsLaunch) {
+  put_dead();
+  EXPECT_EQ(check(id)->state, LifelineState::restarted);
+  EXPECT_THAT(executables, ElementsAre(agent.string()));
+  put_dead();
+  jobs.put(id, "lifeline.json",
+           replace_all(jobs.read(id, "lifeline.json"), "\"program\"", "\"newer\":1,\"program\""));
+  EXPECT_EQ(check(id)->state, LifelineState::restarted) << "with a spec that only its own build understands";
+  EXPECT_THAT(executables, ElementsAre(agent.string(), agent.string()));
+  executables.clear();
+  const auto expect_refused = [&] {
+    put_dead();
+    EXPECT_EQ(dead_reason(), "the agent of its launch in " + (bin / "d1").string() +
+                                 " is missing, cannot be executed or is writable by other users");
+  };
+  fs::permissions(agent, fs::perms::owner_exec, fs::perm_options::remove);
+  expect_refused();
+  fs::permissions(agent, fs::perms::owner_all | fs::perms::others_write);
+  expect_refused();
+  fs::rename(agent, bin / "d1/other");
+  expect_refused();
+  fs::create_symlink("other", agent);
+  expect_refused();
+  EXPECT_THAT(executables, IsEmpty());
+}
+
+TEST_F(LifelinesTest, ItsOwnBuildNeedsNoExecutableCopy) {
+  fs::copy_file("/proc/self/exe", agent, fs::copy_options::overwrite_existing);
+  fs::permissions(agent, fs::perms::owner_read);  // as if it were on a noexec file system
+  put_dead();
+  EXPECT_EQ(check(id)->state, LifelineState::restarted);
+  EXPECT_THAT(executables, ElementsAre(own_program));
 }
 
 TEST_F(LifelinesTest, OneThatCannotBeStartedAgainIsReported) {
@@ -193,6 +232,7 @@ TEST_F(LifelinesTest, NothingIsStartedAtTheProcessLimit) {
 TEST_F(LifelinesTest, TheFirstOneIsStartedBesideItsJobs) {
   spec.program = "elsewhere";
   start({id, other});
+  EXPECT_THAT(executables, ElementsAre(own_program)) << "the build of the client, which starts the launch";
   spec.program = "d1";
   EXPECT_THAT(starts, ElementsAre((bin / "d1").string() + " " + id));
   for (const std::string& job : {id, other}) {

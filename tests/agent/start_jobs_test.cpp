@@ -46,7 +46,6 @@ class StartJobs : public testing::Test, protected test::FakeHost {
     put(copy() / "lib/job.sh", "the job\n");
     put(copy() / "python/tree.py", "");
     put(copy() / "remote-agent", "agent");
-    put(copy() / "remote-agent.version", "version.x\n");
     for (const fs::path& path : {jobs(), bin(), copy(), copy() / "lib", copy() / "python"}) {
       fs::permissions(path, fs::perms::owner_all);
     }
@@ -54,7 +53,7 @@ class StartJobs : public testing::Test, protected test::FakeHost {
       fs::permissions(copy() / name, only_for_owner);
     }
     request.place = {"~/my proj", ".jobs"};
-    request.program = {"digest1", 8, "version.x"};
+    request.program = {"digest1", 8};
     set_guards(
         "for id; do\n"
         "  cd \"$jobs/$id\" || exit\n"
@@ -314,10 +313,9 @@ TEST_F(StartJobs, WithoutTheProgramNothingIsStarted) {
 
 TEST_F(StartJobs, TheAgentIsPutBesideTheProgram) {
   add("");
-  request.program.agent_version = "other.x";
+  fs::remove(copy() / "remote-agent");
   start();
   EXPECT_EQ(read(copy() / "remote-agent"), read(root() / "proc/self/exe"));
-  EXPECT_EQ(read(copy() / "remote-agent.version"), "other.x\n");
   EXPECT_TRUE(fs::exists(copy() / "used"));
 }
 

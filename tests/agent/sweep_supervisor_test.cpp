@@ -344,7 +344,7 @@ TEST(SweepPoints, WithoutTheirProgramSayWhere) {
   const Path program = jobs.jobs().jobs / ".bin/d1";
   const SweepMeans means = SweepMeans::of(jobs.host(), program, {});
   EXPECT_FALSE(means.take_lease);
-  const wire::StartedJob result = means.start({.place = jobs.place(), .program = {"d1", 0, ""}}, -1);
+  const wire::StartedJob result = means.start({.place = jobs.place(), .program = {"d1", 0}}, -1);
   EXPECT_EQ(result.outcome, StartOutcome::failed);
   EXPECT_EQ(result.reason, "the program is missing in " + program.string());
 }

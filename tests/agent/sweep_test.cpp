@@ -64,7 +64,7 @@ class SweepOnServer : public testing::Test, protected test::JobFolders {
     }
     fs::permissions(script, fs::perms::owner_read | fs::perms::owner_write);
     request.place = place();
-    request.program = {"d1", 5, "v"};
+    request.program = {"d1", 5};
     request.launch = launch;
     request.points = wire::SweepPoints{.own = {{.command = "true"}}};
     request.run = {.own = "a",

@@ -1,8 +1,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/keep_program.hpp"
 #include "jobs/stacks.hpp"
-#include "server/archive.hpp"
 #include "servers/agent.hpp"
 #include "support/processes.hpp"
 #include "support/script_test.hpp"
@@ -113,7 +113,7 @@ TEST_P(HostileJobs, ProgramsThatSomebodyElseMadeAreMadeAnewOrRefused) {
   wait_end(first);
   expect_nothing_left();
   const fs::path bin = place() / ".jobs/.bin";
-  const fs::path script = bin / server::archive_digest() / "lib/job.sh";
+  const fs::path script = bin / server_program().digest / "lib/job.sh";
   const std::string text = read_file(script);
   const fs::path mark = servers.home("a") / "mark";
   const std::string evil = "touch '" + mark.string() + "'\n";

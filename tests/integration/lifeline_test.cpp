@@ -14,6 +14,7 @@
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "jobs/ask.hpp"
+#include "jobs/keep_program.hpp"
 #include "jobs/link_tokens.hpp"
 #include "jobs/start.hpp"
 #include "jobs/start_jobs.hpp"
@@ -399,6 +400,36 @@ TEST_P(LifelineTest, OneThatHasDiedIsStartedAgainByTheNextQuestion) {
   expect_ended_by("a", on_a[0], after_rank(3));
   expect_ended_by("a", on_a[1], after_rank(3));
   expect_ended_by("b", on_b[0], after_rank(3));
+  expect_nothing_left();
+}
+
+// The question may come from another build, and two builds on a link would not understand each other.
+TEST_P(LifelineTest, OneThatIsStartedAgainIsOfTheBuildOfItsLaunch) {
+  const auto on_a = start("a", {"sleep 300"});
+  const auto on_b = start("b", {"sleep 300"});
+  until_told("b", on_b[0], "ok");
+  const fs::path program = servers.home("b") / "proj/.jobs/.bin" / server_program().digest;
+  const fs::path agent = program / "remote-agent";
+  const fs::path mark = servers.home("b") / "other-build";
+  fs::rename(agent, program / "real");
+  write_file_atomic(agent,
+                    "#!/bin/sh\n: >'" + mark.string() + "'\nexec '" + program.string() + "/real' \"$@\"\n");
+  fs::permissions(agent, fs::perms::owner_all);
+  kill_lifeline("b", on_b[0]);
+  expect_trouble(status("b", on_b[0]), wire::LifelineState::restarted, "");
+  EXPECT_TRUE(fs::exists(mark));
+  until_told("b", on_b[0], "ok");
+  until_told("a", on_a[0], "ok");
+  // Without it, no other build takes its place in silence.
+  fs::remove(agent);
+  kill_lifeline("b", on_b[0]);
+  expect_trouble(status("b", on_b[0]), wire::LifelineState::dead,
+                 "the agent of its launch in " + program.string() +
+                     " is missing, cannot be executed or is writable by other users");
+  fs::rename(program / "real", agent);
+  expect_trouble(status("b", on_b[0]), wire::LifelineState::restarted, "");
+  kill("b", on_b);
+  kill("a", on_a);
   expect_nothing_left();
 }
 

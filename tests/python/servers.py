@@ -99,7 +99,7 @@ class Server:
             new_jobs.append({"id": job, "backend": "local", "spec": own, "files": []})
         order = {
             "place": self.place(),
-            "program": {"digest": "test", "size": 0, "agent_version": ""},  # the one that is there
+            "program": {"digest": "test", "size": 0},  # the one that is there
             "jobs": new_jobs,
             "spec": common,
         }

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
 
+#include "base/hashing.hpp"
+#include "server/agent_command.hpp"
 #include "server/archive.hpp"
 #include "servers/agent.hpp"
 #include "support/fake_agent.hpp"
@@ -21,10 +23,14 @@ TEST(KeepProgram, AsksOnceIfTheCopyExists) {
   keep_program({agent, cancel}, folder);
   ASSERT_EQ(agent.requests.size(), 1U);
   EXPECT_EQ(agent.requests[0]["place"]["jobs_folder"], ".jobs");
-  EXPECT_EQ(agent.requests[0]["program"]["digest"], server::archive_digest());
+  EXPECT_EQ(agent.requests[0]["program"]["digest"], server_program().digest);
   EXPECT_EQ(agent.requests[0]["program"]["size"], server::archive_content_size());
-  EXPECT_NE(agent.requests[0]["program"]["agent_version"], "");
   EXPECT_EQ(agent.received, "");
+}
+
+TEST(KeepProgram, TheDigestIsOfTheScriptsAndTheAgents) {
+  EXPECT_EQ(server_program().digest,
+            Sha256().add_field(server::archive_digest()).add_field(server::agent_version()).hex());
 }
 
 TEST(KeepProgram, SendsTheArchiveOnceIfTheCopyIsMissing) {

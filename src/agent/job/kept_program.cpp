@@ -24,6 +24,7 @@
 namespace remote::agent {
 namespace {
 
+constexpr const char* kept_agent_name = "remote-agent";
 constexpr std::size_t max_agent = std::size_t{64} << 20U;
 constexpr std::size_t longest_spec_head = 4096;
 constexpr std::chrono::hours unused_after{24 * 30};
@@ -119,15 +120,11 @@ void KeptProgram::unpack(const std::string& archive) const {
 }
 
 void KeptProgram::add_agent() const {
-  const Path copy = path_ / "remote-agent";
-  const Path version = path_ / "remote-agent.version";
-  const bool is_there = is_file(copy) && (program_.agent_version.empty() ||
-                                          read_job_line(version).value_or("") == program_.agent_version);
-  if (!is_there) {
+  const Path copy = path_ / kept_agent_name;
+  if (!is_file(copy)) {
     // This path works even if the agent's file was removed or never existed.
     const auto agent = read_file(host_.system("/proc/self/exe"), max_agent);
-    if (!agent || agent->empty() || !put_file(copy, *agent) || ::chmod(copy.c_str(), S_IRWXU) != 0 ||
-        !put_file(version, program_.agent_version + "\n")) {
+    if (!agent || agent->empty() || !put_file(copy, *agent) || ::chmod(copy.c_str(), S_IRWXU) != 0) {
       throw cannot_write(path_);
     }
   }
@@ -160,6 +157,18 @@ Path find_kept_program(const JobsFolder& folder, const std::string& digest) {
   const Path program = bin / digest;
   const bool is_safe = !digest.empty() && is_closed_folder(bin) && is_closed_folder(program);
   return is_safe ? program : Path();
+}
+
+Path find_kept_agent(const Host& host, const Path& program) {
+  const Path copy = program / kept_agent_name;
+  if (find_closed_size(copy) == 0) {
+    return {};
+  }
+  const Path own = host.system("/proc/self/exe");
+  if (const auto agent = read_file(copy, max_agent); agent && agent == read_file(own, max_agent)) {
+    return own;
+  }
+  return is_program(copy) ? copy : Path();
 }
 
 wire::KeepProgramReply keep_program(const Host& client_host, const wire::KeepProgramRequest& request,

@@ -5,10 +5,10 @@
 #include "wire/start.hpp"
 
 // Jobs run from a copy of the server program in JOBS_FOLDER/.bin/DIGEST. It contains the program's files
-// (lib, python), the agent as `remote-agent`, its version in `remote-agent.version`, and `used`, whose
-// modification time is the last start. Copies remain after the client disconnects and are visible to all
-// nodes of a cluster. A digest in the name is not a proof, so copies must be owned and writable by this user
-// only.
+// (lib, python), the agent as `remote-agent`, and `used`, whose modification time is the last start. Each
+// build of the client has its own copy, which is not changed later. Copies remain after the client
+// disconnects and are visible to all nodes of a cluster. A digest in the name is not a proof, so copies must
+// be owned and writable by this user only.
 
 namespace remote::agent {
 
@@ -39,5 +39,10 @@ class KeptProgram {
 // Returns the folder of the copy with this digest; "" if it is missing or another user could have written to
 // it.
 Path find_kept_program(const JobsFolder& folder, const std::string& digest);
+
+// Returns the agent of a copy: this process's own executable if it is the same program, because the copy may
+// be on a noexec file system. "" if it is missing, cannot be executed, or another user could have written to
+// it.
+Path find_kept_agent(const Host& host, const Path& program);
 
 }  // namespace remote::agent

@@ -33,7 +33,7 @@ void start_lifeline(const Host& host, const JobsFolder& folder, wire::LaunchSpec
     }
   }
   if (!first.empty()) {
-    start(host, folder, program, first);
+    start(host, folder, host.system("/proc/self/exe"), program, first);
   }
 }
 
@@ -55,16 +55,21 @@ std::optional<wire::LifelineTrouble> Lifelines::check(const JobRecord& job) {
 }
 
 wire::LifelineTrouble Lifelines::revive(const JobRecord& job, ProcessId dead) {
-  const auto spec = read_launch_spec(job.folder);
-  if (!spec) {
+  const auto digest = read_launch_program(job.folder);
+  if (!digest) {
     return dead_lifeline("its file lifeline.json is missing");
   }
-  const Path program = find_kept_program(folder_, spec->program);
+  const Path program = find_kept_program(folder_, *digest);
   if (program.empty()) {
     return dead_lifeline("its program in " + (folder_.jobs / ".bin").string() +
                          " is missing or writable by other users");
   }
-  if (!start_(host_, folder_, program, job.id)) {
+  const Path agent = find_kept_agent(host_, program);
+  if (agent.empty()) {
+    return dead_lifeline("the agent of its launch in " + program.string() +
+                         " is missing, cannot be executed or is writable by other users");
+  }
+  if (!start_(host_, folder_, agent, program, job.id)) {
     return dead_lifeline("no process can be started");
   }
   if (!await_start(job.folder / "lifeline.pid", dead)) {

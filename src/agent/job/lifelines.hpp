@@ -17,8 +17,8 @@
 
 namespace remote::agent {
 
-using SupervisorStarter = std::function<bool(const Host& host, const JobsFolder& folder, const Path& program,
-                                             const std::string& job)>;
+using SupervisorStarter = std::function<bool(const Host& host, const JobsFolder& folder, const Path& agent,
+                                             const Path& program, const std::string& job)>;
 
 // Starts the supervisor of a launch for the jobs with these ids. `program` is the folder of the server
 // program in .bin. Each job's folder gets a copy of the spec, so that a dead supervisor can be started again.
@@ -33,7 +33,8 @@ class Lifelines {
       : host_(host), folder_(folder), start_(std::move(start)) {}
 
   // Returns the problem with the lifeline of the job's launch; nullopt if it is healthy or does not exist.
-  // Restarts a dead lifeline once per launch, unless the process limit is reached.
+  // Restarts a dead lifeline once per launch, unless the process limit is reached. It runs the agent that
+  // started the launch, because the lifelines of the other servers do too.
   std::optional<wire::LifelineTrouble> check(const JobRecord& job);
 
  private:

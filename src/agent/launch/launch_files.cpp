@@ -8,6 +8,8 @@
 
 #include "agent/job/json_lines.hpp"
 #include "agent/job/record.hpp"
+#include "wire/parse_json.hpp"
+#include "wire/text.hpp"
 
 namespace remote::agent {
 namespace {
@@ -25,6 +27,16 @@ std::optional<wire::LaunchSpec> read_launch_spec(const Path& job_folder) {
       spec && !spec->jobs.empty() &&
       std::ranges::find(spec->servers, spec->server, &wire::LaunchServer::name) != spec->servers.end();
   return is_valid ? std::move(spec) : std::nullopt;
+}
+
+std::optional<std::string> read_launch_program(const Path& job_folder) {
+  const std::string text = read_job_file(job_folder / spec_name, largest_spec).value_or("");
+  const auto document = wire::JsonDocument::parse(text);
+  const wire::Value* program = document ? document->value().find("program") : nullptr;
+  if (program == nullptr || !program->is(wire::Value::Kind::string) || !wire::is_word(program->string, "")) {
+    return std::nullopt;
+  }
+  return std::string(program->string);
 }
 
 bool write_launch_spec(const Path& job_folder, const wire::LaunchSpec& spec) {

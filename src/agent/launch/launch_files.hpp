@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "agent/host/path.hpp"
@@ -20,6 +21,9 @@ namespace remote::agent {
 // A job's copy of the spec; nullopt if it is missing or invalid. A valid one has a job, and its server is one
 // of the launch's.
 std::optional<wire::LaunchSpec> read_launch_spec(const Path& job_folder);
+// The digest of the launch's ServerProgram in a job's copy of the spec; nullopt if it is missing or invalid.
+// Reads nothing else, because another build may have written the spec.
+std::optional<std::string> read_launch_program(const Path& job_folder);
 bool write_launch_spec(const Path& job_folder, const wire::LaunchSpec& spec);
 
 // Returns the valid entries of the journal. Reads at most 1 MiB of it.

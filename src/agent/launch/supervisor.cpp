@@ -723,11 +723,9 @@ void LaunchSupervisor::take_over() {
 
 }  // namespace
 
-bool start_launch_supervisor(const Host& host, const JobsFolder& folder, const Path& program,
-                             const std::string& job) {
-  return start_apart(host,
-                     {.argv = {host.system("/proc/self/exe"), "supervise-launch", folder.jobs, program, job},
-                      .folder = "/"});
+bool start_launch_supervisor(const Host& host, const JobsFolder& folder, const Path& agent,
+                             const Path& program, const std::string& job) {
+  return start_apart(host, {.argv = {agent, "supervise-launch", folder.jobs, program, job}, .folder = "/"});
 }
 
 int run_supervise_launch(int count, char** words) {

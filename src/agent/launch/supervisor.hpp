@@ -14,10 +14,10 @@ namespace remote::agent {
 inline constexpr const char* supervisor_name = "remote-launch";  // of its process
 
 // Starts the supervisor of a launch in a new session. The folders of its jobs must have the spec
-// (launch_files.hpp). `program`: the folder of the server program in .bin. Returns false if no process can be
-// started.
-bool start_launch_supervisor(const Host& host, const JobsFolder& folder, const Path& program,
-                             const std::string& job);
+// (launch_files.hpp). `agent`: the executable. `program`: the folder of the server program in .bin. Returns
+// false if no process can be started.
+bool start_launch_supervisor(const Host& host, const JobsFolder& folder, const Path& agent,
+                             const Path& program, const std::string& job);
 
 // `remote-agent supervise-launch JOBS_FOLDER PROGRAM JOB`: runs it in this process. Returns the exit status.
 int run_supervise_launch(int count, char** words);

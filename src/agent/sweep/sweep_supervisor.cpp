@@ -128,7 +128,7 @@ PointStart SweepSupervisor::start(const std::string& point, int slot) {
 
 wire::JobsToStart SweepSupervisor::make_start(const std::string& point, const TakenLease* lease) const {
   wire::JobsToStart start{.place = {jobs_.jobs.parent_path(), jobs_.jobs.filename()},
-                          .program = {program_.filename(), 0, ""},  // the copy that is there
+                          .program = {program_.filename(), 0},  // the copy that is there
                           .spec = points_.spec};
   wire::NewJob& job =
       start.jobs.emplace_back(wire::NewJob{.id = point, .spec = points_.own[numbers_.at(point)]});
