@@ -122,9 +122,10 @@ class WaitingTest(JobsCase):
                 server.start([(first, SHOWS, {})], lease(8))
                 server.start([(second, SHOWS, {}), (two, SHOWS, {})], lease(8, "waits"))
                 until(lambda: server.status(second)[second]["reason"] == "place 1 in line")
+                # Only a job that has begun to wait notices that the waiter is gone.
+                waiter = until(lambda: next((pid for pid in server.processes() if can_write(pid, two + "/.turn")), None))
                 if victim == "waiter":
-                    job = server.file(second, "pid").split()[0]
-                    pid = next(pid for pid in server.processes() if open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()[1] == job)
+                    pid = waiter
                 else:
                     pid = int(server.file(two if victim.startswith("other") else second, victim.split()[-1]).split()[0])
                 os.kill(pid, signal.SIGKILL)
@@ -153,6 +154,18 @@ class WaitingTest(JobsCase):
         server.start([(job, SHOWS, {})], lease(3, "waits"))
         until(lambda: server.end(job) == "exit 127")
         self.assertIn("this server does not have as much as is asked for", server.file(job, "job.err"))
+
+
+def can_write(pid, end):
+    """Whether the process has a file open for writing whose path ends so."""
+    folder = "/proc/%d/fd/" % pid
+    try:
+        for fd in os.listdir(folder):
+            if os.readlink(folder + fd).endswith(end) and os.lstat(folder + fd).st_mode & 0o200:
+                return True
+    except OSError:
+        pass  # it has ended
+    return False
 
 
 class Launch:
