@@ -109,7 +109,7 @@ std::vector<Request> all_requests() {
           StopRequest{make_place(), ids, {make_id(1)}, {make_id(2)}, 9, 30, make_stopper()},
           CleanRequest{make_place(), ids},
           FollowRequest{make_place(), make_id(1), 7, 8, 10, seconds(90), false, true, 3},
-          KeepProgramRequest{make_place(), {"0123abcd", 7, "0123abcd.4567"}},
+          KeepProgramRequest{make_place(), {"0123abcd", 7}},
           StartJobsRequest{},
           MakeTreeRequest{make_place(), std::string(64, 'a')},
           UninstallRequest{make_place(), "~/agents", true, {"/tmp", "/a b"}},
