@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "agent/host/files.hpp"
+#include "agent/host/run.hpp"
 #include "agent/host_folder.hpp"
 #include "agent/job/job_files.hpp"
 #include "agent/job/job_spec.hpp"
@@ -74,8 +75,11 @@ class GuardTest : public ::testing::Test {
         create_spec(job(), {.project = job(), .is_leased = exists(job() / "devices"), .command = script}));
     std::array<int, 2> pipe{-1, -1};
     EXPECT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
-    EXPECT_TRUE(start_guard(host, order, id, pipe[1]));
+    // Not lease_fd, which a guard with a lease leaves open.
+    const int report = ::fcntl(pipe[1], F_DUPFD_CLOEXEC, lease_fd + 1);
     ::close(pipe[1]);
+    EXPECT_TRUE(start_guard(host, order, id, report));
+    ::close(report);
     std::string text;
     std::array<char, 1000> buffer{};
     for (ssize_t count = 0; (count = ::read(pipe[0], buffer.data(), buffer.size())) > 0;) {
