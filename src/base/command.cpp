@@ -226,27 +226,47 @@ bool script_alone(std::string_view line) {
   return first.ends_with(".py") && first.find('/') == std::string_view::npos;
 }
 
-bool is_plain_command(std::string_view command) {
+namespace {
+
+// The offset, from `from` on, of the first of the characters that no quote and no backslash covers: the
+// line's size if there is none, npos if a quote stays open. `from` is outside quotes.
+std::size_t find_unquoted(std::string_view line, std::string_view characters, std::size_t from = 0) {
   char quote = 0;
-  for (std::size_t at = 0; at < command.size(); ++at) {
-    const char c = command[at];
+  for (std::size_t at = from; at < line.size(); ++at) {
+    const char c = line[at];
     if (c == '\\' && quote != '\'') {
       ++at;
     } else if (quote != 0) {
       quote = c == quote ? '\0' : quote;
     } else if (c == '\'' || c == '"') {
       quote = c;
-    } else if (std::string_view("|&;<>()\n").find(c) != std::string_view::npos ||
-               // a comment would swallow what is put behind
-               (c == '#' && (at == 0 || word_gaps.find(command[at - 1]) != std::string_view::npos))) {
-      return false;
+    } else if (characters.find(c) != std::string_view::npos) {
+      return at;
     }
   }
-  const auto words = read_words(command);
-  if (quote != 0 || words.empty()) {
+  return quote != 0 ? std::string_view::npos : line.size();
+}
+
+// Where the command that a line begins with ends: at an operator of the shell, a comment, or the line's end;
+// npos if a quote stays open.
+std::size_t end_of_command(std::string_view line) {
+  constexpr std::string_view ends = "|&;<>()\n#";
+  std::size_t at = find_unquoted(line, ends);
+  while (at < line.size() && line[at] == '#' && at > 0 &&
+         word_gaps.find(line[at - 1]) == std::string_view::npos) {
+    at = find_unquoted(line, ends, at + 1);
+  }
+  return at;
+}
+
+}  // namespace
+
+bool is_plain_command(std::string_view command) {
+  if (end_of_command(command) != command.size()) {  // a comment too would swallow what is put behind
     return false;
   }
-  return !is_assignment(words.front().text);
+  const auto words = read_words(command);
+  return !words.empty() && !is_assignment(words.front().text);
 }
 
 bool is_assignment(std::string_view word) {
@@ -301,20 +321,14 @@ std::string insert_python(std::string_view line) {
 
 std::string last_of_pipe(std::string_view line) {
   std::size_t pipe = std::string_view::npos;  // offset of the last program of a pipe
-  char quote = 0;
-  for (std::size_t at = 0; at < line.size(); ++at) {
+  constexpr std::string_view ends = "|&;\n";
+  for (std::size_t at = find_unquoted(line, ends); at < line.size(); at = find_unquoted(line, ends, at + 1)) {
     const char c = line[at];
     const bool twice = at + 1 < line.size() && line[at + 1] == c;
-    if (c == '\\' && quote != '\'') {
-      ++at;
-    } else if (quote != 0) {
-      quote = c == quote ? '\0' : quote;
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-    } else if (c == '|' && !twice) {
+    if (c == '|' && !twice) {
       pipe = at + 1 + (at + 1 < line.size() && line[at + 1] == '&' ? 1 : 0);
       at = pipe - 1;
-    } else if (c == ';' || c == '\n' || ((c == '&' || c == '|') && twice)) {
+    } else if (c == ';' || c == '\n' || twice) {
       const bool is_last = line.find_first_not_of("; \t\n", at) == std::string_view::npos;
       pipe = is_last ? pipe : std::string_view::npos;
       at += twice ? 1 : 0;
@@ -356,31 +370,13 @@ ScriptOption read_shell_option(const std::string& option) {
   return option.ends_with('o') || option.ends_with('O') ? ScriptOption::takes_word : ScriptOption::alone;
 }
 
-}  // namespace
-
-namespace {
-
 // The words of the command that a line begins with, behind variables and programs that only start it.
 std::vector<std::string> first_command(std::string_view line) {
-  char quote = 0;
-  std::size_t end = 0;
-  for (; end < line.size(); ++end) {
-    const char c = line[end];
-    if (c == '\\' && quote != '\'') {
-      ++end;
-    } else if (quote != 0) {
-      quote = c == quote ? '\0' : quote;
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-    } else if (std::string_view("|&;<>()\n").find(c) != std::string_view::npos ||
-               (c == '#' && (end == 0 || word_gaps.find(line[end - 1]) != std::string_view::npos))) {
-      break;
-    }
-  }
-  if (quote != 0 || line.substr(std::min(end, line.size())).starts_with("||")) {
+  const std::size_t end = end_of_command(line);
+  if (end == std::string_view::npos || line.substr(end).starts_with("||")) {
     return {};  // what follows is for the case that it fails
   }
-  std::vector<std::string> words = shell_words(line.substr(0, std::min(end, line.size())));
+  std::vector<std::string> words = shell_words(line.substr(0, end));
   constexpr std::array<std::string_view, 8> starters{"env",     "exec", "time",   "nohup",
                                                      "command", "nice", "ionice", "numactl"};
   const auto is_skipped = [&](const std::string& word) {

@@ -246,7 +246,7 @@ void Store::remove(const std::vector<JobId>& ids) {
   const FileLock lock(folder_ / "lock", cancel());
   const Loaded loaded = load_and_repair(folder_, step_);
   tidy(folder_, loaded, step_);
-  for (const JobId& id : ids) {  // a full disk may have no room for what follows
+  for (const JobId& id : ids) {  // the disk may be full: make room first
     std::error_code ignored;
     for (const char* output : {"complete", "job.out", "job.err"}) {
       fs::remove(job_folder(id) / output, ignored);

@@ -18,8 +18,8 @@ GitState ask_git(const Core& core);
 // The same of code that is known already.
 GitState known_git(PastLaunch record, std::string patch);
 
-// The commit as `git describe --always --dirty` ends it, but whole: "0123…", "0123…-dirty" if the code has
-// changed since; "" if it is not known. `git` stays valid, or invalid.
+// The full hash of the commit, with the suffix of `git describe --dirty`: "0123…", or "0123…-dirty" if the
+// code has changed since; "" if it is not known. `git` stays valid, or invalid.
 std::string commit_of(GitState& git);
 
 // launch() of core.hpp, with code that is known in this way. `code_was_sent`: the servers have just got it.

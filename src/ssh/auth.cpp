@@ -108,7 +108,7 @@ class Login {
 
   bool alive() const { return (ssh_get_status(session_) & (SSH_CLOSED | SSH_CLOSED_ERROR)) == 0; }
 
-  // The last text that the server sent for people, such as why nobody may log in now: ", and says: …".
+  // The end of the server's banner, such as the reason why logins are closed: ", and says: …".
   std::string banner() const {
     const std::unique_ptr<char, void (*)(char*)> text(ssh_get_issue_banner(session_), ssh_string_free_char);
     const std::string said = text == nullptr ? "" : last_lines(trim(text.get()), 3);

@@ -22,7 +22,7 @@ namespace remote::agent {
 // of the launch's.
 std::optional<wire::LaunchSpec> read_launch_spec(const Path& job_folder);
 // The digest of the launch's ServerProgram in a job's copy of the spec; nullopt if it is missing or invalid.
-// Reads nothing else, because another build may have written the spec.
+// Reads only that, as a different build may have written the spec.
 std::optional<std::string> read_launch_program(const Path& job_folder);
 bool write_launch_spec(const Path& job_folder, const wire::LaunchSpec& spec);
 

@@ -125,8 +125,7 @@ struct Launch {
 };
 
 // The launcher in a shell script of the project, if the script does not pass it the addresses of other
-// servers;
-// "" without one.
+// servers; "" without one.
 std::string launcher_in_script(Context& context, const std::string& script) {
   if (!script.ends_with(".sh") || script.starts_with('/')) {
     return "";

@@ -19,7 +19,7 @@ std::string attempt_text(const Attempt& attempt);
 std::string no_restart_text(const Verdict& verdict);
 // What to try where the first failure's output shows what is missing; else "".
 std::string verdict_hint(const Verdict& verdict);
-// Limits of these jobs' success: running processes that were left behind, and an exit status that is only
+// Limits of these jobs' success: processes that still run, and an exit status that is only
 // that of a pipe's last program.
 std::vector<std::string> success_notes(const std::vector<Job>& jobs);
 // "3 others were ended after it, 1 succeeded": what became of the ranks but for the first that failed; "" for

@@ -92,7 +92,7 @@ int major_of(std::string_view version) {
   return parse_number<int>(version.substr(0, version.find('.'))).value_or(0);
 }
 
-// Why this torch cannot use the server's GPUs, as far as versions tell; "" if it can.
+// Why this torch cannot use the server's GPUs, judged by versions alone; "" if they match.
 std::string find_torch_problem(const ServerFacts& facts) {
   const auto nvidia = std::ranges::find_if(facts.gpus.tools, [](const GpuTool& tool) {
     return tool.program == "nvidia-smi" && tool.state == GpuToolState::answered;
