@@ -65,6 +65,7 @@ struct SweepRequest {
   std::string name{};
   std::string note{};
   bool enable_stacks = false;  // as JobRequest::enable_stacks
+  bool check = true;           // as JobRequest::check
 };
 
 // What a sweep would run.

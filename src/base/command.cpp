@@ -391,13 +391,34 @@ std::vector<std::string> first_command(std::string_view line) {
   return words;
 }
 
+// What a line runs after its first command if that succeeds; "" if that ends the line, or another operator
+// follows.
+std::string_view behind_list_operator(std::string_view line) {
+  const std::size_t end = end_of_command(line);
+  if (end >= line.size()) {
+    return "";
+  }
+  const bool is_and = line.substr(end).starts_with("&&");
+  return is_and || line[end] == ';' || line[end] == '\n' ? line.substr(end + (is_and ? 2 : 1)) : "";
+}
+
 }  // namespace
 
 std::string script_of(std::string_view command) {
   constexpr std::array<std::string_view, 5> shells{"sh", "bash", "dash", "zsh", "ksh"};
+  // What the shell puts in its place is known there alone.
+  const auto is_plain = [](const std::string& word) {
+    return word.find_first_of("$`*?[{") == std::string::npos;
+  };
   const std::vector<std::string> words = first_command(command);
   if (words.empty()) {
     return "";
+  }
+  if (words.front() == "cd" && words.size() == 2 && is_plain(words[1]) && !words[1].starts_with('-')) {
+    const std::string_view rest = behind_list_operator(command);
+    const std::string script = script_of(rest);
+    return script.empty() || script.starts_with('/') || script.starts_with('~') ? script
+                                                                                : words[1] + "/" + script;
   }
   const std::string program = words.front().substr(words.front().rfind('/') + 1);
   const bool shell = std::ranges::find(shells, program) != shells.end();
@@ -415,8 +436,7 @@ std::string script_of(std::string_view command) {
   } else if (script.starts_with('/') || script.find('/') == std::string::npos) {
     return "";
   }
-  // What the shell puts in its place is known there alone.
-  return script.find_first_of("$`*?[{") == std::string::npos ? script : "";
+  return is_plain(script) ? script : "";
 }
 
 std::string with_python(const std::string& command) {

@@ -41,8 +41,8 @@ bool is_plain_command(std::string_view command);
 std::string with_python(const std::string& command);
 
 // The file that a line runs first, as it is written: the script of `python -u train.py`, `A=1 bash run.sh` or
-// `python train.py | tee log`, or the program of `./train`. "": a program that PATH finds, a module, or
-// another command comes first.
+// `python train.py | tee log`, or the program of `./train`; "sub/train.py" for `cd sub && python train.py`.
+// "": a program that PATH finds, a module, or another command comes first.
 std::string script_of(std::string_view command);
 
 // A line of a program's output as it may be shown and stored: the password of a URL and the value of a header

@@ -15,6 +15,7 @@
 #include "project/code_check.hpp"
 #include "project/lease.hpp"
 #include "project/one_by_one.hpp"
+#include "project/script_check.hpp"
 #include "project/slurm.hpp"
 #include "servers/container.hpp"
 #include "servers/python_env.hpp"
@@ -99,6 +100,9 @@ StartResult start(Core& core, const JobRequest& request) {
     server.slurm = take_options(*server.slurm, env);
   }
   check_scheduler(server, env, request);
+  if (request.check && request.after.empty()) {  // a job before it may make the script
+    check_script(core, {server}, request.command, env, request.image, {});
+  }
   const std::optional<wire::LeaseToTake> lease = find_lease(core, server, request);
   const std::optional<Container> wanted =
       server.slurm ? container_on_slurm(server, request.image) : servers::container_of(server, request.image);

@@ -11,6 +11,7 @@
 #include "project/git_state.hpp"
 #include "project/history.hpp"
 #include "project/new_job.hpp"
+#include "project/script_check.hpp"
 #include "project/server_setup.hpp"
 #include "project/sweep_members.hpp"
 #include "servers/agent.hpp"
@@ -49,14 +50,18 @@ Env point_env(const SweepRequest& request, const config::Server& server, const J
   return env;
 }
 
+static std::string command_template(const SweepRequest& request) {
+  return request.words.empty() ? request.line : shell_join(request.words);
+}
+
 std::string shown_command(const SweepRequest& request) {
-  return mask_command(request.words.empty() ? request.line : shell_join(request.words));
+  return mask_command(command_template(request));
 }
 
 LaunchMemory remember_sweep(Core& core, const SweepRequest& request, const std::vector<Member>& members,
                             const JobId& launch, GitState& git, CodeCheck& code) {
   LaunchRequest asked;
-  asked.command = request.words.empty() ? request.line : shell_join(request.words);
+  asked.command = command_template(request);
   asked.launcher = Launcher::sweep;
   asked.env = request.env;
   asked.lease = request.lease;
@@ -128,6 +133,9 @@ SweepStarted start_sweep(Core& core, const SweepRequest& request) {
   const std::vector<config::Server> servers = core.servers(request.servers);
   // What is wrong is found before any server is asked.
   const std::vector<SweepRow> points = plan_sweep(request, servers).points;
+  if (request.check) {
+    check_script(core, servers, command_template(request), request.env, request.image, {});
+  }
   if (servers.front().slurm) {
     return start_slurm_sweep(core, request, servers.front(), points);
   }

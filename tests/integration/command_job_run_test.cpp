@@ -59,9 +59,24 @@ TEST(CommandJobRun, AScriptWithoutPythonIsWarnedOf) {
   EXPECT_THAT(world.run({"job-run", "--server", "a", "--", "train.py"}),
               Ends(0, "job 1 started on a\n",
                    HasSubstr("warning: no shell finds a Python script by its name alone")));
+  write_file_atomic(world.project() / "train.py", "");
   EXPECT_THAT(world.run({"job-run", "--server", "a", "--", "./train.py"}).err, Not(HasSubstr("Python")));
   EXPECT_THAT(world.run({"job-run", "--server", "a", "--cmd", "train.py"}).err,
               HasSubstr("warning: no shell finds a Python script by its name alone"));
+}
+
+TEST(CommandJobRun, AScriptThatIsNowhereIsNotStarted) {
+  CommandWorld world;
+  make_folders(world.project() / "sub");
+  write_file_atomic(world.project() / "sub/train.py", "");
+  for (const char* line : {"python3 trian.py", "cd sub && python3 trian.py", "cd sub; ./trian.py"}) {
+    EXPECT_THAT(world.run({"job-run", "--server", "a", "--cmd", line}),
+                AllOf(Refused("trian.py, here or on a"), Refused("--no-check")))
+        << line;
+  }
+  EXPECT_THAT(world.store().list().jobs, ::testing::IsEmpty());
+  EXPECT_EQ(world.run({"job-run", "--server", "a", "--no-check", "--cmd", "python3 trian.py"}).code, 0);
+  EXPECT_EQ(world.run({"job-run", "--server", "a", "--cmd", "cd sub && python3 train.py"}).code, 0);
 }
 
 TEST(CommandJobRun, AnInterruptEndsTheFollowingAndNotTheJob) {

@@ -27,6 +27,13 @@ class CommandSweep : public ::testing::Test {
   CommandWorld world;
 };
 
+TEST_F(CommandSweep, AScriptThatIsNowhereIsNotStarted) {
+  const std::vector<std::string> words{"sweep", "--param", "lr=1,2", "--", "python3", "trian.py", "{lr}"};
+  EXPECT_THAT(world.run(words),
+              AllOf(Refused("there is no trian.py, here or on a, b"), Refused("--no-check")));
+  EXPECT_THAT(world.store().list().jobs, ::testing::IsEmpty());
+}
+
 TEST_F(CommandSweep, PointsRunInTurnAndOneThatFailedRunsAgain) {
   const fs::path ran = world.home() / "ran";
   write_file_atomic(world.project() / "train.py", "");
