@@ -14,15 +14,19 @@ namespace remote::server {
 namespace {
 
 // The line must mean the same in every login shell and whatever the account exports, flags like errexit and
-// nounset included. r_full: no process can be started, so the agent is executed without ls and without trying
-// it. The limit counts threads, which only /proc/loadavg has at no cost; bash would wait 15 seconds for a
-// process, dash and ash end (EXIT). r_start FOLDER: executes the agent if the folder and the one above are
-// this user's, closed to others, and no links, and if it works. A file that a crash of the server has emptied
-// exits with 0, so a working agent exits with 42. xz --version fails with the xz of busybox, which lacks the
-// filter for x86 code. r_take: the bytes that follow a line with their number: the request that the agent was
-// to get, which is discarded, then the script.
+// nounset included. A terminal changes bytes, so frames cannot pass through it. A start file may have unset
+// HOME. r_full: no process can be
+// started, so the agent is executed without ls and without trying it. The limit counts threads, which only
+// /proc/loadavg has at no cost; bash would wait 15 seconds for a process, dash and ash end (EXIT). r_start
+// FOLDER: executes the agent if the folder and the one above are this user's, closed to others, and no links,
+// and if it works. A file that a crash of the server has emptied exits with 0, so a working agent exits
+// with 42. xz --version fails with the xz of busybox, which lacks the filter for x86 code. r_take: the bytes
+// that follow a line with their number: the request that the agent was to get, which is discarded, then the
+// script.
 constexpr std::string_view command_format =
-    R"sh(unset -f command [ echo read; r_p= r_m= r_n=; )sh"
+    R"sh(unset -f command [ echo read; r_p= r_m= r_n=; if [ -t 0 ]; then echo; echo "{4}"; exit 1; fi; )sh"
+    R"sh(if [ -z "${{HOME-}}" ]; then r_m=$(PATH=${{PATH-}}:/usr/bin:/bin; command getent passwd "$(command id -u)"); r_m=${{r_m%:*}} HOME=; HOME=${{r_m##*:}}; export HOME; r_m=; fi; )sh"
+    R"sh([ "$HOME" ] || {{ echo; echo "{3}HOME is not set, and the account has no home directory"; exit 1; }}; )sh"
     R"sh(r_full() {{ while command read -r r_a r_b r_m r_c; do [ "$r_a$r_b" = Maxprocesses ] && break; done </proc/self/limits; )sh"
     R"sh(case $r_m in unlimited|"") return 1 ;; esac; command read -r r_a r_b r_c r_n r_c </proc/loadavg; )sh"
     R"sh([ "${{r_n#*/}}" -ge $((r_m-8)) ] || return; r_n=8; for r_a in /proc/[0-9]*; do [ -O "$r_a" ] && r_n=$((r_n+1)); done; )sh"
@@ -76,7 +80,7 @@ std::string agent_command(std::string_view folder) {
   }
   return "exec /bin/sh -c '" +
          fmt::format(fmt::runtime(command_format), folder_text(folder), join_digests(' '), agent_needed,
-                     agent_failed) +
+                     agent_failed, agent_on_terminal) +
          "'";
 }
 

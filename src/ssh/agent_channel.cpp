@@ -55,9 +55,19 @@ void AgentStart::take_line(std::string_view line, const std::function<void(std::
                                     folders_.jobs));
     send(request_);  // the server has discarded the first one
   } else if (line.starts_with(server::agent_failed)) {
-    throw Error("cannot start the agent", visible_line(line.substr(server::agent_failed.size()), 1000),
-                "make room in one of these folders, or set 'agent' in configs.yaml to a folder of the server "
-                "that is not mounted noexec")
+    const std::string_view reasons = line.substr(server::agent_failed.size());
+    const bool names_folders = reasons.find(": ") != std::string_view::npos;
+    throw Error("cannot start the agent", visible_line(reasons, 1000),
+                names_folders
+                    ? "make room in one of these folders, or set 'agent' in configs.yaml to a folder "
+                      "of the server that is not mounted noexec"
+                    : "")
+        .because(Cause::refused);
+  } else if (line == server::agent_on_terminal) {
+    throw Error("cannot start the agent",
+                "the server runs commands on a terminal, which changes what is sent: a ForceCommand such as "
+                "script, or a gateway, stands in between",
+                "use the machine's own address and port, or a login without that command")
         .because(Cause::refused);
   }
 }

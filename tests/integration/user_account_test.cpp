@@ -93,6 +93,24 @@ TEST_F(Account, AUmaskThatShutsItsOwnerOut) {
   EXPECT_EQ(run("umask").out, "0777\n");
 }
 
+// sshd sets HOME; only a start file can take it away.
+TEST_F(Account, WithoutHomeItIsAskedFor) {
+  const fs::path tools = world_.client.folder() / "tools";
+  make_folders(tools);
+  write_file_atomic(tools / "getent",
+                    "#!/bin/sh\necho \"x:x:$2:0:a:" + world_.home().string() + ":/bin/sh\"\n");
+  fs::permissions(tools / "getent", fs::perms::owner_all);
+  start_with("PATH=" + shell_quote(tools.string()) + ":$PATH; unset HOME");
+  write_file_atomic(here("train.py"), "print(1)\n");
+  const ExecResult sent = world_.remote({"rsync"});
+  EXPECT_TRUE(sent.status.success()) << sent.err;
+  EXPECT_EQ(read_file_if_there(there("train.py")), "print(1)\n");
+  EXPECT_EQ(run("echo $HOME").out, world_.home().string() + "\n");
+  write_file_atomic(tools / "getent", "#!/bin/sh\nexit 2\n");
+  fs::permissions(tools / "getent", fs::perms::owner_all);
+  EXPECT_THAT(run("true").err, AllOf(HasSubstr("HOME is not set"), Not(HasSubstr("make room"))));
+}
+
 TEST_F(Account, AShellThatEndsIsQuoted) {
   start_with("echo 'closed for maintenance'; exit 3");
   for (const ExecResult& result :
@@ -140,10 +158,14 @@ TEST_F(Account, AShellThatAnotherReplacesIsQuoted) {
 
 // As a ForceCommand can have it, for recordings. It changes bytes.
 TEST_F(Account, ATerminalInBetween) {
-  start_with("exec script -qec \"$SSH_ORIGINAL_COMMAND\" /dev/null");
-  const ExecResult result = run("echo here; exit 4");
-  EXPECT_EQ(result.status, ExitStatus::exited(1));
-  EXPECT_THAT(result.err, HasSubstr("error: one: "));
+  for (const char* state : {"without the agent", "with the agent"}) {
+    start_with("exec script -qec \"$SSH_ORIGINAL_COMMAND\" /dev/null");
+    const ExecResult result = run("echo here; exit 4");
+    EXPECT_EQ(result.status, ExitStatus::exited(1)) << state;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("error: one: "), HasSubstr("on a terminal"))) << state;
+    start_with("");
+    EXPECT_EQ(run("exit 4").status, ExitStatus::exited(4)) << state;
+  }
 }
 
 }  // namespace
