@@ -25,6 +25,7 @@ enum class RankDoing {
   lock,         // waits for a lock, a queue or a thread of its own
   sleeping,     // sleeps
   network,      // waits for a socket
+  event,        // waits in poll, select or epoll, for whatever it may be
   pipe_full,    // writes into a pipe that nobody empties
   pipe_empty,   // reads from a pipe
   child,        // waits for a process that it started

@@ -14,9 +14,10 @@
 namespace remote {
 
 std::string_view to_string(RankDoing doing) {
-  constexpr std::array names{"computing", "collective", "meeting",   "peer",       "data",  "lock",
-                             "sleeping",  "network",    "pipe_full", "pipe_empty", "child", "stopped",
-                             "traced",    "storage",    "throttled", "waiting",    "ended", "unreachable"};
+  constexpr std::array names{"computing",  "collective", "meeting", "peer",       "data",
+                             "lock",       "sleeping",   "network", "event",      "pipe_full",
+                             "pipe_empty", "child",      "stopped", "traced",     "storage",
+                             "throttled",  "waiting",    "ended",   "unreachable"};
   return names.at(static_cast<std::size_t>(doing));
 }
 
@@ -117,7 +118,8 @@ RankDoing kernel_doing(const wire::ProcessSample& first, const wire::ProcessSamp
       {RankDoing::sleeping, {"nanosleep"}},
       {RankDoing::lock, {"futex"}},
       {RankDoing::child, {"do_wait", "kernel_wait"}},
-      {RankDoing::network, {"wait_woken", "sk_wait", "inet_", "unix_stream", "skb_", "ep_poll", "poll"}}};
+      {RankDoing::network, {"wait_woken", "sk_wait", "inet_", "skb_"}},
+      {RankDoing::event, {"poll", "select"}}};
   for (const auto& [doing, parts] : rows) {
     if (has(kernel, parts)) {
       return doing;

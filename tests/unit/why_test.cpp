@@ -211,12 +211,12 @@ TEST(Why, WhatTheKernelShowsGoesBeforeTheStack) {
   EXPECT_EQ(doing('S', "request_wait_answer"), RankDoing::storage);
   EXPECT_EQ(doing('S', "anon_pipe_write"), RankDoing::pipe_full);
   EXPECT_EQ(doing('S', "futex_wait_queue"), RankDoing::lock);
-  for (const char* polls :
-       {"do_sys_poll", "poll_schedule_timeout", "poll_schedule_timeout.constprop.0", "do_poll", "ep_poll",
-        "do_select", "core_sys_select", "schedule_hrtimeout_range_clock"}) {
-    EXPECT_NE(doing('S', polls), RankDoing::storage) << polls;
+  for (const char* polls : {"do_sys_poll", "poll_schedule_timeout", "poll_schedule_timeout.constprop.0",
+                            "do_poll", "ep_poll", "do_epoll_wait", "do_select", "core_sys_select"}) {
+    EXPECT_EQ(doing('S', polls), RankDoing::event) << polls;
   }
-  EXPECT_EQ(doing('S', "poll_schedule_timeout"), RankDoing::network);
+  EXPECT_EQ(doing('S', "schedule_hrtimeout_range_clock"), RankDoing::waiting);
+  EXPECT_EQ(doing('S', "sk_wait_data"), RankDoing::network);
   for (const char* file :
        {"nfs_wait_bit_killable", "__fuse_request_send", "ll_file_io_generic", "cifs_readv",
         "folio_wait_bit_common", "io_schedule_timeout", "ceph_read_iter", "nfs4_call_sync"}) {

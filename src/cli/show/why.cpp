@@ -71,6 +71,8 @@ std::string does(const RankLook& rank, bool many) {
       return verb("sleeps", "sleep");
     case RankDoing::network:
       return verb("waits for the network", "wait for the network");
+    case RankDoing::event:
+      return verb("waits for an event (poll)", "wait for events (poll)");
     case RankDoing::pipe_empty:
       return verb("waits for a pipe", "wait for a pipe");
     case RankDoing::pipe_full:
