@@ -146,6 +146,20 @@ TEST_F(LeaseStrangers, TheirLocksKeepAndDelayNothing) {
   }
 }
 
+TEST_F(LeaseStrangers, TheirLocksDoNotKeepTheFileOfALeaseThatEnds) {
+  auto mine = take({.gpus = 1});
+  const fs::path path = only_file();
+  const int other = ::dup(mine->fd());  // as another guard of the launch has it
+  run_stranger([&] { lock_all(leases, F_RDLCK); });
+  close_lease(::dup(mine->fd()));
+  EXPECT_TRUE(fs::exists(path)) << "it is still held";
+  const int last = ::dup(other);
+  mine.reset();
+  ::close(other);
+  close_lease(last);
+  EXPECT_FALSE(fs::exists(path));
+}
+
 TEST_F(LeaseStrangers, OpenAFileOnlyOnceItIsLocked) {
   const fs::path path = own("abcdefgh");
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);

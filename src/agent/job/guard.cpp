@@ -30,6 +30,7 @@
 #include "agent/job/lease_guard.hpp"
 #include "agent/job/open_ranks.hpp"
 #include "agent/job/second_place.hpp"
+#include "agent/lease/lease_files.hpp"
 #include "agent/tree/trees.hpp"
 #include "base/format.hpp"
 #include "base/strings.hpp"
@@ -378,19 +379,8 @@ class Guard {
   // The last guard of a lease removes its file, unless a process of a job still holds it. The next
   // query of this user's removes such files later.
   void leave_lease() {
-    if (!exists("devices")) {
-      return;
-    }
-    const std::string file = read_link(text::format("/proc/self/fd/{}", lease_fd));
-    struct stat info {};
-    if (::fstat(lease_fd, &info) != 0) {
-      return;
-    }
-    ::close(lease_fd);
-    const std::string lock = text::format(":{} ", info.st_ino);
-    const std::string locks = read_file("/proc/locks").value_or(lock);
-    if (Path(file).filename().starts_with(".remote-lease.") && locks.find(lock) == std::string::npos) {
-      ::unlink(file.c_str());
+    if (exists("devices")) {
+      close_lease(lease_fd);
     }
   }
 

@@ -185,6 +185,22 @@ void publish_lease(int fd) {
   }
 }
 
+void close_lease(int fd) {
+  const Path path = read_link(text::format("/proc/self/fd/{}", fd));
+  struct stat info {};
+  if (!is_lease_name(path.filename()) || ::fstat(fd, &info) != 0) {
+    return;
+  }
+  ::close(fd);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat now {};
+  const bool is_same = file && ::fstat(file.get(), &now) == 0 && now.st_ino == info.st_ino &&
+                       now.st_dev == info.st_dev && now.st_uid == ::geteuid();
+  if (is_same && is_locked(file.get()) == false) {
+    ::unlink(path.c_str());
+  }
+}
+
 std::vector<rules::LeaseEntry> read_lease_entries(const Path& folder) {
   std::vector<rules::LeaseEntry> entries;
   for (const std::string& name : list_lease_files(folder)) {

@@ -34,6 +34,10 @@ bool is_lease_name(std::string_view name);
 // LeaseRefused.
 void publish_lease(int fd);
 
+// Closes a lease, and removes its file unless another process of this user's still holds it. Nothing happens
+// if the descriptor is not that of a lease.
+void close_lease(int fd);
+
 // Returns all leases and waiters, by arrival. Files of other users are untrusted: links are not followed, and
 // opening a FIFO does not block. Removes files of this user that have been unlocked for a minute.
 std::vector<rules::LeaseEntry> read_lease_entries(const Path& folder);
