@@ -174,6 +174,8 @@ struct CodeChanged {
   std::vector<std::string> names;  // sorted
   bool never_sent = false;         // nothing was ever sent from here
   bool there = false;
+  bool gone = false;    // all of the files that were sent are missing
+  std::string by = {};  // the last sender of the project, if it was another folder; foreign text
 };
 
 // The code that a launch is about to run.

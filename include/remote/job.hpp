@@ -218,6 +218,10 @@ struct Job {
   // What starts and ends it on its server: "local", "slurm", or "labml" for a job of labml_remote. Nothing in
   // the record of an older build, until the server says it.
   std::optional<std::string> backend;
+  // The project's folder on this machine that it was started from.
+  std::optional<JobId> made_in;
+  // The record is a copy: the job was started from another folder. Never stored.
+  bool elsewhere = false;
   RemoteFolder remote_folder;  // where it was started; configs.yaml may name another place by now
   Instant created_at;
   std::optional<Instant> started_at;

@@ -36,6 +36,7 @@ struct ServerLoad {
   std::optional<std::uint64_t> disk_total{};
   std::optional<std::uint64_t> disk_free{};
   std::vector<OtherProject> others{};  // by folder
+  std::size_t unrecorded = 0;          // jobs that run in this project's folder and have no record here
   std::vector<Lease> leases{};         // of all users, in the order of their arrival
 };
 

@@ -106,6 +106,11 @@ class FieldWriter {
       field(name, value);
     }
   }
+  void made_in(const char* name, const std::optional<JobId>& value) {
+    if (for_record_ && value) {
+      field(name, value);
+    }
+  }
   void milliseconds(const char* name, const std::optional<ExactInstant>& value) {
     if (for_record_ && value) {
       object_[name] = value->time_since_epoch().count();
@@ -235,6 +240,7 @@ class FieldReader {
       value = ExactInstant(std::chrono::milliseconds(found->get<std::int64_t>()));
     }
   }
+  void made_in(const char* name, std::optional<JobId>& value) const { field(name, value); }
   void mark(const char* name, bool& value) const { field(name, value); }
   void folder(const char* name, Job& job) const {
     std::string text;

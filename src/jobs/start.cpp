@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/group_by.hpp"
 #include "base/ranges.hpp"
+#include "config/folder_id.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/link_tokens.hpp"
 #include "jobs/refresh.hpp"
@@ -206,6 +207,14 @@ wire::LaunchSpec spec_for(const wire::LaunchSpec& launch, const std::string& ser
   return spec;
 }
 
+void add_new(const config::Config& config, Store& store, std::vector<Job>& jobs) {
+  const std::optional<JobId> folder = JobId::parse(config::find_folder_id(config));
+  for (Job& job : jobs) {
+    job.made_in = folder;
+  }
+  store.add(jobs);
+}
+
 StartResult start(const Site& site, std::vector<NewJob> new_jobs,
                   const std::optional<wire::LaunchSpec>& launch) {
   StartResult result;
@@ -231,7 +240,7 @@ StartResult start(const Site& site, std::vector<NewJob> new_jobs,
     result.jobs.push_back(entry.job);
   }
   const FileLock starting = site.store.hold_start(start_id_of(result.jobs.front()));
-  site.store.add(result.jobs);
+  add_new(site.config, site.store, result.jobs);
   for (std::size_t i = 0; i < new_jobs.size(); ++i) {
     new_jobs[i].job.key = result.jobs[i].key;
   }

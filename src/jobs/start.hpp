@@ -42,6 +42,9 @@ struct StartResult {
   std::optional<Error> unsaved{};  // the states could not be recorded here, but are valid
 };
 
+// Stores new jobs as started from this project's folder. Throws Error.
+void add_new(const config::Config& config, Store& store, std::vector<Job>& jobs);
+
 // Records the jobs and starts them, with one request per server and servers in parallel. The records are on
 // disk before anything is sent, so that `refresh` can determine the outcome after a crash. Throws Error if a
 // server is unreachable or the store cannot be written; then nothing was started. Once a byte of a request

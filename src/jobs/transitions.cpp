@@ -342,6 +342,8 @@ Job merge_news(const Job& stored, const Job& news, Instant now) {
   merged.key = stored.key;
   merged.id = stored.id;
   merged.created_at = stored.created_at;
+  merged.made_in = stored.made_in;
+  merged.elsewhere = stored.elsewhere;
   return merged;
 }
 

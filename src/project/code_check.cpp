@@ -8,6 +8,8 @@
 #include "base/hashing.hpp"
 #include "base/log.hpp"
 #include "servers/fanout.hpp"
+#include "servers/python_env.hpp"
+#include "servers/source.hpp"
 #include "servers/sync.hpp"
 
 namespace remote::project {
@@ -24,6 +26,8 @@ struct Comparison {
   bool never_sent = false;
   Names here;   // changed on this machine, or never sent
   Names there;  // changed on the server, or sent from elsewhere
+  bool gone = false;
+  std::string by{};  // as in CodeChanged
 };
 
 class Comparing {
@@ -36,11 +40,19 @@ class Comparing {
         mark_(state_.mark()),
         sent_(state_.files()) {}
 
-  Comparison compare(const std::optional<wire::CodeFacts>& answer) {
+  Comparison compare(const std::optional<wire::CodeFacts>& answer,
+                     const std::optional<wire::ProjectSource>& source) {
     Comparison found{.known = answer.has_value(), .never_sent = mark_.never(), .here = {}, .there = {}};
     if (!answer) {
       found.here = servers::changed_since(core_.config, mark_, here_);
       return found;
+    }
+    const auto is_missing = [](const wire::ChangedFile& file) { return !file.stamp; };
+    found.gone = !mark_.never() && answer->count == here_.files().size() &&
+                 std::ranges::all_of(answer->files, is_missing);
+    if (const wire::ProjectSource own = servers::own_source(core_.config);
+        source && source->folder_id != own.folder_id) {
+      found.by = servers::sent_by_text(*source, own);
     }
     for (const std::string& name : differing(*answer)) {
       (is_changed_here(name) ? found.here : found.there).push_back(name);
@@ -125,24 +137,25 @@ class Comparing {
   std::map<std::string, std::optional<wire::ChangedFile::Stamp>> there_;
 };
 
-std::optional<wire::CodeFacts> ask(Core& core, const config::Server& server, const CodeCheck& check) {
+servers::FactsAnswer ask(Core& core, const config::Server& server, const CodeCheck& check) {
   servers::FactsRequest request{.wanted = {.project = core.config.project_path_on(server)},
                                 .timeout = std::chrono::seconds(30)};
-  check.add_to(request);
+  check.add_to(request, server);
   if (!request.wanted.code) {
-    return std::nullopt;
+    return {};
   }
   try {
-    return servers::ask_facts(*core.connector().connect(server, core.cancel()), request, core.cancel()).code;
+    return servers::ask_facts(*core.connector().connect(server, core.cancel()), request, core.cancel());
   } catch (const Error& error) {
     log_info(server.name, "{}", error.message());
-    return std::nullopt;
+    return {};
   }
 }
 
 void add_event(std::vector<CodeChanged>& all, CodeChanged event) {
   const auto same = std::ranges::find_if(all, [&](const CodeChanged& one) {
-    return one.names == event.names && one.never_sent == event.never_sent && one.there == event.there;
+    return one.names == event.names && one.never_sent == event.never_sent && one.there == event.there &&
+           one.gone == event.gone && one.by == event.by;
   });
   if (same != all.end()) {
     same->servers.push_back(event.servers.front());
@@ -154,9 +167,10 @@ void add_event(std::vector<CodeChanged>& all, CodeChanged event) {
 }  // namespace
 
 CodeCheck::CodeCheck(const Core& core)
-    : here_(std::async(std::launch::async, [&core] { return files_here(core.config, core.cancel()); })) {}
+    : config_(core.config),
+      here_(std::async(std::launch::async, [&core] { return files_here(core.config, core.cancel()); })) {}
 
-void CodeCheck::add_to(servers::FactsRequest& request) const {
+void CodeCheck::add_to(servers::FactsRequest& request, const config::Server& server) const {
   try {
     if (here_.get().listed().size() <= longest_list) {
       request.files = here_.get().listed();
@@ -164,6 +178,7 @@ void CodeCheck::add_to(servers::FactsRequest& request) const {
   } catch (const Error&) {  // tell() reports it
   }
   request.wanted.code = !request.files.empty();
+  request.wanted.scripts = servers::scripts_folder(config_, server);
 }
 
 CodeCheck::Result CodeCheck::tell(Core& core, const std::vector<config::Server>& servers,
@@ -177,14 +192,14 @@ CodeCheck::Result CodeCheck::tell(Core& core, const std::vector<config::Server>&
     }
     const auto outcomes = servers::fan_out(
         servers, &config::Server::name, [&](const config::Server& server, std::size_t index) {
-          const auto answer = answers.empty() ? ask(core, server, *this) : answers[index].code;
-          return Comparing(core, server, logins[index], here).compare(answer);
+          const servers::FactsAnswer answer = answers.empty() ? ask(core, server, *this) : answers[index];
+          return Comparing(core, server, logins[index], here).compare(answer.code, answer.source);
         });
     for (std::size_t i = 0; i < servers.size(); ++i) {
       const Comparison& one = outcomes[i].value ? *outcomes[i].value : Comparison();
       const std::string& name = servers[i].name;
-      add_event(result.changed, {{name}, one.here, one.never_sent, false});
-      add_event(result.changed, {{name}, one.there, false, true});
+      add_event(result.changed, {{name}, one.here, one.never_sent, false, one.gone});
+      add_event(result.changed, {{name}, one.there, false, true, false, one.by});
       LaunchCode& where = result.servers;
       (!one.here.empty() || !one.there.empty() ? where.different
        : one.known                             ? where.same

@@ -19,7 +19,7 @@ class CodeCheck {
   explicit CodeCheck(const Core& core);
 
   // Lets a server compare its files when it is asked for facts anyway. Any thread.
-  void add_to(servers::FactsRequest& request) const;
+  void add_to(servers::FactsRequest& request, const config::Server& server) const;
 
   struct Result {
     std::vector<CodeChanged> changed;  // what was told
@@ -33,6 +33,7 @@ class CodeCheck {
               const std::vector<servers::FactsAnswer>& answers = {});
 
  private:
+  const config::Config& config_;
   std::shared_future<servers::ProjectState> here_;
 };
 

@@ -286,6 +286,9 @@ std::filesystem::path store_folder(const config::Config& config);
 // again.
 void adopt_labml_jobs(const Core& core);
 std::vector<Job> stored_jobs(Core& core, const jobs::Store::Filter& filter = {});
+// Whether the job with this id is recorded here, and how many of these are not.
+bool has_record(const Core& core, const std::string& id);
+std::size_t count_unrecorded(const Core& core, const std::vector<std::string>& ids);
 std::vector<Job> refresh(Core& core, std::vector<Job> jobs, std::chrono::milliseconds patience = ask_limit);
 // Whether servers miss each other. Of the first server's rank: else it may still begin, and misses nobody.
 bool lacks_lifeline(const Job& job);

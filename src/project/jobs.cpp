@@ -12,6 +12,7 @@
 #include "base/files.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
+#include "config/folder_id.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/kill.hpp"
 #include "jobs/refresh.hpp"
@@ -24,6 +25,20 @@
 #include "servers/sync.hpp"
 
 namespace remote::project {
+namespace {
+
+// Marks the jobs that were started from another folder.
+void mark_copied(const config::Config& config, std::vector<Job>& jobs) {
+  if (std::ranges::none_of(jobs, [](const Job& job) { return job.made_in.has_value(); })) {
+    return;
+  }
+  const std::string own = config::find_folder_id(config);
+  for (Job& job : jobs) {
+    job.elsewhere = job.made_in && !own.empty() && job.made_in->text() != own;
+  }
+}
+
+}  // namespace
 
 std::vector<Job> stored_jobs(Core& core, const jobs::Store::Filter& filter) {
   adopt_labml_jobs(core);
@@ -31,7 +46,18 @@ std::vector<Job> stored_jobs(Core& core, const jobs::Store::Filter& filter) {
   for (const std::string& problem : listing.problems) {
     core.tell(StoreProblem{problem});
   }
+  mark_copied(core.config, listing.jobs);
   return std::move(listing.jobs);
+}
+
+bool has_record(const Core& core, const std::string& id) {
+  const auto parsed = JobId::parse(id);
+  return parsed && is_there(core.store.record_file(*parsed));
+}
+
+std::size_t count_unrecorded(const Core& core, const std::vector<std::string>& ids) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(ids, [&](const std::string& id) { return !has_record(core, id); }));
 }
 
 namespace {

@@ -66,6 +66,17 @@ std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& pl
                         missing))
             .mended_by(Remedy::prepare_servers)
             .on(server.name));
+  } else if (answers_[index].lacks_environment) {
+    errors.push_back(cannot_run("the project's Python environment, with its packages, is not there")
+                         .mended_by(Remedy::prepare_servers)
+                         .on(server.name));
+  }
+  if (std::ranges::any_of(changed_, [&](const CodeChanged& event) {
+        return event.gone && std::ranges::find(event.servers, server.name) != event.servers.end();
+      })) {
+    errors.push_back(cannot_run("the project was sent there from here, and nothing of it is left")
+                         .mended_by(Remedy::prepare_servers)
+                         .on(server.name));
   }
   const ServerFacts& facts = answers_[index].facts;
   const std::string jobs = core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;

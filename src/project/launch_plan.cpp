@@ -78,10 +78,11 @@ std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& mast
           wanted.disks = {wire::DiskPlace::project, wire::DiskPlace::shm};
           if (const std::string program = needed_program(server); !program.empty()) {
             wanted.program = program;
+            wanted.environments = servers::needed_environments(core_.config, server);
           }
         }
         if (code_check_) {
-          code_check_->add_to(request);
+          code_check_->add_to(request, server);
         }
         return servers::ask_facts(*connect(server), request, core_.cancel());
       }));

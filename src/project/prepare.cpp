@@ -16,6 +16,7 @@
 #include "servers/project_tree.hpp"
 #include "servers/python_env.hpp"
 #include "servers/shared.hpp"
+#include "servers/source.hpp"
 
 namespace remote::project {
 namespace {
@@ -157,6 +158,13 @@ std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request, co
     steps.state = std::async(std::launch::async, [&core, &config, leave = steps.sync_options.leave] {
       return servers::ProjectState::look(config, leave, core.cancel());
     });
+  }
+  if (steps.sync && !request.dry_run && &config == &core.config) {
+    steps.source = servers::own_source(config);
+    if (steps.source->folder_id.empty()) {
+      steps.source.reset();
+    }
+    steps.knows_job = [&core](const std::string& id) { return has_record(core, id); };
   }
   std::vector<std::string> logs(servers.size());
   const auto outcomes =

@@ -147,6 +147,7 @@ std::vector<ServerState> server_states(Core& core, const std::vector<std::string
     if (answers[i].ok()) {
       state.gpus = answers[i].value->gpus();
       state.load = answers[i].value->load(std::nullopt);
+      state.load->unrecorded = count_unrecorded(core, answers[i].value->running);
       state.gpu_facts = answers[i].value->facts.gpus;
       std::ranges::copy_if(known, std::back_inserter(asked),
                            [&](const Job& job) { return job.server == state.server; });

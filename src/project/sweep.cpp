@@ -156,7 +156,7 @@ SweepStarted start_sweep(Core& core, const SweepRequest& request) {
     run.ids.push_back(job.id.text());
     result.jobs.push_back(std::move(job));
   }
-  core.store.add(result.jobs);
+  jobs::add_new(core.config, core.store, result.jobs);
   LaunchMemory memory = remember_sweep(core, request, members, result.launch, git, code);
   // Also where no answer comes, they may run.
   memory.started(result.jobs, std::nullopt, "");

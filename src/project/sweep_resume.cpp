@@ -9,6 +9,7 @@
 #include "base/strings.hpp"
 #include "jobs/launch_store.hpp"
 #include "jobs/refresh.hpp"
+#include "jobs/start.hpp"
 #include "project/sweep_members.hpp"
 #include "servers/agent.hpp"
 
@@ -150,7 +151,7 @@ SweepStarted resume_sweep(Core& core, const ResumeRequest& request) {
     throw nothing_missing(points, running.size());
   }
   if (!again.empty()) {
-    core.store.add(again);
+    jobs::add_new(core.config, core.store, again);
   }
   std::ranges::merge(waiting, again, std::back_inserter(result.jobs), {}, point_number, point_number);
   try {

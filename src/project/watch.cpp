@@ -125,6 +125,7 @@ class Watcher {
     }
     jobs::Sample sample = sampler_->take(core_.store, folder_, asked, patience);
     sample_.load = sample.facts.load(earlier_);
+    sample_.load.unrecorded = count_unrecorded(core_, sample.facts.running);
     sample_.gpus = std::move(sample.facts.facts.gpus);
     earlier_ = sample.facts.ticks;
     sample_.jobs = std::move(sample.jobs);

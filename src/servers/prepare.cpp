@@ -22,6 +22,7 @@
 #include "servers/pip_hints.hpp"
 #include "servers/python_env.hpp"
 #include "servers/shared.hpp"
+#include "servers/source.hpp"
 #include "ssh/pump.hpp"
 #include "wire/cbor.hpp"
 
@@ -104,6 +105,7 @@ class Preparation {
 
  private:
   wire::PreparedReply ask(bool again = false);
+  void note_source(const wire::PreparedReply& found);
   wire::ManagedPython python() const;
   void run_step(const char* name, const wire::Provisioning& work);
   [[noreturn]] void fail(const char* name, const wire::ProvisionFailure& failure, std::string_view errors,
@@ -152,13 +154,30 @@ wire::PreparedReply Preparation::ask(bool again) {
   const wire::PreparedRequest request{.python = python(),
                                       .share_token = steps_.shared != nullptr ? steps_.shared->token() : "",
                                       .server = server_.name,
-                                      .is_repeated = again};
+                                      .is_repeated = again,
+                                      .source = again ? std::nullopt : steps_.source};
   auto reply = take_reply<wire::PreparedReply>(ask_agent(
       connection_, {.what = "what is prepared", .request = request, .timeout = question_time}, cancel_));
   if (reply.failure) {
     fail("status", *reply.failure, reply.errors);
   }
   return reply;
+}
+
+// Says whose project the server had, and which of its jobs run the files that are about to be replaced.
+void Preparation::note_source(const wire::PreparedReply& found) {
+  if (!steps_.source) {
+    return;
+  }
+  if (found.source && found.source->folder_id != steps_.source->folder_id) {
+    report_.notes.push_back("the project there was sent " + sent_by_text(*found.source, *steps_.source));
+  }
+  const auto unknown = std::ranges::count_if(found.running, std::not_fn(steps_.knows_job));
+  if (unknown > 0) {
+    report_.notes.push_back(fmt::format("{} that {} not started from here {} in its folder",
+                                        counted(static_cast<std::size_t>(unknown), "job"),
+                                        unknown == 1 ? "was" : "were", unknown == 1 ? "runs" : "run"));
+  }
 }
 
 // `name` names the log folder and the step in errors. If the client exits, the agent ends pip and installers.
@@ -450,6 +469,7 @@ PrepareReport Preparation::run() {
   report_.shared_home = config_.project_path_on(server_).starts_with("~/");
   try {
     const wire::PreparedReply found = ask();
+    note_source(found);
     const auto work = part ? shared_work(*part, found.first) : std::nullopt;
     if (work) {
       take_over(*work, part->first());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <future>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "servers/sent_state.hpp"
 #include "servers/sync.hpp"
 #include "ssh/connection.hpp"
+#include "wire/source.hpp"
 
 // Makes one server ready: Python environment, project files, packages. One round trip finds out what is done
 // already, and that is skipped.
@@ -32,6 +34,8 @@ struct PrepareSteps {
   Peers* peers = nullptr;           // shared by all servers of a call: they bring the project to each other
   SharedFolders* shared = nullptr;  // the same: what servers with one folder need is done once
   std::string default_python = {};  // conda's version where configs.yaml names none
+  std::optional<wire::ProjectSource> source = {};          // the sender of the project; nullopt: no transfer
+  std::function<bool(const std::string&)> knows_job = {};  // whether a job with this id is recorded here
 };
 
 // Hears of the progress; called on the thread of the server.

@@ -271,6 +271,19 @@ PackageSource package_source(const config::Config& config) {
   return pyproject && describes_a_package(*pyproject) ? PackageSource::pyproject : PackageSource::none;
 }
 
+std::vector<std::string> needed_environments(const config::Config& config, const config::Server& server) {
+  const PackageSource source = package_source(config);
+  if (config.python.manager == config::PythonManager::system || !config.prologue_on(server).empty() ||
+      source == PackageSource::none || source == PackageSource::pipenv) {
+    return {};
+  }
+  std::vector<std::string> folders{environment_folder(config, server)};
+  if (config.python.manager == config::PythonManager::conda && !other_environment(config).empty()) {
+    folders.push_back(other_environment(config));
+  }
+  return folders;
+}
+
 std::string packages_digest(const config::Config& config) {
   const PackageSource source = package_source(config);
   return digest_of(config, source, package_files(config, source));

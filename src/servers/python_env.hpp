@@ -60,6 +60,10 @@ std::string local_python_version();
 
 PackageSource package_source(const config::Config& config);
 
+// The possible folders of the environment that a program of the project needs for its packages. Empty: it has
+// no packages, or they may be in another place.
+std::vector<std::string> needed_environments(const config::Config& config, const config::Server& server);
+
 // Of all that decides what gets installed: the files (with those that requirements name by -r and -c), pip's
 // options, the environment, and the wheels in find_links folders of the project.
 std::string packages_digest(const config::Config& config);

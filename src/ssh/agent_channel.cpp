@@ -65,8 +65,8 @@ void AgentStart::take_line(std::string_view line, const std::function<void(std::
         .because(Cause::refused);
   } else if (line == server::agent_on_terminal) {
     throw Error("cannot start the agent",
-                "the server runs commands on a terminal, which changes what is sent: a ForceCommand such as "
-                "script, or a gateway, stands in between",
+                "the server runs commands on a terminal, which changes the bytes: a ForceCommand such as "
+                "script, or a gateway, is in between",
                 "use the machine's own address and port, or a login without that command")
         .because(Cause::refused);
   }

@@ -12,6 +12,7 @@
 #include <remote/top.hpp>
 
 #include "wire/fields.hpp"
+#include "wire/source.hpp"
 
 // A client's request for facts about a server, and the reply.
 
@@ -42,7 +43,7 @@ struct FactsRequest {
   bool machine = false;
   bool load = false;
   bool logind = false;
-  bool others = false;  // the running jobs of this user's other projects
+  bool others = false;  // the running jobs of this user, of this project and of others
   // The folder of the jobs in the project: whether it is closed, and whether a launch marked the server as
   // sick.
   std::optional<std::string> jobs{};
@@ -56,18 +57,22 @@ struct FactsRequest {
   std::optional<int> port{};              // port to check; 0: only suggest ports
   // Data follows the request: lines "SIZE SECONDS NAME" of the project's files to compare.
   bool code = false;
+  std::optional<std::string> scripts{};  // the folder of our scripts, to read the sender of the project
+  // Folders of the Python environment: whether none of them has an interpreter.
+  std::vector<std::string> environments{};
 
   static constexpr auto fields() {
     using R = FactsRequest;
-    return field_list(field("project", &R::project, at_most(4096)),
-                      field("environment", &R::environment, at_most(4096)), field("activate", &R::activate),
-                      field("clock", &R::clock), field("machine", &R::machine), field("load", &R::load),
-                      field("logind", &R::logind), field("others", &R::others),
-                      field("jobs", &R::jobs, at_most(255)), field("open", &R::open, at_most(255)),
-                      field("disks", &R::disks, at_most(4)), field("python", &R::python),
-                      field("gpus", &R::gpus), field("program", &R::program, at_most(255)),
-                      field("mpi", &R::mpi), field("route_to", &R::route_to, at_most(255)),
-                      field("port", &R::port, in_range(0, 65535)), field("code", &R::code));
+    return field_list(
+        field("project", &R::project, at_most(4096)), field("environment", &R::environment, at_most(4096)),
+        field("activate", &R::activate), field("clock", &R::clock), field("machine", &R::machine),
+        field("load", &R::load), field("logind", &R::logind), field("others", &R::others),
+        field("jobs", &R::jobs, at_most(255)), field("open", &R::open, at_most(255)),
+        field("disks", &R::disks, at_most(4)), field("python", &R::python), field("gpus", &R::gpus),
+        field("program", &R::program, at_most(255)), field("mpi", &R::mpi),
+        field("route_to", &R::route_to, at_most(255)), field("port", &R::port, in_range(0, 65535)),
+        field("code", &R::code), field("scripts", &R::scripts, at_most(4096)),
+        field("environments", &R::environments, at_most(4096)));
   }
 };
 
@@ -184,13 +189,16 @@ struct FactsReply {
   int cpus_online = 1;
   Ticks ticks;
   std::vector<OtherProject> others;
-  bool disks_hang = false;  // a disk did not answer in time: nothing is known of any
-  bool has_leases = false;  // files of leases are there; only if the load was asked for
+  std::vector<std::string> running;  // jobs of this project
+  bool disks_hang = false;           // a disk did not answer in time: nothing is known of any
+  bool has_leases = false;           // files of leases are there; only if the load was asked for
   std::optional<RouteFacts> route;
   std::optional<PortFacts> port;
   std::optional<MpiFacts> mpi;
   std::optional<CodeFacts> code;
-  std::string missing;  // the program of the request, if a job would not find it
+  std::string missing;                  // the program of the request, if a job would not find it
+  std::optional<ProjectSource> source;  // the last sender of the project, if it is known
+  bool lacks_environment = false;
 
   static constexpr auto fields() {
     using R = FactsReply;
@@ -199,7 +207,9 @@ struct FactsReply {
                       field("ticks", &R::ticks), field("others", &R::others, at_most(1000)),
                       field("disks_hang", &R::disks_hang), field("has_leases", &R::has_leases),
                       field("route", &R::route), field("port", &R::port), field("mpi", &R::mpi),
-                      field("code", &R::code), field("missing", &R::missing, a_word("._-")));
+                      field("code", &R::code), field("missing", &R::missing, a_word("._-")),
+                      field("running", &R::running, ids(max_running)), field("source", &R::source),
+                      field("lacks_environment", &R::lacks_environment));
   }
 };
 

@@ -11,6 +11,7 @@
 #include <remote/events.hpp>
 
 #include "wire/fields.hpp"
+#include "wire/source.hpp"
 
 // Prepares the project's Python environment on a server: setup and update-packages.
 
@@ -72,11 +73,14 @@ struct PreparedRequest {
   std::string share_token{};  // of this call; "": no other server has the same folder
   std::string server;         // its name
   bool is_repeated = false;   // another server has just prepared the folder
+  // The project is about to be sent, by this folder.
+  std::optional<ProjectSource> source{};
 
   static constexpr auto fields() {
     using R = PreparedRequest;
     return field_list(field("python", &R::python), field("share_token", &R::share_token, a_word("", 64)),
-                      field("server", &R::server, a_line(1000)), field("is_repeated", &R::is_repeated));
+                      field("server", &R::server, a_line(1000)), field("is_repeated", &R::is_repeated),
+                      field("source", &R::source));
   }
 };
 
@@ -88,12 +92,16 @@ struct PreparedReply {
   bool has_packages = false;
   std::optional<ProvisionFailure> failure{};
   std::string errors{};  // output of a failed prologue
+  // If the project is about to be sent: its last sender, and its running jobs.
+  std::optional<ProjectSource> source{};
+  std::vector<std::string> running{};
 
   static constexpr auto fields() {
     using R = PreparedReply;
     return field_list(field("first", &R::first, a_line(1000)), field("has_setup", &R::has_setup),
                       field("has_packages", &R::has_packages), field("failure", &R::failure),
-                      field("errors", &R::errors));
+                      field("errors", &R::errors), field("source", &R::source),
+                      field("running", &R::running, ids(max_running)));
   }
 };
 

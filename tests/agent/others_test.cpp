@@ -23,7 +23,7 @@ class Others : public ::testing::Test {
   }
   std::vector<std::string> find(const fs::path& project) const {
     std::vector<std::string> found;
-    for (const OtherProject& other : find_other_projects(folder.host, project)) {
+    for (const OtherProject& other : find_running_jobs(folder.host, project).others) {
       found.push_back(other.folder + " " + std::to_string(other.jobs));
     }
     return found;
@@ -45,6 +45,7 @@ TEST_F(Others, CountsJobsByProject) {
   add_guard(home() + "/my proj", b);
   add_guard("/data/ada/x", a);
   EXPECT_THAT(find(home() + "/second"), ElementsAre("/data/ada/x 1", "~/my proj 2"));
+  EXPECT_THAT(find_running_jobs(folder.host, home() + "/my proj").here, ElementsAre(a, b));
 }
 
 TEST_F(Others, KnowsTheProjectByAnotherPath) {
@@ -52,6 +53,7 @@ TEST_F(Others, KnowsTheProjectByAnotherPath) {
   fs::create_symlink("my proj", home() + "/link");
   add_guard(home() + "/link", a);
   EXPECT_THAT(find(home() + "/my proj"), IsEmpty());
+  EXPECT_THAT(find_running_jobs(folder.host, home() + "/my proj").here, ElementsAre(a));
 }
 
 TEST_F(Others, IgnoresPracticeServersButInTheirOwnHome) {
@@ -80,7 +82,7 @@ TEST_F(Others, MakesFoldersVisible) {
 }
 
 TEST_F(Others, ReadsThisMachine) {
-  EXPECT_NO_THROW(find_other_projects(Host::of_this_process(), "/nowhere"));
+  EXPECT_NO_THROW(find_running_jobs(Host::of_this_process(), "/nowhere"));
 }
 
 }  // namespace

@@ -128,6 +128,20 @@ class Provision : public ::testing::Test {
 
 // ---- What is prepared
 
+TEST_F(Provision, KnowsWhoSentTheProjectLast) {
+  const wire::ProjectSource first{
+      .folder_id = std::string(32, 'a'), .user = "ada@laptop", .folder = "/x", .at = 5};
+  const auto send = [&](const wire::ProjectSource& source) {
+    return find_prepared(fake.host, {.python = python, .server = "n1", .source = source});
+  };
+  EXPECT_FALSE(send(first).source);
+  wire::ProjectSource second = first;
+  second.user = "bob@desk";
+  EXPECT_EQ(send(second).source->user, "ada@laptop");
+  EXPECT_FALSE(ask().source) << "nothing is sent";
+  EXPECT_EQ(send(first).source->user, "bob@desk");
+}
+
 TEST_F(Provision, TheProjectsFolderIsCreatedForAllToRead) {
   fs::remove_all(project());
   python.project = "~/deep/er/than this";

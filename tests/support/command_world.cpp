@@ -202,6 +202,11 @@ std::unique_ptr<RunningCommand> CommandWorld::start(std::vector<std::string> wor
   return std::make_unique<RunningCommand>(std::move(words), servers_, terminals);
 }
 
+CommandResult CommandWorld::run_in(const fs::path& project, std::vector<std::string> words) {
+  words.insert(words.begin(), {"--project", project.string()});
+  return RunningCommand(std::move(words), servers_, {}).wait();
+}
+
 jobs::Store CommandWorld::store() const {
   const fs::path beside_labmls = project_ / ".remote/remote-jobs";
   return jobs::Store(fs::exists(beside_labmls) ? beside_labmls : project_ / ".remote/jobs");

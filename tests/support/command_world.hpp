@@ -162,6 +162,8 @@ class CommandWorld {
     return start(words, terminals)->wait();
   }
   std::unique_ptr<RunningCommand> start(std::vector<std::string> words, const Terminals& terminals = {});
+  // The same in another folder with a project, for the same servers.
+  CommandResult run_in(const std::filesystem::path& project, std::vector<std::string> words);
 
   const std::filesystem::path& project() const { return project_; }
   const std::filesystem::path& home() const { return home_; }

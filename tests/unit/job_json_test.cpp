@@ -42,6 +42,7 @@ Job full_job() {
   job.hung = {.at = instant(1700000002), .stood = std::chrono::seconds(90), .moved_at = instant(1700000003)};
   job.backend = "slurm";
   job.no_restart = NoRestart::repeated;
+  job.made_in = JobId::random();
   return job;
 }
 

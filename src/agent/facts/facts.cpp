@@ -1,5 +1,6 @@
 #include "agent/facts/facts.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -24,6 +25,7 @@
 #include "agent/host/background.hpp"
 #include "agent/host/path.hpp"
 #include "agent/lease/lease_files.hpp"
+#include "agent/provision/source.hpp"
 
 namespace remote::agent {
 namespace {
@@ -132,11 +134,20 @@ wire::FactsReply collect_facts(const Host& host, const wire::FactsRequest& reque
     }
   }
   if (request.others && !reply.disks_hang) {
-    reply.others = find_other_projects(host, host.expand(request.project));
+    RunningJobs running = find_running_jobs(host, host.expand(request.project));
+    reply.others = std::move(running.others);
+    reply.running = std::move(running.here);
   }
   if (request.code) {
     reply.code = compare_files(host.expand(request.project), files);
   }
+  if (request.scripts) {
+    reply.source = read_source(host.expand(*request.scripts));
+  }
+  reply.lacks_environment = !request.environments.empty() &&
+                            std::ranges::none_of(request.environments, [&](const std::string& folder) {
+                              return is_program(host.expand(folder) / "bin/python");
+                            });
   gpus.wait();
   environment.wait();
   for (const GpuTool& tool : reply.facts.gpus.tools) {

@@ -16,27 +16,31 @@ constexpr std::size_t max_projects = 1000;
 
 }  // namespace
 
-std::vector<OtherProject> find_other_projects(const Host& host, const Path& project) {
+RunningJobs find_running_jobs(const Host& host, const Path& project) {
   std::map<std::string, std::set<std::string>> jobs;
   for (const GuardProcess& guard : find_guards(host)) {
     jobs[guard.project.string()].insert(guard.id);
   }
-  std::vector<OtherProject> others;
+  RunningJobs found;
   const std::string home = host.home.string() + "/";
   for (const auto& [folder, ids] : jobs) {
+    if (is_same_file(folder, project)) {
+      found.here.insert(found.here.end(), ids.begin(), ids.end());
+      continue;
+    }
     const bool in_home = home != "/" && folder.starts_with(home);
     // A practice server's own home is in such a folder, too.
-    if ((!in_home && folder.find("/.remote/sandbox/") != std::string::npos) ||
-        is_same_file(folder, project)) {
+    if (!in_home && folder.find("/.remote/sandbox/") != std::string::npos) {
       continue;
     }
     const std::string shown = in_home ? "~/" + folder.substr(home.size()) : folder;
     const auto count = static_cast<int>(std::min<std::size_t>(ids.size(), wire::max_count));
-    if (others.size() < max_projects) {
-      others.push_back({wire::to_line(shown, 4096), count});
+    if (found.others.size() < max_projects) {
+      found.others.push_back({wire::to_line(shown, 4096), count});
     }
   }
-  return others;
+  found.here.resize(std::min(found.here.size(), wire::max_running));
+  return found;
 }
 
 }  // namespace remote::agent

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <remote/top.hpp>
@@ -8,8 +9,14 @@
 
 namespace remote::agent {
 
-// The running jobs of this user's other projects on this server, by folder. Projects of practice servers are
-// not listed, because practice servers on one machine see each other's processes. Any thread.
-std::vector<OtherProject> find_other_projects(const Host& host, const Path& project);
+// The running jobs of this user on this server.
+struct RunningJobs {
+  std::vector<std::string> here;       // ids of those of the project
+  std::vector<OtherProject> others{};  // by folder
+};
+
+// Projects of practice servers are not listed among the others, because practice servers on one machine see
+// each other's processes. Any thread.
+RunningJobs find_running_jobs(const Host& host, const Path& project);
 
 }  // namespace remote::agent

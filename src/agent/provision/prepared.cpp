@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/facts/others.hpp"
 #include "agent/host/processes.hpp"
 #include "agent/provision/failure.hpp"
 #include "agent/provision/prologue.hpp"
 #include "agent/provision/provision.hpp"
 #include "agent/provision/python_place.hpp"
+#include "agent/provision/source.hpp"
 #include "base/strings.hpp"
 #include "wire/text.hpp"
 
@@ -48,6 +50,13 @@ void check_steps(const Host& host, const wire::PreparedRequest& request, wire::P
   if (!make_open_folders(place.project())) {
     throw ProvisionError("cannot make the project's folder " + place.project().string(),
                          "choose another remote_path in configs.yaml");
+  }
+  if (request.source) {
+    reply.source = read_source(place.scripts());
+    reply.running = find_running_jobs(host, place.project()).here;
+    if (make_open_folders(place.scripts())) {
+      write_source(place.scripts(), *request.source);
+    }
   }
   if (!request.share_token.empty()) {
     reply.first = find_first_server(place.scripts(), request);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -123,6 +124,29 @@ void tell_the_others(Context& context, const std::vector<Job>& ended) {
   }
 }
 
+// Asks before jobs are ended or removed that were started from another folder: the records here are copies,
+// and the other folder may need the jobs. If no job is named, these are removed from `chosen`.
+void ask_about_copied(Context& context, std::vector<Job>& chosen, const JobOptions& jobs, bool yes,
+                      const std::string& command, const std::string& verb) {
+  std::vector<Job> copied;
+  std::ranges::copy_if(chosen, std::back_inserter(copied), &Job::elsewhere);
+  if (copied.empty()) {
+    return;
+  }
+  const std::string what = fmt::format("{} that {} started from another folder",
+                                       counted(copied.size(), "job"), copied.size() == 1 ? "was" : "were");
+  if (!jobs.by_name()) {
+    std::erase_if(chosen, &Job::elsewhere);
+    context.terminal.notice(fmt::format(
+        "{} left alone; the records here are copies of that folder's. To {} {} all the same, name {}", what,
+        command == "job-kill" ? "end" : "remove", copied.size() == 1 ? "it" : "them",
+        copied.size() == 1 ? "it" : "them"));
+  } else if (!yes) {
+    context.confirm(copied, fmt::format("{} {}?", verb, what), "nothing was done",
+                    Error::usage(command, "that is about " + what, "do it there, or add --yes"));
+  }
+}
+
 // The unfinished jobs that fit; those that are named also when they have ended.
 std::vector<Job> jobs_to_kill(Context& context, const KillArguments& arguments) {
   const JobSelection selection = arguments.jobs.selection();
@@ -150,7 +174,13 @@ std::vector<Job> jobs_to_kill(Context& context, const KillArguments& arguments) 
     context.terminal.notice(arguments.jobs.named() && !arguments.jobs.by_name()
                                 ? "no unfinished job has these tags; nothing to end"
                                 : "no unfinished jobs; nothing to end");
-  } else if (!arguments.jobs.named() && !arguments.yes) {
+    return chosen;
+  }
+  ask_about_copied(context, chosen, arguments.jobs, arguments.yes, "job-kill", "End");
+  if (chosen.empty()) {
+    return chosen;
+  }
+  if (!arguments.jobs.named() && !arguments.yes) {
     const std::string what = counted(chosen.size(), "unfinished job");
     context.confirm(chosen, fmt::format("End {}?", what), "nothing was ended",
                     Error::usage("job-kill", "no job is named, and that would end " + what,
@@ -265,6 +295,7 @@ int clean(Context& context, const CleanArguments& arguments) {
   waiting.reset();
   int left = 0;
   chosen = ended_ones(context, arguments, std::move(chosen), left);
+  ask_about_copied(context, chosen, arguments.jobs, arguments.yes, "job-clean", "Remove");
   CleanResult result;
   if (!chosen.empty()) {
     if (!arguments.yes) {

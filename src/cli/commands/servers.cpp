@@ -81,12 +81,12 @@ void add_state(ui::Table& table, const ServerState& state, const char* login) {
   } else if (state.gpus) {
     gpus = std::to_string(*state.gpus);
   }
+  const std::string others = state.load ? other_jobs(*state.load) : "";
   std::vector<ui::Cell> cells = {
       ui::Cell(state.server, ui::Style::cyan),
       state.error ? ui::Cell("no", ui::Style::red) : ui::Cell("yes", ui::Style::green),
       std::move(gpus),
-      state.load && !state.load->others.empty() ? fmt::format("{} + {}", state.jobs, other_jobs(*state.load))
-                                                : std::to_string(state.jobs),
+      others.empty() ? std::to_string(state.jobs) : fmt::format("{} + {}", state.jobs, others),
       state.load ? fmt::format("{:.1f} on {}", state.load->load,
                                counted(static_cast<std::size_t>(state.load->cpus), "CPU"))
                  : "-",

@@ -110,11 +110,22 @@ std::string named(const std::vector<std::string>& names) {
 
 void EventText::operator()(const CodeChanged& event) {
   const std::string servers = named(event.servers);
+  const char* them = event.names.size() == 1 ? "it" : "them";
   if (event.there) {
     terminal_.warning(
-        fmt::format("changed on {} since the last rsync, or sent there from elsewhere: {}; "
-                    "`remote rsync --overwrite` replaces {}",
-                    servers, named(event.names), event.names.size() == 1 ? "it" : "them"));
+        event.by.empty()
+            ? fmt::format("changed on {} since the last rsync, or sent there from elsewhere: {}; "
+                          "`remote rsync --overwrite` replaces {}",
+                          servers, named(event.names), them)
+            : fmt::format("{} has other code, sent {}: {}; `remote rsync --overwrite` replaces {}", servers,
+                          event.by, named(event.names), them));
+    return;
+  }
+  if (event.gone) {
+    terminal_.warning(
+        fmt::format("the project was sent to {}, and nothing of it is left there: `remote prepare` "
+                    "sends it again, with its environment",
+                    servers));
     return;
   }
   terminal_.warning(
@@ -122,7 +133,7 @@ void EventText::operator()(const CodeChanged& event) {
           ? fmt::format("nothing was sent from here to {} yet, so other code may run there; --rsync sends it",
                         servers)
           : fmt::format("changed here since the last rsync to {}: {}; --rsync sends {}", servers,
-                        named(event.names), event.names.size() == 1 ? "it" : "them"));
+                        named(event.names), them));
 }
 
 // "commit 1a2b3c4 with changes (in libs/sub/) and 2 untracked files"

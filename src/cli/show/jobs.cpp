@@ -72,7 +72,7 @@ std::optional<Instant> still_since(const Job& job) {
 
 std::string state_text(const Job& job) {
   const std::string text = own_state_text(job);
-  return is_final(job.state) ? text + left_text({job}) : text;
+  return (is_final(job.state) ? text + left_text({job}) : text) + elsewhere_text({job});
 }
 
 std::string rank_numbers(const Job& job) {

@@ -194,8 +194,12 @@ static std::string state_of(const Batch& batch) {
   return wrong.empty() ? text : text + "; " + wrong;
 }
 
+std::string elsewhere_text(const Batch& batch) {
+  return std::ranges::any_of(batch, &Job::elsewhere) ? ", started from another folder" : "";
+}
+
 std::string state_text(const Batch& batch) {
-  return state_of(batch) + attempt_of(batch);
+  return state_of(batch) + attempt_of(batch) + elsewhere_text(batch);
 }
 
 std::string usage_text(const Batch& batch) {

@@ -51,6 +51,8 @@ bool has_ended(const Batch& batch);
 bool is_over(const Batch& batch);
 // " (ended, 2 processes left)"; empty where nothing is left.
 std::string left_text(const Batch& batch);
+// ", started from another folder"; "" if its record is not a copy.
+std::string elsewhere_text(const Batch& batch);
 // When the last of it ended, as far as that is known; for a batch that has ended.
 Instant end_of(const Batch& batch);
 

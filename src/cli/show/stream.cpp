@@ -152,7 +152,9 @@ struct Teller {
             {{"servers", event.servers},
              {"names", event.names},
              {"never_sent", event.never_sent},
-             {"there", event.there}}};
+             {"there", event.there},
+             {"gone", event.gone},
+             {"by", or_null(event.by)}}};
   }
   Told operator()(const LaunchCode& event) const {
     return {"code",

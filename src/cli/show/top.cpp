@@ -278,10 +278,8 @@ std::vector<TopLine> top_lines(const Context& context, const std::vector<ServerS
           Line(context.terminal, view.width).add("  leases: ", Style::dim).add(leases, Style::dim).end());
     }
     if (const std::string others = other_jobs(sample.load); !others.empty()) {
-      lines.push_back(Line(context.terminal, view.width)
-                          .add("  other projects: ", Style::dim)
-                          .add(others, Style::dim)
-                          .end());
+      lines.push_back(
+          Line(context.terminal, view.width).add("  other jobs: ", Style::dim).add(others, Style::dim).end());
     }
   }
   return lines;
@@ -289,6 +287,10 @@ std::vector<TopLine> top_lines(const Context& context, const std::vector<ServerS
 
 std::string other_jobs(const ServerLoad& load) {
   std::vector<std::string> parts;
+  if (load.unrecorded > 0) {
+    parts.push_back(
+        fmt::format("{} of this project, not started from here", counted(load.unrecorded, "job")));
+  }
   for (const OtherProject& other : load.others) {
     parts.push_back(fmt::format("{} of {}", counted(static_cast<std::size_t>(other.jobs), "job"),
                                 visible_line(other.folder, 60)));
@@ -329,6 +331,7 @@ nlohmann::json to_json(const ServerLoad& load) {
     others.push_back({{"folder", other.folder}, {"jobs", other.jobs}});
   }
   return {{"other_projects", others},
+          {"unrecorded_jobs", load.unrecorded},
           {"leases", leases},
           {"cpus", load.cpus},
           {"load", load.load},

@@ -1,0 +1,139 @@
+// A project's folder on a server knows who filled it: other folders and laptops with the same project, copies
+// of a folder, and servers whose disk is empty again.
+
+#include "base/files.hpp"
+#include "support/command_world.hpp"
+
+namespace remote::test {
+namespace {
+
+using ::testing::IsEmpty;
+
+class CommandFolders : public ::testing::Test {
+ protected:
+  CommandFolders() {
+    world.configure(config("system"));
+    write_file_atomic(world.project() / "train.py", "1\n");
+  }
+  static std::string config(const std::string& manager) {
+    return "name: proj\npython: {manager: " + manager +
+           "}\nservers:\n"
+           "  a: {hostname: a, internal_address: 127.0.0.1}\n"
+           "  b: {hostname: b, internal_address: 127.0.0.1}\n";
+  }
+  // The same project as git brings it to another folder.
+  fs::path second(const std::string& train) const {
+    const fs::path folder = world.project().parent_path() / "second project";
+    make_folders(folder / ".remote");
+    fs::copy_file(world.project() / ".remote/configs.yaml", folder / ".remote/configs.yaml");
+    write_file_atomic(folder / "train.py", train);
+    return folder;
+  }
+  CommandResult launch(std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"launch", "--nproc-per-node", "1", "--on-failure", "leave"});
+    return world.run(more);
+  }
+  CommandWorld world;
+};
+
+TEST_F(CommandFolders, WhoFilledAServerIsSaid) {
+  EXPECT_THAT(world.run({"rsync"}).err, Not(HasSubstr("the project there was sent")));
+  EXPECT_THAT(world.run({"rsync"}).err, Not(HasSubstr("the project there was sent"))) << "its own";
+  const fs::path other = second("of the second folder\n");
+  const CommandResult sent = world.run_in(other, {"rsync", "--overwrite"});
+  EXPECT_EQ(sent.code, 0) << sent;
+  EXPECT_THAT(sent.err, AllOf(HasSubstr("the project there was sent from " + world.project().string() + ", "),
+                              Not(HasSubstr("not started from here"))));
+  EXPECT_THAT(launch({"--cmd", "true"}).err,
+              AllOf(HasSubstr("warning: a, b has other code, sent from " + other.string() + ", "),
+                    HasSubstr(" ago: train.py; `remote rsync --overwrite` replaces it")));
+}
+
+TEST_F(CommandFolders, AFileThatNamesTheSenderMayBeAnything) {
+  EXPECT_EQ(world.run({"rsync"}).code, 0);
+  const fs::path file = world.there("a") / ".remote-scripts/source.json";
+  ASSERT_TRUE(fs::exists(file));
+  write_file_atomic(file, "[[[[");
+  write_file_atomic(world.there("b") / ".remote-scripts/source.json",
+                    "{\"folder_id\":\"0123456789abcdef0123456789abcdef\",\"user\":\"\\u001b[2J\","
+                    "\"folder\":\"/x\",\"at\":-1}\n");
+  const CommandResult again = world.run({"rsync"});
+  EXPECT_EQ(again.code, 0) << again;
+  EXPECT_THAT(again.err, Not(HasSubstr("the project there was sent")));
+}
+
+TEST_F(CommandFolders, JobsOfAnotherFolderAreCounted) {
+  EXPECT_EQ(world.run({"rsync"}).code, 0);
+  const Job job = world.job("a", "exec sleep 1000");
+  const fs::path other = second("1\n");
+  const auto servers = world.run_in(other, {"servers", "--json"}).json();
+  EXPECT_EQ(servers[0]["jobs"], 0);
+  EXPECT_EQ(servers[0]["load"]["unrecorded_jobs"], 1);
+  EXPECT_EQ(servers[1]["load"]["unrecorded_jobs"], 0);
+  EXPECT_THAT(world.run_in(other, {"servers"}).out,
+              HasSubstr(" 0 + 1 job of this project, not started from here"));
+  EXPECT_THAT(world.run_in(other, {"top", "--once"}).out,
+              HasSubstr("1 job of this project, not started from here"));
+  EXPECT_THAT(world.run_in(other, {"rsync"}).err,
+              HasSubstr("1 job that was not started from here runs in its folder"));
+  EXPECT_EQ(world.run({"servers", "--json"}).json()[0]["load"]["unrecorded_jobs"], 0);
+  EXPECT_EQ(world.run({"job-kill", "--job", std::to_string(job.key)}).code, 0);
+}
+
+TEST_F(CommandFolders, ACopyDoesNotEndOrRemoveTheJobsOfItsOriginal) {
+  EXPECT_EQ(world.run({"rsync"}).code, 0);
+  world.ended_job("a", "true");
+  world.job("a", "exec sleep 1000");
+  const fs::path copy = world.project().parent_path() / "copy";
+  fs::copy(world.project(), copy, fs::copy_options::recursive);
+  EXPECT_THAT(world.run_in(copy, {"job-list"}).out, HasSubstr("started from another folder"));
+  EXPECT_THAT(world.run({"job-list"}).out, Not(HasSubstr("another folder")));
+  const CommandResult all = world.run_in(copy, {"job-kill", "--yes"});
+  EXPECT_EQ(all.code, 0) << all;
+  EXPECT_THAT(all.err, HasSubstr("1 job that was started from another folder left alone"));
+  EXPECT_THAT(world.run_in(copy, {"job-clean", "--yes"}).err,
+              HasSubstr("1 job that was started from another folder left alone"));
+  const CommandResult named = world.run_in(copy, {"job-kill", "--job", "2"});
+  EXPECT_EQ(named.code, 2) << named;
+  EXPECT_THAT(named.err, HasSubstr("add --yes"));
+  EXPECT_EQ(world.run_in(copy, {"job-clean", "--job", "1"}).code, 2);
+  EXPECT_EQ(world.run({"--json", "job-list"}).json()[1]["state"], "running");
+  // A folder that was moved is the same one.
+  const fs::path moved = world.project().parent_path() / "moved";
+  fs::rename(world.project(), moved);
+  EXPECT_THAT(world.run_in(moved, {"job-list"}).out, Not(HasSubstr("another folder")));
+  fs::rename(moved, world.project());
+  EXPECT_EQ(world.run_in(copy, {"job-kill", "--job", "2", "--yes"}).code, 0);
+}
+
+TEST_F(CommandFolders, AServerWhoseDiskIsEmptyAgainStartsNothing) {
+  EXPECT_EQ(world.run({"rsync"}).code, 0);
+  fs::remove_all(world.there("b"));
+  const CommandResult refused = launch({"--cmd", "true"});
+  EXPECT_EQ(refused.code, 1) << refused;
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("b: it cannot run there: the project was sent there from here, and "
+                              "nothing of it is left"),
+                    HasSubstr("remote prepare"), Not(HasSubstr("error: a:"))));
+  EXPECT_THAT(world.store().list().jobs, IsEmpty());
+  EXPECT_THAT(launch({"--no-check", "--cmd", "true"}).err, HasSubstr("nothing of it is left there"));
+}
+
+TEST_F(CommandFolders, PackagesOfAnEnvironmentThatIsGoneAreMissedBeforeTheStart) {
+  world.configure(config("venv"));
+  write_file_atomic(world.project() / "requirements.txt", "# none\n");
+  EXPECT_EQ(world.run({"rsync"}).code, 0);
+  const CommandResult refused = launch({"--cmd", "python3 train.py"});
+  EXPECT_EQ(refused.code, 1) << refused;
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("a: it cannot run there: the project's Python environment, with its "
+                              "packages, is not there"),
+                    HasSubstr("remote prepare")));
+  EXPECT_THAT(world.store().list().jobs, IsEmpty());
+  EXPECT_EQ(launch({"--cmd", "true"}).code, 0) << "it needs no Python";
+  fs::remove(world.project() / "requirements.txt");
+  EXPECT_EQ(launch({"--cmd", "python3 -c 1"}).code, 0) << "it has no packages";
+}
+
+}  // namespace
+}  // namespace remote::test
