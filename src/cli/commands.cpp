@@ -7,18 +7,22 @@ namespace remote::cli {
 
 // Each is defined in the file of commands/ that its group of options belongs to.
 using Add = void(CLI::App& command, Context& context);
-Add add_init, add_sandbox, add_attach, add_servers, add_check, add_authorize, add_login, add_logout,
-    add_trust, add_prepare, add_setup, add_rsync, add_update_packages, add_uninstall, add_run, add_shell,
-    add_forward, add_tensorboard, add_jupyter, add_job_run, add_torch_launch, add_helper_torch_launch,
-    add_launch, add_sweep, add_notify, add_status, add_top, add_job_list, add_job_tail, add_job_wait,
-    add_job_stacks, add_job_why, add_report, add_history, add_show, add_note, add_rerun, add_diff,
-    add_job_kill, add_pull, add_job_rsync, add_job_pull, add_job_clean, add_completion, add_help;
+Add add_init, add_add, add_remove, add_sandbox, add_attach, add_servers, add_check, add_authorize, add_login,
+    add_logout, add_trust, add_prepare, add_setup, add_rsync, add_update_packages, add_uninstall, add_run,
+    add_shell, add_forward, add_tensorboard, add_jupyter, add_job_run, add_torch_launch,
+    add_helper_torch_launch, add_launch, add_sweep, add_notify, add_status, add_top, add_job_list,
+    add_job_tail, add_job_wait, add_job_stacks, add_job_why, add_report, add_history, add_show, add_note,
+    add_rerun, add_diff, add_job_kill, add_pull, add_job_rsync, add_job_pull, add_job_clean, add_completion,
+    add_help;
 
 namespace {
 
 constexpr Command declared[] = {
     {"init", "Begin", "Make this folder a project",
      "remote init --server gpu1=ubuntu@192.0.2.10\nremote init --from hosts", add_init},
+    {"add", "Begin", "Add a server, or change its address",
+     "remote add gpu1 ubuntu@192.0.2.10\nremote add rented 'ssh -p 40022 root@192.0.2.7'", add_add},
+    {"remove", "Begin", "Remove a server from configs.yaml", "remote remove rented", add_remove},
     {"sandbox", "Begin", "Run practice servers on this machine", "remote sandbox up --nodes 2", add_sandbox},
     {"servers", "Begin", "Show the servers, their GPUs and jobs",
      "remote servers\nremote servers --verbose --server gpu1", add_servers},

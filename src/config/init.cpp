@@ -14,6 +14,7 @@
 #include "base/strings.hpp"
 #include "config/config.hpp"
 #include "config/init_templates.hpp"
+#include "config/ssh_line.hpp"
 #include "config/validate.hpp"
 #include "config/yaml_reader.hpp"
 
@@ -104,6 +105,23 @@ std::string private_key_value(const std::string& key, const fs::path& here, cons
     }
   }
   return path.string();
+}
+
+NewServer read_new_server(const std::string& name, const std::string& address, const fs::path& here,
+                          const fs::path& project, std::vector<std::string>& left_out) {
+  if (!is_ssh_line(address)) {
+    return make_new_server(name, address);
+  }
+  if (const auto problem = server_name_problem(name)) {
+    throw Error::usage("server '" + printable(name) + "'", *problem);
+  }
+  SshLine line = parse_ssh_line(address, "server '" + name + "'");
+  left_out.insert(left_out.end(), line.left_out.begin(), line.left_out.end());
+  NewServer server{name, line.hostname, line.username, line.port, std::nullopt, line.proxy_jump};
+  if (line.private_key) {
+    server.private_key = private_key_value(*line.private_key, here, project);
+  }
+  return server;
 }
 
 std::string new_config_text(const NewProject& project) {

@@ -32,6 +32,12 @@ NewServer parse_new_server(const std::string& text);
 // The same, the two parts given apart.
 NewServer make_new_server(const std::string& name, const std::string& address);
 
+// The server of an address, or of the ssh command that a provider shows. `here` is the current folder, for a
+// relative key. Adds the options that configs.yaml has no key for to `left_out`. Throws Error (usage).
+NewServer read_new_server(const std::string& name, const std::string& address,
+                          const std::filesystem::path& here, const std::filesystem::path& project,
+                          std::vector<std::string>& left_out);
+
 // A key's path as it is written into configs.yaml: relative to the project where it lies inside, else with
 // "~/" where it lies in the home folder, else absolute. A relative `key` is relative to `here`.
 std::string private_key_value(const std::string& key, const std::filesystem::path& here,

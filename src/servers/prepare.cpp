@@ -169,7 +169,17 @@ void Preparation::note_source(const wire::PreparedReply& found) {
   if (!steps_.source) {
     return;
   }
-  if (found.source && found.source->folder_id != steps_.source->folder_id) {
+  const bool is_own = found.source && found.source->folder_id == steps_.source->folder_id;
+  // The record is of another address, user or folder.
+  if (SentState(config_, server_, connection_.login()).mark().never() &&
+      !last_sent(config_, server_.name).files().empty()) {
+    report_.notes.push_back(
+        is_own ? "its address is new, and its disk is the same as before: the project there was sent " +
+                     sent_by_text(*found.source, *steps_.source)
+               : "its address is new, and it has nothing that was sent from here: another "
+                 "machine, or a new disk");
+  }
+  if (found.source && !is_own) {
     report_.notes.push_back("the project there was sent " + sent_by_text(*found.source, *steps_.source));
   }
   const auto unknown = std::ranges::count_if(found.running, std::not_fn(steps_.knows_job));

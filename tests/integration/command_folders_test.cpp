@@ -49,6 +49,21 @@ TEST_F(CommandFolders, WhoFilledAServerIsSaid) {
                     HasSubstr(" ago: train.py; `remote rsync --overwrite` replaces it")));
 }
 
+TEST_F(CommandFolders, AMachineWithANewAddressIsTheSameOneOrNot) {
+  EXPECT_EQ(world.run({"rsync"}).code, 0);
+  const auto move_a_to = [&](const std::string& hostname) {
+    EXPECT_EQ(world.run({"add", "a", hostname, "--no-login"}).code, 0);
+  };
+  move_a_to("a2");
+  EXPECT_THAT(world.run({"rsync"}).err,
+              HasSubstr("a: its address is new, and its disk is the same as before"));
+  EXPECT_THAT(world.run({"rsync"}).err, Not(HasSubstr("its address is new")));
+  move_a_to("a3");
+  fs::remove_all(world.there("a"));
+  EXPECT_THAT(world.run({"rsync"}).err,
+              HasSubstr("a: its address is new, and it has nothing that was sent from here"));
+}
+
 TEST_F(CommandFolders, AFileThatNamesTheSenderMayBeAnything) {
   EXPECT_EQ(world.run({"rsync"}).code, 0);
   const fs::path file = world.there("a") / ".remote-scripts/source.json";

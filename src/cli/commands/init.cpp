@@ -13,6 +13,7 @@
 #include "cli/given_file.hpp"
 #include "cli/options.hpp"
 #include "config/config.hpp"
+#include "config/ssh_line.hpp"
 #include "config/validate.hpp"
 #include "project/import/import.hpp"
 
@@ -179,13 +180,26 @@ config::NewProject gather(Context& context, const InitOptions& options, const fs
   if (!options.from.empty()) {
     project.servers = servers_of_file(context, options.from, folder);
   }
+  std::vector<std::string> left_out;
   for (const std::string& text : options.servers) {
-    config::NewServer server = config::parse_new_server(text);
+    // An ssh command may have a '=', too.
+    const bool is_line = config::is_ssh_line(text);
+    const std::size_t equals = is_line ? std::string::npos : text.find('=');
+    const bool is_named_line = equals != std::string::npos && config::is_ssh_line(text.substr(equals + 1));
+    config::NewServer server =
+        is_line || is_named_line
+            ? config::read_new_server(
+                  is_line ? fmt::format("server-{}", project.servers.size() + 1) : text.substr(0, equals),
+                  text.substr(is_line ? 0 : equals + 1), current_folder(), folder, left_out)
+            : config::parse_new_server(text);
     if (is_named(project.servers, server.name)) {
       throw Error::usage("--server " + server.name, "two servers have this name",
                          "give one of them another name: --server NAME=HOST");
     }
     project.servers.push_back(std::move(server));
+  }
+  if (!left_out.empty()) {
+    context.terminal.notice("not taken over: " + visible_line(join(left_out, "; ")));
   }
   if (options.name) {
     if (const auto problem = config::name_problem(*options.name)) {
@@ -272,7 +286,9 @@ int init(Context& context, const InitOptions& options) {
 void add_init(CLI::App& command, Context& context) {
   auto& options = arguments_of(command, context, init);
   command.add_option("--name", options.name, "Project name (default: the folder's name)")->type_name("NAME");
-  command.add_option("--server", options.servers, "Server as NAME=[USER@]HOST[:PORT]; repeatable")
+  command
+      .add_option("--server", options.servers,
+                  "Server as NAME=[USER@]HOST[:PORT], or an ssh command; repeatable")
       ->type_name("NAME=ADDRESS")
       ->allow_extra_args(false);
   command
