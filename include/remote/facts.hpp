@@ -16,6 +16,20 @@
 namespace remote {
 
 // A file system, as a folder of interest lies on it (statfs(2)).
+// What a trial in the project's folder found: it writes 1 MiB, sets a mode, locks, and makes a link and a
+// pipe, as a run does.
+enum class FolderFlaw {
+  none,
+  full,
+  quota,  // of the login
+  read_only,
+  no_permission,
+  no_modes,  // the file system does not keep them
+  no_locks,
+  no_links,  // or no pipes
+  other
+};
+
 struct DiskFacts {
   std::string what;          // "project", "environment", "tmp" or "shm"
   std::string path;          // the folder, or the nearest one above it that is there
@@ -131,6 +145,8 @@ struct ServerFacts {
   bool jobs_closed = false;  // the folder of the jobs is there, and cannot be written in
   // A file or folder of the project that other users of the server can write to; "": none was found.
   std::string open_path{};
+  FolderFlaw flaw = FolderFlaw::none;
+  std::string flaw_text{};  // the server's words for it: "Disk quota exceeded"
 
   const DiskFacts* disk(const std::string& what) const {
     for (const DiskFacts& one : disks) {

@@ -117,6 +117,18 @@ bool denied_here(std::string_view err, Side here) {
   if (says({"No space left on device"})) {
     throw Error(what, last_said(err, 3), "make room on the disk, then run the command again");
   }
+  if (says({"Disk quota exceeded"})) {
+    throw Error(
+        what, last_said(err, 3),
+        "the quota of the login there is used up, which `quota -s` shows: remove files, or choose another "
+        "remote_path");
+  }
+  if (says({"Operation not permitted", "Operation not supported", "Function not implemented"}) &&
+      says({"failed to set permissions", "symlink ", "chmod "})) {
+    throw Error(what, last_said(err, 3),
+                "the file system of the project's folder there keeps no modes or links: choose another "
+                "remote_path");
+  }
   const std::string reason = "rsync ended with " + result.status.describe() + ": " + last_said(err, 5);
   if (denied_here(err, here)) {
     throw Error(what, reason,

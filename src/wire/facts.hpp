@@ -47,7 +47,9 @@ struct FactsRequest {
   // The folder of the jobs in the project: whether it is closed, and whether a launch marked the server as
   // sick.
   std::optional<std::string> jobs{};
-  std::optional<std::string> open{};  // the same folder: whether others can write to the project outside it
+  // The same folder: whether others can write to the project outside it, and a trial of what a run does
+  // there.
+  std::optional<std::string> open{};
   std::vector<DiskPlace> disks{};
   std::optional<bool> python{};  // true: with its packages
   std::optional<GpuDetail> gpus{};
@@ -355,7 +357,8 @@ struct Fields<ServerFacts> {
         field("kill_excluded", &F::kill_excluded, a_line(1000)),
         field("kill_only", &F::kill_only, a_line(1000)), field("linger", &F::linger),
         field("in_session", &F::in_session), field("sick", &F::sick, a_word("", 16)),
-        field("jobs_closed", &F::jobs_closed), field("open_path", &F::open_path, a_line(4096)));
+        field("jobs_closed", &F::jobs_closed), field("open_path", &F::open_path, a_line(4096)),
+        field("flaw", &F::flaw), field("flaw_text", &F::flaw_text, a_line()));
   }
 };
 
@@ -368,6 +371,11 @@ inline constexpr std::array remote::wire::enum_names<remote::wire::DiskPlace> = 
 template <>
 inline constexpr std::array remote::wire::enum_names<remote::wire::GpuDetail> = {std::string_view("brief"),
                                                                                  std::string_view("full")};
+template <>
+inline constexpr std::array remote::wire::enum_names<remote::FolderFlaw> = {
+    std::string_view("none"),      std::string_view("full"),          std::string_view("quota"),
+    std::string_view("read_only"), std::string_view("no_permission"), std::string_view("no_modes"),
+    std::string_view("no_locks"),  std::string_view("no_links"),      std::string_view("other")};
 template <>
 inline constexpr std::array remote::wire::enum_names<remote::GpuVendor> = {
     std::string_view("nvidia"), std::string_view("amd"), std::string_view("intel")};

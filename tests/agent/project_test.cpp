@@ -56,6 +56,22 @@ TEST_F(ProjectFolder, ReportsThatNoJobCanBeKept) {
   EXPECT_FALSE(check().jobs_closed);
 }
 
+TEST_F(ProjectFolder, IsTriedAsARunUsesIt) {
+  const auto tried = [](const fs::path& path) {
+    ServerFacts facts;
+    try_folder(path.string(), facts);
+    return facts;
+  };
+  EXPECT_EQ(tried(project).flaw, FolderFlaw::none) << tried(project).flaw_text;
+  EXPECT_TRUE(fs::is_empty(project));
+  EXPECT_EQ(tried(project / "not/there").flaw, FolderFlaw::none) << "the nearest one above it";
+  EXPECT_TRUE(fs::is_empty(project));
+  if (::geteuid() == 0) {  // nobody else may try
+    EXPECT_NE(tried("/proc/self/task").flaw, FolderFlaw::none);
+    EXPECT_FALSE(tried("/proc/self/task").flaw_text.empty());
+  }
+}
+
 TEST_F(ProjectFolder, ReadsTheMarkOfASickServer) {
   EXPECT_EQ(check().sick, "");
   for (const char* mark : {"gpu", "ecc", "xid", "disk"}) {

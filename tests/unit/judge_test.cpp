@@ -205,6 +205,18 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
        "load", warn, "900.0 over five minutes", "ps "},
       {"no project", [](ServerFacts& f) { disk_of(f, "project").there = false; }, "project", warn,
        "~/proj is not there yet", "remote prepare --server gpu1"},
+      {"a quota",
+       [](ServerFacts& f) {
+         f.flaw = FolderFlaw::quota;
+         f.flaw_text = "Disk quota exceeded";
+       },
+       "project", fail, "the quota of this login is used up: ", "quota -s"},
+      {"a disk of Windows",
+       [](ServerFacts& f) {
+         f.flaw = FolderFlaw::no_modes;
+         f.flaw_text = "Operation not permitted";
+       },
+       "project", fail, "keeps no modes, and a run needs them", "choose another remote_path"},
       {"jobs of another", [](ServerFacts& f) { f.jobs_closed = true; }, "project", fail, "no job starts",
        "move it away"},
       {"project that others can write to", [](ServerFacts& f) { f.open_path = "/home/ada/proj/lib"; },

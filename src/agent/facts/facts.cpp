@@ -47,6 +47,7 @@ OnDisk look_at_disks(const Host& host, const wire::FactsRequest& request) {
   }
   if (request.open) {
     found.project.open_path = find_open_path(host, project, *request.open);
+    try_folder(project, found.project);
   }
   return found;
 }
@@ -129,6 +130,8 @@ wire::FactsReply collect_facts(const Host& host, const wire::FactsRequest& reque
       reply.facts.jobs_closed = found->project.jobs_closed;
       reply.facts.sick = found->project.sick;
       reply.facts.open_path = found->project.open_path;
+      reply.facts.flaw = found->project.flaw;
+      reply.facts.flaw_text = found->project.flaw_text;
     } else {
       reply.disks_hang = true;
     }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -13,8 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/host/descriptor.hpp"
 #include "agent/host/files.hpp"
 #include "agent/host/users.hpp"
+#include "agent/job/job_files.hpp"
 #include "base/strings.hpp"
 #include "wire/text.hpp"
 
@@ -109,6 +113,78 @@ class OpenPathSearch {
   std::string found_;
 };
 
+FolderFlaw flaw_of(int error) {
+  switch (error) {
+    case ENOSPC:
+      return FolderFlaw::full;
+    case EDQUOT:
+      return FolderFlaw::quota;
+    case EROFS:
+      return FolderFlaw::read_only;
+    case EACCES:
+      return FolderFlaw::no_permission;
+    default:
+      return FolderFlaw::other;
+  }
+}
+
+// Tries a folder. Each step returns 0, or the errno.
+class Trial {
+ public:
+  explicit Trial(const Path& folder)
+      : name_(folder / (".remote-try." + make_random_name())),
+        link_(name_.string() + ".link"),
+        pipe_(name_.string() + ".pipe"),
+        file_(::open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)),
+        error_(file_ ? 0 : errno) {}
+  ~Trial() {
+    if (file_) {
+      ::unlink(name_.c_str());
+    }
+    ::unlink(link_.c_str());
+    ::unlink(pipe_.c_str());
+  }
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+
+  int write() const {
+    constexpr std::size_t size = std::size_t{1} << 20U;
+    const std::string bytes(65536, 'x');
+    for (std::size_t done = 0; done < size && file_;) {
+      const ssize_t count = ::write(file_.get(), bytes.data(), bytes.size());
+      if (count < 0) {
+        return errno;
+      }
+      done += static_cast<std::size_t>(count);
+    }
+    return !file_ ? error_ : ::fsync(file_.get()) == 0 ? 0 : errno;  // a network's quota shows only now
+  }
+  int set_mode() const {
+    struct stat info {};
+    if (::fchmod(file_.get(), 0640) != 0 || ::fstat(file_.get(), &info) != 0) {
+      return errno;
+    }
+    return (info.st_mode & 0777) == 0640 ? 0 : EOPNOTSUPP;
+  }
+  int lock() const {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_len = 1;
+    return ::fcntl(file_.get(), F_OFD_SETLK, &lock) == 0 ? 0 : errno;
+  }
+  int make_entries() const {
+    return ::symlink("nowhere", link_.c_str()) == 0 && ::mkfifo(pipe_.c_str(), 0600) == 0 ? 0 : errno;
+  }
+
+ private:
+  Path name_;
+  Path link_;
+  Path pipe_;
+  Descriptor file_;
+  int error_;
+};
+
 }  // namespace
 
 void check_jobs_folder(const Path& project, const std::string& jobs, ServerFacts& facts) {
@@ -132,6 +208,31 @@ std::string find_open_path(const Host& host, const Path& project, const std::str
                            std::chrono::milliseconds limit) {
   OpenPathSearch search(host, project / jobs, std::chrono::steady_clock::now() + limit);
   return wire::to_line(search.search(project), 4096);
+}
+
+void try_folder(const Path& folder, ServerFacts& facts) {
+  Path found = folder;
+  while (!is_folder(found) && !found.empty() && found != "/") {
+    found = found.parent_path();
+  }
+  if (!is_folder(found) || ::access(found.c_str(), W_OK | X_OK) != 0) {
+    return;
+  }
+  const Trial trial(found);
+  int error = trial.write();
+  facts.flaw = error == 0 ? FolderFlaw::none : flaw_of(error);
+  const auto add = [&](FolderFlaw flaw, int found_error) {
+    if (error == 0 && found_error != 0) {
+      error = found_error;
+      facts.flaw = error == ENOSPC || error == EDQUOT ? flaw_of(error) : flaw;
+    }
+  };
+  if (error == 0) {
+    add(FolderFlaw::no_modes, trial.set_mode());
+    add(FolderFlaw::no_locks, trial.lock());
+    add(FolderFlaw::no_links, trial.make_entries());
+  }
+  facts.flaw_text = error == 0 ? "" : wire::to_line(std::strerror(error), 200);
 }
 
 }  // namespace remote::agent

@@ -20,4 +20,8 @@ void check_jobs_folder(const Path& project, const std::string& jobs, ServerFacts
 std::string find_open_path(const Host& host, const Path& project, const std::string& jobs,
                            std::chrono::milliseconds limit = std::chrono::seconds(3));
 
+// Does in the folder, or the nearest one above it that exists, what a run does there, and sets the flaw of
+// `facts`. Removes what it makes. Nothing is tried where the login cannot write. Any thread.
+void try_folder(const Path& folder, ServerFacts& facts);
+
 }  // namespace remote::agent

@@ -27,6 +27,35 @@ Finding judge_rsync(const ServerFacts& facts) {
           Fix{Fix::Where::server_as_root, "apt-get install -y rsync || dnf install -y rsync"}};
 }
 
+// Why a run cannot work in this folder although it may be written.
+Finding judge_flaw(const ServerFacts& facts, const DiskFacts& disk) {
+  const std::string said = fmt::format("{}: {}", disk.path, facts.flaw_text);
+  const Fix elsewhere{Fix::Where::advice, "choose another remote_path in configs.yaml"};
+  const auto lacks = [&](const char* what) {
+    return Finding{
+        "project", CheckStatus::fail,
+        fmt::format("the file system ({}) keeps no {}, and a run needs them: {}", disk.type, what, said),
+        elsewhere};
+  };
+  switch (facts.flaw) {
+    case FolderFlaw::quota:
+      return {"project", CheckStatus::fail, "the quota of this login is used up: " + said,
+              Fix{Fix::Where::server, "quota -s"}};
+    case FolderFlaw::full:
+      return {"project", CheckStatus::fail, "there is no room to write: " + said,
+              Fix{Fix::Where::server,
+                  fmt::format("du -xhd 2 {} 2>/dev/null | sort -h | tail -20", shell_quote(disk.path))}};
+    case FolderFlaw::no_modes:
+      return lacks("modes");
+    case FolderFlaw::no_locks:
+      return lacks("locks");
+    case FolderFlaw::no_links:
+      return lacks("links and pipes");
+    default:
+      return {"project", CheckStatus::fail, "a file cannot be written there: " + said, elsewhere};
+  }
+}
+
 Finding judge_project(const config::Config& config, const config::Server& server, const ServerFacts& facts) {
   const DiskFacts* disk = facts.disk("project");
   const std::string path = config.project_path_on(server);
@@ -37,6 +66,9 @@ Finding judge_project(const config::Config& config, const config::Server& server
     const std::string jobs = path + "/" + config.remote_jobs_folder_name;
     return {"project", CheckStatus::fail, jobs + " is no folder that this login can write in: no job starts",
             Fix{Fix::Where::advice, "make it a folder of this login's, or move it away"}};
+  }
+  if (disk->writable && facts.flaw != FolderFlaw::none) {
+    return judge_flaw(facts, *disk);
   }
   if (disk->there && disk->writable && !facts.open_path.empty()) {
     return {"project", CheckStatus::warn,
