@@ -51,9 +51,15 @@ struct SilentServers {
   std::vector<Error> errors;
 };
 
-// A symbolic link that leads out of the project is not sent.
+// A symbolic link that leads out of the project is not sent, nor is what would be of no use on a server.
 struct LinkLeftOut {
-  enum class Why { not_allowed, secret, circle };  // secret: it leads to keys, and can never be allowed
+  enum class Why {
+    not_allowed,
+    secret,  // it leads to keys, and can never be allowed
+    circle,
+    nowhere,     // the target does not exist
+    environment  // a folder, or a link to one, with a Python environment of this machine
+  };
   std::string name;
   std::string target;
   Why why = Why::not_allowed;

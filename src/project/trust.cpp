@@ -104,7 +104,12 @@ std::vector<std::string> links_to_leave(Core& core) {
   }
   std::vector<std::string> names;
   for (const Link& link : links) {
-    core.tell(LinkLeftOut{link.name, link.target.string(), link.why});
+    // An editor's lock, as of Emacs, is such a link while the file is open.
+    const bool is_lock = link.why == LinkLeftOut::Why::nowhere &&
+                         std::filesystem::path(link.name).filename().string().starts_with(".#");
+    if (!is_lock) {
+      core.tell(LinkLeftOut{link.name, link.target.string(), link.why});
+    }
     names.push_back(link.name);
   }
   return names;

@@ -43,6 +43,16 @@ bool holds_secrets(const fs::path& target, const fs::path& home) {
   return std::ranges::any_of(secret_names, touches) || std::ranges::any_of(secret_places, touches);
 }
 
+// An environment of venv, virtualenv, uv or conda. Its programs have paths of this machine.
+bool is_environment(const fs::path& folder) {
+  return is_there(folder / "pyvenv.cfg") || is_there(folder / "conda-meta/history");
+}
+
+bool leads_nowhere(const std::error_code& error) {
+  return error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory ||
+         error == std::errc::too_many_symbolic_link_levels;
+}
+
 class Walk {
  public:
   Walk(const config::Config& config, const fs::path& project,
@@ -52,7 +62,8 @@ class Walk {
     home_ = fs::weakly_canonical(home_folder(), ignored);
   }
 
-  // Whether any link leads elsewhere or to a folder. Only entries are read, and the targets of links.
+  // Whether any link leads elsewhere, to a folder or to nothing, or there is a Python environment. Only
+  // entries are read, and the targets of links.
   bool any() const {
     std::error_code error;
     for (fs::recursive_directory_iterator at(project_, error), end; !error && at != end;
@@ -62,9 +73,11 @@ class Walk {
         at.disable_recursion_pending();
       } else if (at->is_symlink(error)) {
         const fs::path target = fs::canonical(at->path(), error);
-        if (!error && (!is_inside(target) || fs::is_directory(target, error))) {
+        if (leads_nowhere(error) || (!error && (!is_inside(target) || fs::is_directory(target, error)))) {
           return true;
         }
+      } else if (at->is_directory(error) && is_environment(at->path())) {
+        return true;
       }
       error.clear();  // a folder that cannot be read, a link to nowhere: rsync sends nothing of it
     }
@@ -85,9 +98,13 @@ class Walk {
         const fs::path target = fs::canonical(at->path(), bad);
         if (!bad) {
           follow(name, target, outside);
+        } else if (leads_nowhere(bad)) {  // rsync would remove nothing because of it
+          found.push_back({name, fs::read_symlink(at->path(), bad), Why::nowhere});
         }
       } else if (name != ".remote" && !outside.empty() && holds_secrets(at->path(), home_)) {
         found.push_back({name, at->path(), Why::secret});
+      } else if (name != ".remote" && at->is_directory(bad) && is_environment(at->path())) {
+        found.push_back({name, at->path(), Why::environment});
       } else if (name != ".remote" && at->is_directory(bad)) {
         visit(at->path(), name + "/", outside);
       }
@@ -111,6 +128,8 @@ class Walk {
     } else if (folder &&
                std::ranges::any_of(above_, [&](const fs::path& one) { return lies_in(one, target); })) {
       found.push_back({name, target, Why::circle});  // its content has it again, and so on
+    } else if (folder && is_environment(target)) {
+      found.push_back({name, target, Why::environment});
     } else if (inside || (!outside.empty() && lies_in(target, outside))) {
       if (folder) {
         enter(target, name, inside ? fs::path() : outside);

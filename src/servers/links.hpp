@@ -19,11 +19,12 @@ struct OutsideLink {
   LinkLeftOut::Why why = LinkLeftOut::Why::not_allowed;
 };
 
-// The links among what the project's patterns select that lead out of the project or into its .remote. What a
+// The links among what the project's patterns select that lead out of the project, into its .remote or to
+// nothing, and its folders with a Python environment. What a
 // link leads to is searched where `allowed` says that it is sent; keys that lie there (~/.ssh, …) are among
 // the result, too, and so are links to a folder that they are in themselves: rsync would follow them for
-// ever. A project without such links costs one walk over its folders. Throws Error, also where the links lead
-// to more paths than can be walked.
+// ever. A project without any of this costs one walk over its folders. Throws Error, also where the links
+// lead to more paths than can be walked.
 std::vector<OutsideLink> outside_links(const config::Config& config,
                                        const std::function<bool(const OutsideLink&)>& allowed,
                                        const Cancel& cancel);

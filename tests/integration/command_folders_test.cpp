@@ -121,6 +121,32 @@ TEST_F(CommandFolders, ACopyDoesNotEndOrRemoveTheJobsOfItsOriginal) {
   EXPECT_EQ(world.run_in(copy, {"job-kill", "--job", "2", "--yes"}).code, 0);
 }
 
+TEST_F(CommandFolders, LinksToNothingAndEnvironmentsStayHere) {
+  write_file_atomic(world.project() / "old.py", "1\n");
+  make_folders(world.project() / "myenv/bin");
+  write_file_atomic(world.project() / "myenv/pyvenv.cfg", "home = /usr/bin\n");
+  fs::create_symlink("/usr/bin/python3", world.project() / "myenv/bin/python");
+  make_folders(world.project() / "sub/conda/conda-meta");
+  write_file_atomic(world.project() / "sub/conda/conda-meta/history", "");
+  fs::create_symlink("ada@laptop.1:2", world.project() / ".#train.py");
+  fs::create_symlink("/mnt/nas/none", world.project() / "data");
+  fs::create_symlink("loop", world.project() / "loop");
+  const CommandResult sent = world.run({"rsync"});
+  EXPECT_EQ(sent.code, 0) << sent;
+  EXPECT_THAT(sent.err,
+              AllOf(HasSubstr("the link data is not sent: it points to /mnt/nas/none, which does not exist"),
+                    HasSubstr("the link loop is not sent"), Not(HasSubstr(".#")),
+                    HasSubstr("myenv/ is not sent: it is a Python environment of this machine"),
+                    HasSubstr("sub/conda/ is not sent"), Not(HasSubstr("referent"))));
+  EXPECT_TRUE(fs::exists(world.there("a") / "old.py"));
+  EXPECT_FALSE(fs::exists(world.there("a") / "myenv"));
+  EXPECT_FALSE(fs::exists(world.there("a") / "sub/conda"));
+  fs::remove(world.project() / "old.py");
+  EXPECT_EQ(world.run({"rsync", "--delete"}).code, 0);
+  EXPECT_FALSE(fs::exists(world.there("a") / "old.py"));
+  EXPECT_THAT(launch({"--cmd", "true"}).err, HasSubstr("same on 2 servers"));
+}
+
 TEST_F(CommandFolders, AServerWhoseDiskIsEmptyAgainStartsNothing) {
   EXPECT_EQ(world.run({"rsync"}).code, 0);
   fs::remove_all(world.there("b"));

@@ -176,9 +176,14 @@ void EventText::operator()(const LinkLeftOut& event) {
     terminal_.warning(name + " is not sent: it is a private key");
     return;
   }
+  if (event.why == Why::environment) {
+    terminal_.notice(fmt::format("{}/ is not sent: it is a Python environment of this machine", name));
+    return;
+  }
   terminal_.warning(fmt::format(
       "the link {} is not sent: {}", name,
-      event.why == Why::secret ? fmt::format("it points to {}, where secrets are kept", target)
+      event.why == Why::secret    ? fmt::format("it points to {}, where secrets are kept", target)
+      : event.why == Why::nowhere ? fmt::format("it points to {}, which does not exist", target)
       : event.why == Why::circle
           ? fmt::format("it points to {}, which it is in itself", target)
           : fmt::format("it points out of the project, to {} (`remote trust` allows it)", target)));

@@ -38,6 +38,10 @@ const char* why_word(LinkLeftOut::Why why) {
       return "not_allowed";
     case LinkLeftOut::Why::secret:
       return "secret";
+    case LinkLeftOut::Why::nowhere:
+      return "nowhere";
+    case LinkLeftOut::Why::environment:
+      return "environment";
     case LinkLeftOut::Why::circle:
       break;
   }
