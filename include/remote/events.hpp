@@ -196,6 +196,12 @@ struct LaunchCode {
   std::vector<std::string> unknown;     // servers that could not be compared
 };
 
+// An unfinished launch of this project runs the same command on servers of the one that is about to start.
+struct SameLaunchRuns {
+  int key = 0;  // of its first job
+  std::vector<std::string> servers{};
+};
+
 // The launch ends its other ranks: after this one failed, or (nullopt) because some did not start.
 struct EndingRanks {
   std::optional<Job> failed;
@@ -279,10 +285,10 @@ struct ServerFailed {
   std::string log;         // the folder with all of it; may be ""
 };
 
-using Event =
-    std::variant<ConfigWarning, NewHostKey, KeyProblem, StoreProblem, SilentServers, LinkLeftOut,
-                 UselessPatterns, PartsFailed, LinkLost, LinkBack, NoLifeline, SweepTrouble, RankWaits,
-                 JobsQueued, GpuCountDiffers, CheckWarned, CodeDiffers, CodeChanged, LaunchCode, Launched,
-                 EndingRanks, KeyMade, StepBegun, StepDetail, TransferNews, ServerPrepared, ServerFailed>;
+using Event = std::variant<ConfigWarning, NewHostKey, KeyProblem, StoreProblem, SilentServers, LinkLeftOut,
+                           UselessPatterns, PartsFailed, LinkLost, LinkBack, NoLifeline, SweepTrouble,
+                           RankWaits, JobsQueued, GpuCountDiffers, CheckWarned, CodeDiffers, CodeChanged,
+                           LaunchCode, Launched, SameLaunchRuns, EndingRanks, KeyMade, StepBegun, StepDetail,
+                           TransferNews, ServerPrepared, ServerFailed>;
 
 }  // namespace remote

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -342,9 +343,40 @@ void LaunchAttempt::check_code() {
   tell_code(core_, git_, std::move(code));
 }
 
+namespace {
+
+// The same launch started twice by mistake: their ranks would share GPUs and overwrite each other's files.
+void tell_same_launch(Core& core, const std::vector<jobs::NewJob>& jobs) {
+  std::vector<Job> known = stored_jobs(core, {.unfinished_only = true, .hidden = false});
+  std::erase_if(known, [&](const Job& job) {
+    return job.elsewhere || !job.launch || std::ranges::none_of(jobs, [&](const jobs::NewJob& one) {
+             return one.job.server == job.server && one.job.command == job.command;
+           });
+  });
+  std::map<std::optional<JobId>, SameLaunchRuns> found;     // by launch
+  for (const Job& job : refresh(core, std::move(known))) {  // it may have ended since
+    if (is_final(job.state)) {
+      continue;
+    }
+    SameLaunchRuns& event = found[job.launch];
+    event.key = event.servers.empty() ? job.key : event.key;
+    if (std::ranges::count(event.servers, job.server) == 0) {
+      event.servers.push_back(job.server);
+    }
+  }
+  for (const auto& [launch, event] : found) {
+    core.tell(event);
+  }
+}
+
+}  // namespace
+
 jobs::StartResult LaunchAttempt::start_jobs(const Plan& plan, const std::optional<wire::LaunchSpec>& launch) {
   const StepTimer timer(starting_, "start", "");
   std::vector<jobs::NewJob> jobs = new_jobs(plan);
+  if (request_.check) {
+    tell_same_launch(core_, jobs);
+  }
   if (launch && launch->notifies) {
     jobs.front().notify = make_notify_spec(plan);
   }

@@ -147,6 +147,17 @@ TEST_F(CommandFolders, LinksToNothingAndEnvironmentsStayHere) {
   EXPECT_THAT(launch({"--cmd", "true"}).err, HasSubstr("same on 2 servers"));
 }
 
+TEST_F(CommandFolders, TheSameLaunchTwiceIsNamed) {
+  EXPECT_THAT(launch({"--cmd", "exec sleep 1000"}).err, Not(HasSubstr("already")));
+  EXPECT_THAT(launch({"--cmd", "exec sleep 1000", "--server", "b"}).err,
+              HasSubstr("warning: launch 1 runs the same command on b already; to end it: remote job-kill "
+                        "--launch 1\n"));
+  EXPECT_THAT(launch({"--cmd", "exec sleep 1001"}).err, Not(HasSubstr("already")));
+  EXPECT_EQ(world.run({"job-kill", "--yes"}).code, 0);
+  EXPECT_THAT(launch({"--cmd", "exec sleep 1000"}).err, Not(HasSubstr("already")));
+  EXPECT_EQ(world.run({"job-kill", "--yes"}).code, 0);
+}
+
 TEST_F(CommandFolders, AServerWhoseDiskIsEmptyAgainStartsNothing) {
   EXPECT_EQ(world.run({"rsync"}).code, 0);
   fs::remove_all(world.there("b"));

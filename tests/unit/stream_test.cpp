@@ -91,6 +91,7 @@ TEST(EventStream, EveryEventIsAsDocumented) {
       CodeChanged{{"node-1"}, {"train.py"}, false},
       LaunchCode{"1a2b3c4d", false, 1, {"libs/sub/"}, true, {"node-1"}, {"node-2"}, {}},
       Launched{launched},
+      SameLaunchRuns{3, {"node-1"}},
       EndingRanks{rank_two()},
       EndingRanks{},
       KeyMade{"/home/ada/.ssh/id_ed25519"},

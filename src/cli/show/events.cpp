@@ -77,6 +77,11 @@ class EventText {
   }
   void operator()(const CodeChanged& event);
   void operator()(const LaunchCode& event);
+  void operator()(const SameLaunchRuns& event) {
+    terminal_.warning(fmt::format(
+        "launch {0} runs the same command on {1} already; to end it: remote job-kill --launch {0}", event.key,
+        server_names(event.servers)));
+  }
   void operator()(const EndingRanks& event) {
     // It may follow from the failure of another one: only the verdict names a rank.
     terminal_.notice(event.failed

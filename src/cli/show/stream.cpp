@@ -181,6 +181,9 @@ struct Teller {
              {"world_size", plan.world_size},
              {"jobs", jobs_of(event.result.jobs)}}};
   }
+  Told operator()(const SameLaunchRuns& event) const {
+    return {"same_launch_runs", {{"key", event.key}, {"servers", event.servers}}};
+  }
   Told operator()(const EndingRanks& event) const {
     return {"ending_ranks", {{"failed", event.failed ? Json(event.failed->key) : Json(nullptr)}}};
   }
