@@ -168,10 +168,39 @@ void bring_up_to_date(const jobs::LaunchStore& records, const std::vector<Job>& 
   jobs::sum_up(record);
 }
 
+// Records of two machines that a service copies into one folder have the same keys. The jobs have got others
+// by now (jobs::Store), and the launches get them here.
+void mend_keys(jobs::LaunchStore& records, std::vector<LaunchSummary>& all) {
+  std::vector<LaunchSummary*> by_key;
+  std::ranges::transform(all, std::back_inserter(by_key), [](LaunchSummary& one) { return &one; });
+  std::ranges::sort(by_key, {}, &LaunchSummary::first_key);
+  std::set<LaunchSummary*> clashing;
+  LaunchSummary* reaching = nullptr;  // of those before, the one with the highest key
+  for (LaunchSummary* one : by_key) {
+    if (reaching != nullptr && one->first_key > 0 && one->first_key <= reaching->last_key) {
+      clashing.insert({one, reaching});
+    }
+    reaching = reaching == nullptr || one->last_key > reaching->last_key ? one : reaching;
+  }
+  for (LaunchSummary* one : clashing) {
+    auto record = records.read(one->id);
+    if (!record) {
+      continue;
+    }
+    const int key = record->first_key;
+    records.update(*record);
+    if (record->first_key != key) {
+      records.change(one->id, [&](PastLaunch& stored) { stored.jobs = record->jobs; });
+      *one = std::move(*record);
+    }
+  }
+}
+
 // All of which a job is known.
-std::vector<LaunchSummary> launches(const jobs::LaunchStore& records, const std::vector<Job>& unknown,
+std::vector<LaunchSummary> launches(jobs::LaunchStore& records, const std::vector<Job>& unknown,
                                     std::vector<std::string>* problems) {
   std::vector<LaunchSummary> all = records.list(problems);
+  mend_keys(records, all);
   const std::vector<JobId> open = records.open();
   for (LaunchSummary& one : all) {
     if (!one.ended_at && std::ranges::find(open, one.id) != open.end()) {
@@ -185,7 +214,7 @@ std::vector<LaunchSummary> launches(const jobs::LaunchStore& records, const std:
   return all;
 }
 
-JobId find_launch(const jobs::LaunchStore& records, const std::string& name) {
+JobId find_launch(jobs::LaunchStore& records, const std::string& name) {
   const std::vector<LaunchSummary> all = launches(records, {}, nullptr);
   auto found = std::ranges::find_if(all, [&](const LaunchSummary& one) { return fits(one, name); });
   if (found == all.end() && name.size() >= 4) {
@@ -304,8 +333,9 @@ Error no_such_jobs(const Core& core, const std::vector<Job>& jobs, const JobSele
   std::vector<std::string> names = selection.names;
   names.insert(names.end(), selection.launches.begin(), selection.launches.end());
   std::erase(names, "last");
+  jobs::LaunchStore records(core.store);
   const std::vector<LaunchSummary> all =
-      names.empty() ? std::vector<LaunchSummary>() : launches(jobs::LaunchStore(core.store), {}, nullptr);
+      names.empty() ? std::vector<LaunchSummary>() : launches(records, {}, nullptr);
   for (const std::string& name : names) {
     const auto found = std::ranges::find_if(all, [&](const LaunchSummary& one) {
       return fits(one, name) || (name.size() >= 4 && one.id.text().starts_with(name));
@@ -364,7 +394,8 @@ History::History(const std::filesystem::path& folder) : project_(folder) {
 std::vector<LaunchSummary> History::list(const HistoryRequest& request,
                                          std::vector<std::string>* problems) const {
   const Store store(store_);
-  std::vector<LaunchSummary> all = project::launches(LaunchStore(store), unknown_, problems);
+  LaunchStore records(store);
+  std::vector<LaunchSummary> all = project::launches(records, unknown_, problems);
   std::erase_if(all, [&](const LaunchSummary& one) {
     const bool failed = one.state == JobState::failed || one.state == JobState::lost;
     return (request.failed && !failed) || (request.since && one.began_at < *request.since) ||
@@ -389,7 +420,7 @@ bool History::has_open() const {
 
 PastLaunch History::launch(const std::string& launch) const {
   const Store store(store_);
-  const LaunchStore records(store);
+  LaunchStore records(store);
   auto record = records.read(project::find_launch(records, launch));
   if (!record) {
     throw Error::usage("there is no launch '" + visible_line(launch) + "' any more", "", "list them again");

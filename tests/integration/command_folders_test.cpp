@@ -147,6 +147,28 @@ TEST_F(CommandFolders, LinksToNothingAndEnvironmentsStayHere) {
   EXPECT_THAT(launch({"--cmd", "true"}).err, HasSubstr("same on 2 servers"));
 }
 
+// As a service that keeps .remote/jobs of two laptops the same.
+TEST_F(CommandFolders, MergedRecordsHaveOneKeyEach) {
+  const fs::path other = second("1\n");
+  EXPECT_EQ(launch({"--cmd", "echo one", "--name", "first", "--follow"}).code, 0);
+  std::vector<std::string> words{"launch",   "--nproc-per-node", "1",      "--cmd",
+                                 "echo two", "--name",           "second", "--follow"};
+  EXPECT_EQ(world.run_in(other, words).code, 0);
+  fs::copy(other / ".remote/jobs", world.project() / ".remote/jobs",
+           fs::copy_options::recursive | fs::copy_options::skip_existing);
+  const auto jobs = world.run({"--json", "job-list", "--stopped"}).json();
+  ASSERT_EQ(jobs.size(), 4U);
+  std::map<std::string, std::set<int>> keys;  // by command
+  for (const auto& job : jobs) {
+    keys[job["command"]].insert(job["key"].get<int>());
+  }
+  EXPECT_EQ(keys["echo one"], (std::set<int>{1, 2}));
+  EXPECT_EQ(keys["echo two"], (std::set<int>{3, 4}));
+  EXPECT_THAT(world.run({"history"}).out, AllOf(HasSubstr("1-2"), HasSubstr("3-4")));
+  EXPECT_THAT(world.run({"show", "3"}).out, HasSubstr("echo two"));
+  EXPECT_THAT(world.run({"show", "1"}).out, HasSubstr("echo one"));
+}
+
 TEST_F(CommandFolders, TheSameLaunchTwiceIsNamed) {
   EXPECT_THAT(launch({"--cmd", "exec sleep 1000"}).err, Not(HasSubstr("already")));
   EXPECT_THAT(launch({"--cmd", "exec sleep 1000", "--server", "b"}).err,
