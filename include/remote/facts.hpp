@@ -136,6 +136,7 @@ struct ServerFacts {
   bool kill_user_processes = false;        // processes of a session end when it does
   std::vector<std::string> kill_excluded;  // users of KillExcludeUsers
   std::vector<std::string> kill_only;      // users of KillOnlyUsers
+  bool removes_ipc = false;                // shared memory of a user is removed at the last logout
   bool linger = false;                     // loginctl enable-linger
   bool in_session = false;                 // what the login starts is in a session of logind
 

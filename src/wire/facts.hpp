@@ -356,9 +356,10 @@ struct Fields<ServerFacts> {
         field("programs", &F::programs, a_name(64)), field("kill_user_processes", &F::kill_user_processes),
         field("kill_excluded", &F::kill_excluded, a_line(1000)),
         field("kill_only", &F::kill_only, a_line(1000)), field("linger", &F::linger),
-        field("in_session", &F::in_session), field("sick", &F::sick, a_word("", 16)),
-        field("jobs_closed", &F::jobs_closed), field("open_path", &F::open_path, a_line(4096)),
-        field("flaw", &F::flaw), field("flaw_text", &F::flaw_text, a_line()));
+        field("removes_ipc", &F::removes_ipc), field("in_session", &F::in_session),
+        field("sick", &F::sick, a_word("", 16)), field("jobs_closed", &F::jobs_closed),
+        field("open_path", &F::open_path, a_line(4096)), field("flaw", &F::flaw),
+        field("flaw_text", &F::flaw_text, a_line()));
   }
 };
 

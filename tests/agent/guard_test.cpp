@@ -133,6 +133,19 @@ TEST_F(GuardTest, RecordsHowTheJobEnded) {
   EXPECT_EQ(recorded().started_at, order.started);
 }
 
+// As in a home that is closed after the last logout, and open again at the next login.
+TEST_F(GuardTest, RecordsTheEndOnceTheFolderCanBeReadAgain) {
+  if (::geteuid() == 0) {
+    GTEST_SKIP() << "root may read every folder";
+  }
+  start("while [ ! -e ../../go ]; do sleep 0.05; done; chmod 000 .; exit 3");
+  std::ofstream((folder.path() / "go").string()) << "";
+  EXPECT_TRUE(eventually([&] { return ::access(job().c_str(), R_OK) != 0; }));
+  EXPECT_TRUE(eventually([&] { return find_job_processes(host).empty(); }));
+  EXPECT_EQ(::chmod(job().c_str(), 0700), 0);
+  EXPECT_THAT(wait_for_result(), StartsWith("exit 3"));
+}
+
 TEST_F(GuardTest, TellsSignalsFromExitCodes) {
   for (const auto& [script, result] : {std::pair{"exit 137", "exit 137 supervisor"},
                                        {"kill -KILL $$", "signal 9 supervisor"},

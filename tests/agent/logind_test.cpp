@@ -29,6 +29,9 @@ TEST_F(Logind, ReadsTheConfiguration) {
   fs::create_directories(folder.host.root / "run/systemd/system");
   put("etc/systemd/logind.conf", "[Login]\n#KillUserProcesses=yes\nKillUserProcesses=no\n");
   EXPECT_FALSE(read().kill_user_processes);
+  EXPECT_TRUE(read().removes_ipc) << "the default";
+  put("etc/systemd/logind.conf.d/0.conf", "[Login]\nRemoveIPC=no\n");
+  EXPECT_FALSE(read().removes_ipc);
   put("etc/systemd/logind.conf.d/a.conf", "[Login]\nKillUserProcesses=yes\nKillExcludeUsers=root bob\n");
   EXPECT_TRUE(read().kill_user_processes);
   EXPECT_EQ(read().kill_excluded, (Users{"root", "bob"}));

@@ -173,6 +173,8 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
        "apt-get install -y rsync"},
       {"no python", [](ServerFacts& f) { f.python.clear(); }, "python", fail, "no python3",
        "apt-get install -y python3"},
+      {"shared memory ends at logout", [](ServerFacts& f) { f.in_session = f.removes_ipc = true; }, "logout",
+       warn, "RemoveIPC=yes", "loginctl enable-linger"},
       {"processes end at logout", [](ServerFacts& f) { f.in_session = f.kill_user_processes = true; },
        "logout", fail, "KillUserProcesses=yes", "KillExcludeUsers=root ada"},
       {"they end for some",

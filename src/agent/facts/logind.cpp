@@ -74,6 +74,7 @@ void read_logind(const Host& host, ServerFacts& facts) {
   if (!is_folder(host.system("/run/systemd/system"))) {
     return;  // systemd does not run
   }
+  facts.removes_ipc = true;  // the default
   for (const Path& file : find_logind_files(host)) {
     for (const std::string& line : read_lines(file)) {
       const std::size_t equals = line.find('=');
@@ -84,6 +85,8 @@ void read_logind(const Host& host, ServerFacts& facts) {
       const std::string_view value = trim(std::string_view(line).substr(equals + 1));
       if (name == "KillUserProcesses") {
         facts.kill_user_processes = means_yes(value);
+      } else if (name == "RemoveIPC") {
+        facts.removes_ipc = means_yes(value);
       } else if (name == "KillExcludeUsers") {
         add_users(value, facts.kill_excluded);
       } else if (name == "KillOnlyUsers") {

@@ -357,8 +357,15 @@ class Guard {
     leave_lease();
   }
 
+  // Whether the folder of the job was removed, or cleared. Without the rights to look, as for a home that is
+  // closed after the last logout, it was not.
+  static bool is_removed() {
+    struct stat info {};
+    return ::lstat(spec_name, &info) != 0 && errno != EACCES && errno != ENOKEY;
+  }
+
   void record_end() {
-    for (int tries = 0; tries < end_tries && exists(spec_name); ++tries) {
+    for (int tries = 0; tries < end_tries && !is_removed(); ++tries) {
       if (append_safely(host_, here, job_.id, wire::JobEnded{end_})) {
         return;
       }

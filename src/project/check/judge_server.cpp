@@ -168,7 +168,15 @@ Finding judge_torch(const ServerFacts& facts) {
 }
 
 Finding judge_logout(const ServerFacts& facts) {
-  if (!servers::logout_ends_jobs(facts, facts.user)) {
+  constexpr std::uint32_t first_user = 1000;  // logind leaves the memory of system users alone
+  const bool ends_jobs = servers::logout_ends_jobs(facts, facts.user);
+  if (!ends_jobs && facts.removes_ipc && facts.in_session && !facts.linger && facts.uid >= first_user) {
+    return {"logout", CheckStatus::warn,
+            "jobs outlive the login, but at the last logout systemd removes this user's files in /dev/shm "
+            "(RemoveIPC=yes), which a DataLoader's workers and NCCL use",
+            Fix{Fix::Where::server, "loginctl enable-linger", true}};
+  }
+  if (!ends_jobs) {
     return {"logout", CheckStatus::ok, "jobs outlive the login", {}};
   }
   return logout_finding(facts.kill_excluded, facts.user);
