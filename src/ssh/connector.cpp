@@ -13,6 +13,7 @@
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/log.hpp"
+#include "base/strings.hpp"
 #include "ssh/auth.hpp"
 #include "ssh/host_keys.hpp"
 #include "ssh/jump.hpp"
@@ -83,6 +84,16 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
     if (rc == SSH_AGAIN) {
       if (wait_for_session(session.get(), patience)) {
         continue;
+      }
+      if (const char* version = ssh_get_serverbanner(session.get()); patience.over() && version != nullptr) {
+        throw Unreachable(
+            Error(
+                "cannot connect",
+                fmt::format("{} answered '{}', and then no key exchange came within {}", where,
+                            visible_line(version, 100), patience.text()),
+                "if small packets pass and large ones do not, lower the MTU of the VPN or tunnel on the way; "
+                "connect_timeout in configs.yaml allows more time")
+                .because(Cause::timeout));
       }
       if (patience.over()) {
         throw Unreachable(

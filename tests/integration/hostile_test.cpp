@@ -419,6 +419,8 @@ TEST_F(Hostile, AnythingButSshOnThePortIsAClearErrorWithinTheTimeout) {
   for (const Case& one :
        {Case{"", false, mute}, Case{"HTTP/1.1 400 Bad Request\r\n\r\n", false, mute},
         Case{std::string(70000, 'x'), true, "does not speak SSH"}, Case{"noise\r\n", true, mute},
+        Case{"SSH-2.0-OpenSSH_9.2\r\n", false,
+             "answered 'SSH-2.0-OpenSSH_9.2', and then no key exchange came"},
         Case{"SSH-2.0-odd\r\n\x01\x02garbage\n", true, "packet"},
         Case{"SSH-2.0-" + std::string(5000, 'v') + "\r\n", false, "does not speak SSH"},
         Case{"SSH-1.5-old\r\n", false, "does not speak SSH 2: it says 'SSH-1.5-old'"}}) {
