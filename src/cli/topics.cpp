@@ -13,6 +13,7 @@ struct TopicPage {
 // No topic has a command's name. In the order in which they are shown.
 constexpr TopicPage topic_pages[] = {
     {{"first-ten-minutes", "a first training on two servers", ""}, "first_ten_minutes.md"},
+    {{"rented-machines", "machines of providers, shared logins, odd disks", ""}, "rented_machines.md"},
     {{"when-it-hangs", "what to check when a launch makes no progress", ""}, "when_it_hangs.md"},
     {{"debugging", "pdb in a rank", "attach"}, "debugging.md"},
     {{"from-labml_remote", "what is the same and what differs", ""}, "from_labml_remote.md"},
