@@ -207,6 +207,17 @@ TEST_F(LeaseQueueTest, TheDigestIsTheMachines) {
   EXPECT_EQ(read_machine_digest(other.host), machine_);
   other.put_system("etc/machine-id", "6\n");
   EXPECT_NE(read_machine_digest(other.host), machine_);
+  // Machines that were made from one image.
+  other.put_system("etc/machine-id", "5\n");
+  EXPECT_EQ(read_machine_digest(other.host), machine_);
+  other.put_system("proc/sys/kernel/hostname", "node-2\n");
+  const std::string renamed = read_machine_digest(other.host);
+  EXPECT_NE(renamed, machine_);
+  other.put_system("sys/class/net/veth0/address", "02:00:00:00:00:01\n");
+  EXPECT_EQ(read_machine_digest(other.host), renamed) << "it is not a card";
+  other.put_system("sys/class/net/eth0/address", "52:54:00:00:00:07\n");
+  other.put_system("sys/class/net/eth0/device/vendor", "x\n");
+  EXPECT_NE(read_machine_digest(other.host), renamed);
   EXPECT_EQ(read_machine_digest(test::HostFolder().host), "0");
   const test::HostFolder named;
   named.put_system("proc/sys/kernel/hostname", "n1\n");

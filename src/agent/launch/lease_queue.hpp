@@ -55,7 +55,7 @@ class LeaseQueue {
   bool is_over_ = false;
 };
 
-// Returns a digest of the machine's id, which is equal for all users and projects, also after a reboot. It
+// Returns a digest of the machine: equal for all users and projects, also after a reboot. It
 // does not reveal the id.
 std::string read_machine_digest(const Host& host);
 
