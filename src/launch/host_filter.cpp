@@ -173,7 +173,7 @@ std::vector<int> launch::gpus_of(const LaunchHost& host, int gpus, const std::ve
   for (const int index : host.gpus) {
     if (index >= gpus) {
       throw Error::usage(host.where, fmt::format("there is no GPU {} on {}", index, host.name),
-                         gpus == 0   ? "nvidia-smi lists none there"
+                         gpus == 0   ? "no GPU was found there"
                          : gpus == 1 ? "it has 1 GPU: 0"
                                      : fmt::format("it has {} GPUs: 0 to {}", gpus, gpus - 1));
     }

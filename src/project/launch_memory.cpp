@@ -8,6 +8,7 @@
 #include "base/strings.hpp"
 #include "project/launch_attempt.hpp"
 #include "project/server_setup.hpp"
+#include "rules/usable.hpp"
 
 namespace remote::project {
 namespace {
@@ -45,7 +46,7 @@ ServerSetup LaunchAttempt::setup_of(std::size_t server, const Plan& plan) const 
   };
   add("os", facts.os);
   add("kernel", facts.kernel);
-  add("cores", std::to_string(answers_[server].cpus()));
+  add("cores", std::to_string(rules::count_cpus(facts)));
   add("GPUs", models_text(facts.gpus.gpus));
   add("driver", facts.driver);
   if (const auto container = containers_.find(config.name); container != containers_.end()) {

@@ -9,6 +9,7 @@
 #include "base/strings.hpp"
 #include "launch/host_filter.hpp"
 #include "project/launch_attempt.hpp"
+#include "rules/usable.hpp"
 #include "servers/fanout.hpp"
 #include "servers/init_file.hpp"
 #include "servers/python_env.hpp"
@@ -98,7 +99,8 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
                     servers_.front().name))
         .on(server.name);
   }
-  const int gpus = answer.gpus();
+  const int gpus = rules::count_gpus(answer.facts.gpus).count();
+  const int cpus = rules::count_cpus(answer.facts);
   // All that are expected, or at least those that are listed.
   int expected = server.gpus.value_or(gpus);
   for (const int index : server.gpu_indices) {
@@ -123,7 +125,7 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
   all.insert(all.end(), request_.env.begin(), request_.env.end());
   const bool automatic = request_.nproc == RanksPerServer(OnePer::automatic);
   const int ranks_by_gpu = lease.gpus > 0 ? lease.gpus : automatic && lease.cpus > 0 ? 0 : gpus;
-  const int ranks_by_cpu = lease.cpus > 0 ? lease.cpus : answer.cpus();
+  const int ranks_by_cpu = lease.cpus > 0 ? lease.cpus : cpus;
   const int nproc = slots ? *slots : launch::number_of_ranks(request_.nproc, ranks_by_gpu, ranks_by_cpu, all);
   if (nproc == 0) {
     throw Error::usage("cannot start one rank for each GPU",
@@ -148,7 +150,7 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
   }
   return {.server = server.name,
           .gpus = gpus,
-          .cpus = answer.cpus(),
+          .cpus = cpus,
           .nproc = nproc,
           .leased_cpus = lease.cpus,
           .env = std::move(env),

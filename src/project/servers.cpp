@@ -9,6 +9,7 @@
 #include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "project/core.hpp"
+#include "rules/usable.hpp"
 #include "servers/facts.hpp"
 #include "servers/fanout.hpp"
 #include "ssh/masters.hpp"
@@ -145,7 +146,7 @@ std::vector<ServerState> server_states(Core& core, const std::vector<std::string
   for (std::size_t i = 0; i < servers.size(); ++i) {
     ServerState state{servers[i].name, std::nullopt, servers[i].gpus, 0, answers[i].error, std::nullopt, {}};
     if (answers[i].ok()) {
-      state.gpus = answers[i].value->gpus();
+      state.gpus = rules::count_gpus(answers[i].value->facts.gpus).count();
       state.load = answers[i].value->load(std::nullopt);
       state.load->unrecorded = count_unrecorded(core, answers[i].value->running);
       state.gpu_facts = answers[i].value->facts.gpus;

@@ -44,11 +44,6 @@ void check_reply(const wire::FactsRequest& wanted, const wire::FactsReply& reply
 
 }  // namespace
 
-int FactsAnswer::gpus() const {
-  return static_cast<int>(std::ranges::count_if(
-      facts.gpus.gpus, [](const Gpu& gpu) { return gpu.vendor == GpuVendor::nvidia && !gpu.lost; }));
-}
-
 ServerLoad FactsAnswer::load(const std::optional<wire::Ticks>& earlier) const {
   ServerLoad load{.cpus = cpus_online};
   if (!facts.load.empty()) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -33,10 +32,6 @@ struct FactsRequest {
 struct FactsAnswer : wire::FactsReply {
   wire::LeasesReply leases{};
 
-  // The cores that a job may use, at least 1.
-  int cpus() const { return std::max(facts.usable_threads, 1); }
-  // NVIDIA's that answer: the ranks of a launch are counted by them.
-  int gpus() const;
   // `earlier`: of an earlier reply, to compute the use of the processors since then.
   ServerLoad load(const std::optional<wire::Ticks>& earlier) const;
 };

@@ -4,6 +4,7 @@
 
 #include "agent/gpu_host.hpp"
 #include "agent/gpus/ask.hpp"
+#include "agent/gpus/memory_holders.hpp"
 #include "agent/host/files.hpp"
 
 // Asking the programs, with a pretended nvidia-smi (tests/data/gpus) for several drivers.
@@ -63,6 +64,21 @@ TEST_F(Gpus, FindAProgramOnThePathOfALoginShell) {
   EXPECT_EQ(ask(GpuDetail::brief).gpus.size(), 1U);
   EXPECT_EQ(ask(GpuDetail::brief).tools.at(0).program, "nvidia-smi");
   EXPECT_EQ(read_lines(host.home / "asked").size(), 1U) << "the shell is asked once";
+}
+
+TEST_F(Gpus, FindProgramsInTheirUsualFolders) {
+  host.root = folder / "root";
+  for (const char* place : {"/usr/lib/wsl/lib/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi"}) {
+    put_program(host.system(place), pretend_nvidia(data / "470"));
+    EXPECT_EQ(ask(GpuDetail::brief).gpus.size(), 1U) << place;
+    put_program(host.system(place), "echo 4121\n");
+    EXPECT_THAT(find_memory_holders(host, std::chrono::seconds(10)), ElementsAre(4121)) << place;
+    fs::remove(host.system(place));
+  }
+  put_program(host.system("/opt/rocm/bin/rocm-smi"), "echo '{\"card0\": {}, \"card1\": {}}'\n");
+  const GpuFacts facts = ask(GpuDetail::brief);
+  ASSERT_EQ(facts.gpus.size(), 2U);
+  EXPECT_EQ(facts.gpus[0].vendor, GpuVendor::amd);
 }
 
 TEST_F(Gpus, StartALoginShellOnlyIfThereMayBeGpus) {

@@ -356,6 +356,23 @@ TEST_F(CommandLaunch, AutoCountsTheGpusThatARankMaySee) {
               Ends(0, "a 5\n", ""));
 }
 
+TEST_F(CommandLaunch, GpusOfAmdAreCounted) {
+  world.servers().add_program("rocm-smi",
+                              "echo '{\"card0\": {}, \"card1\": {}, \"card2\": {}, \"card3\": {}}'\n");
+  world.configure(
+      "name: proj\npython: {manager: system}\nservers:\n"
+      "  a: {hostname: a, internal_address: 127.0.0.1, gpus: 4}\n");
+  const CommandResult all = launch({"--cmd", "true", "--nproc-per-node", "auto", "--dry-run"});
+  EXPECT_THAT(all.out, HasSubstr("4 ranks (auto: one for each GPU) on 1 server"));
+  EXPECT_EQ(all.err, "") << "as many as configs.yaml says";
+  EXPECT_THAT(launch({"--cmd", "true", "--nproc-per-node", "gpu", "--dry-run"}).out, HasSubstr("4 ranks"));
+  const auto some =
+      world.run({"launch", "--cmd", "true", "--include", "a:0,2", "--dry-run", "--json"}).json();
+  ASSERT_EQ(some["processes"].size(), 2U);
+  EXPECT_EQ(some["processes"][0]["env"]["CUDA_VISIBLE_DEVICES"], "0,2");
+  EXPECT_EQ(world.run({"servers", "--json"}).json()[0]["gpus"], 4);
+}
+
 TEST_F(CommandLaunch, WithoutANumberItStartsOneAServerAndSaysSo) {
   const CommandResult result = launch({"--cmd", "sleep 1000"});
   EXPECT_THAT(result.lines().back(), "1-2      2  a, b");

@@ -81,7 +81,7 @@ TEST(HostFilter, GpusAreThoseThatThereAre) {
   EXPECT_TRUE(gpus("b", false, 4, {2}).empty());
   EXPECT_THAT(filter_refusal([&] { gpus("b:4", false, 4, {}); }),
               HasSubstr("there is no GPU 4 on b (it has 4 GPUs: 0 to 3)"));
-  EXPECT_THAT(filter_refusal([&] { gpus("b:0", false, 0, {}); }), HasSubstr("nvidia-smi lists none there"));
+  EXPECT_THAT(filter_refusal([&] { gpus("b:0", false, 0, {}); }), HasSubstr("no GPU was found there"));
   EXPECT_THAT(filter_refusal([&] {
                 gpus("b:0", false, 4, {2, 3});
               }),

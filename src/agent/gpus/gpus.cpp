@@ -86,11 +86,21 @@ bool may_have_gpus(const Host& host) {
 
 }  // namespace
 
+Host add_gpu_folders(const Host& host) {
+  Host extended = host;
+  std::string& path = extended.environment["PATH"];
+  for (const char* folder : {"/usr/lib/wsl/lib", "/usr/local/nvidia/bin", "/opt/rocm/bin"}) {
+    path += (path.empty() ? "" : ":") + host.system(folder).string();
+  }
+  return extended;
+}
+
 Host find_gpu_programs(const Host& host) {
   constexpr std::array programs{"nvidia-smi", "amd-smi", "rocm-smi", "xpu-smi"};
-  const bool has_program =
-      std::ranges::any_of(programs, [&](const char* program) { return !host.find_program(program).empty(); });
-  return has_program || !may_have_gpus(host) ? host : add_login_path(host);
+  const Host extended = add_gpu_folders(host);
+  const bool has_program = std::ranges::any_of(
+      programs, [&](const char* program) { return !extended.find_program(program).empty(); });
+  return has_program || !may_have_gpus(host) ? extended : add_gpu_folders(add_login_path(host));
 }
 
 GpuFacts parse_gpus(const GpuOutputs& outputs) {

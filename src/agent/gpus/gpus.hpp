@@ -10,8 +10,13 @@
 
 namespace remote::agent {
 
-// The host with the PATH of a login shell after its own, if no vendor's program is on its own, and there may
-// be GPUs: some sites set that PATH only for login shells. Jobs do not get it. Throws CannotStart.
+// The host with the usual folders of vendors' programs after its PATH: in WSL, container images and ROCm, the
+// PATH of an SSH session lacks them.
+Host add_gpu_folders(const Host& host);
+
+// The host with these folders after its PATH. Adds the PATH of a login shell as well, if no vendor's program
+// is found and there may be GPUs: some sites set that PATH only for login shells. Jobs get neither. Throws
+// CannotStart.
 Host find_gpu_programs(const Host& host);
 
 // Asks every vendor's program of this server; GpuFacts::tools has each of them. See

@@ -76,14 +76,17 @@ Finding judge_tool(const GpuTool& tool, const std::string& user) {
   return finding;
 }
 
-Finding judge_count(const config::Server& server, const std::vector<Gpu>& gpus) {
+Finding judge_count(const config::Server& server, const GpuFacts& facts) {
+  const std::vector<Gpu>& gpus = facts.gpus;
   std::vector<int> missing;
   for (const int index : server.gpu_indices) {
     if (std::ranges::find(gpus, index, &Gpu::index) == gpus.end()) {
       missing.push_back(index);
     }
   }
-  const Fix look{Fix::Where::server, "nvidia-smi -L; lspci | grep -iE '3d|vga|display'"};
+  const std::string& program = facts.tools.empty() ? "nvidia-smi" : facts.tools.front().program;
+  const Fix look{Fix::Where::server, fmt::format("{}; lspci | grep -iE '3d|vga|display'",
+                                                 program == "nvidia-smi" ? "nvidia-smi -L" : program)};
   if (!missing.empty()) {
     return {"gpus", CheckStatus::fail,
             fmt::format("configs.yaml lists GPU {}, and there {}", missing.front(),
@@ -310,7 +313,7 @@ void judge_gpus(const config::Server& server, const ServerFacts& all, std::vecto
   if (told != nullptr) {
     findings.push_back(judge_tool(*told, user));
   }
-  findings.push_back(judge_count(server, facts.gpus));
+  findings.push_back(judge_count(server, facts));
   if (facts.gpus.empty()) {
     return;
   }

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <remote/facts.hpp>
+#include <remote/usable.hpp>
+
+// Counts what the ranks of a launch may use of a server. Launches, leases and reports all count here.
+
+namespace remote::rules {
+
+int count_cpus(const ServerFacts& facts);
+// The GPUs of the first vendor that has any.
+UsableGpus count_gpus(const GpuFacts& facts);
+
+}  // namespace remote::rules
