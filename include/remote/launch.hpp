@@ -13,6 +13,7 @@
 #include <remote/error.hpp>
 #include <remote/job.hpp>
 #include <remote/lease.hpp>
+#include <remote/usable.hpp>
 
 // A distributed launch: what is asked for, what is planned, what came of it.
 
@@ -263,6 +264,7 @@ struct ChosenRanks {
   int ranks = 0;
   OnePer per = OnePer::core;  // gpu or core
   int gpus = 0;               // GPUs that were found there
+  UsableCpus cpus{};          // that were counted there, unless the ranks' cores are leased
 };
 
 struct Plan {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include <remote/gpu.hpp>
@@ -7,6 +8,25 @@
 // What the ranks of a launch may use of a server.
 
 namespace remote {
+
+// Why ranks may use fewer processors than a server has.
+enum class CpuBound {
+  none,
+  affinity,  // sched_setaffinity(2), or the set of processors of a control group
+  quota      // processor time of a control group
+};
+
+struct UsableCpus {
+  int count = 1;
+  int all = 1;  // of the server
+  CpuBound bound = CpuBound::none;
+};
+
+struct UsableMemory {
+  std::uint64_t total = 0;      // bytes
+  std::uint64_t available = 0;  // of it
+  bool is_limited = false;      // by a control group; else it is the server's
+};
 
 struct UsableGpus {
   GpuVendor vendor = GpuVendor::nvidia;  // the first one that has GPUs there

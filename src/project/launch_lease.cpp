@@ -70,12 +70,13 @@ std::string users_of_others(const FreshLeases& found, bool cpus) {
 // What is missing of one kind; "": nothing. `there_is`: also where all of it were free.
 std::string shortage(const LeaseRequest& wanted, const FreshLeases& found, bool there_is) {
   const auto missing = [&](const std::string& needed, auto want, auto free, auto all, const auto& text_of,
-                           const std::string& users) -> std::string {
+                           const std::string& users, auto server, const char* bound) -> std::string {
     if (want <= (there_is ? all : free)) {
       return "";
     }
     if (there_is) {
-      return fmt::format("{} needed, and there {} {}", needed, all == 1 ? "is" : "are", text_of(all));
+      return fmt::format("{} needed, and there {} {}{}", needed, all == 1 ? "is" : "are", text_of(all),
+                         all < server ? fmt::format(" of {}: {}", text_of(server), bound) : "");
     }
     return fmt::format("{} needed, and {} of {} free{}{}", needed, text_of(free), text_of(all),
                        users.empty() ? "" : ": ", users);
@@ -86,11 +87,13 @@ std::string shortage(const LeaseRequest& wanted, const FreshLeases& found, bool 
     return fmt::format("{:.1f}", static_cast<double>(bytes) / static_cast<double>(gibibyte));
   };
   const auto gpus = missing(counted(static_cast<std::size_t>(wanted.gpus), "GPU"), wanted.gpus, free.gpus,
-                            free.all_gpus, number, users_of_gpus(found));
-  const auto cpus = missing(counted(static_cast<std::size_t>(wanted.cpus), "core"), wanted.cpus, free.cpus,
-                            free.all_cpus, number, users_of_others(found, true));
-  const auto memory = missing(gibi(wanted.memory) + " GiB of memory", wanted.memory, free.memory,
-                              free.all_memory, gibi, users_of_others(found, false));
+                            free.all_gpus, number, users_of_gpus(found), free.all_gpus, "");
+  const auto cpus =
+      missing(counted(static_cast<std::size_t>(wanted.cpus), "core"), wanted.cpus, free.cpus, free.all_cpus,
+              number, users_of_others(found, true), free.server_cpus, "quota of the control group");
+  const auto memory =
+      missing(gibi(wanted.memory) + " GiB of memory", wanted.memory, free.memory, free.all_memory, gibi,
+              users_of_others(found, false), free.server_memory, "limit of the control group");
   return !gpus.empty() ? gpus : !cpus.empty() ? cpus : memory;
 }
 

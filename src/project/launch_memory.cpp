@@ -46,7 +46,7 @@ ServerSetup LaunchAttempt::setup_of(std::size_t server, const Plan& plan) const 
   };
   add("os", facts.os);
   add("kernel", facts.kernel);
-  add("cores", std::to_string(rules::count_cpus(facts)));
+  add("cores", std::to_string(rules::count_cpus(facts).count));
   add("GPUs", models_text(facts.gpus.gpus));
   add("driver", facts.driver);
   if (const auto container = containers_.find(config.name); container != containers_.end()) {

@@ -100,7 +100,7 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
         .on(server.name);
   }
   const int gpus = rules::count_gpus(answer.facts.gpus).count();
-  const int cpus = rules::count_cpus(answer.facts);
+  const UsableCpus cpus = rules::count_cpus(answer.facts);
   // All that are expected, or at least those that are listed.
   int expected = server.gpus.value_or(gpus);
   for (const int index : server.gpu_indices) {
@@ -125,7 +125,7 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
   all.insert(all.end(), request_.env.begin(), request_.env.end());
   const bool automatic = request_.nproc == RanksPerServer(OnePer::automatic);
   const int ranks_by_gpu = lease.gpus > 0 ? lease.gpus : automatic && lease.cpus > 0 ? 0 : gpus;
-  const int ranks_by_cpu = lease.cpus > 0 ? lease.cpus : cpus;
+  const int ranks_by_cpu = lease.cpus > 0 ? lease.cpus : cpus.count;
   const int nproc = slots ? *slots : launch::number_of_ranks(request_.nproc, ranks_by_gpu, ranks_by_cpu, all);
   if (nproc == 0) {
     throw Error::usage("cannot start one rank for each GPU",
@@ -146,11 +146,15 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
   }
   if (automatic && !slots) {
     const bool by_gpu = launch::number_of_ranks(OnePer::gpu, ranks_by_gpu, 0, all) > 0;
-    chosen_.push_back({server.name, nproc, by_gpu ? OnePer::gpu : OnePer::core, gpus});
+    chosen_.push_back({.server = server.name,
+                       .ranks = nproc,
+                       .per = by_gpu ? OnePer::gpu : OnePer::core,
+                       .gpus = gpus,
+                       .cpus = lease.cpus > 0 ? UsableCpus() : cpus});
   }
   return {.server = server.name,
           .gpus = gpus,
-          .cpus = cpus,
+          .cpus = cpus.count,
           .nproc = nproc,
           .leased_cpus = lease.cpus,
           .env = std::move(env),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 
 namespace remote::rules {
 namespace {
@@ -13,6 +14,7 @@ constexpr std::array<std::string_view, 4> state_names = {"held", "line", "announ
 constexpr std::uint64_t max_arrival = std::uint64_t{1} << 62;
 constexpr std::uint64_t max_cpus = 1'000'000;
 constexpr std::uint64_t max_memory = std::uint64_t{1} << 60;
+constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
 constexpr std::size_t max_gpus = 128;
 constexpr std::size_t max_key = 80;
 
@@ -88,6 +90,9 @@ std::string format_lease_file(const LeaseFile& file) {
 LeaseSurvey::LeaseSurvey(const LeaseMachine& machine, const std::vector<LeaseEntry>& others,
                          const LeaseNeeds& needs)
     : machine_(machine), needs_(needs), cpus_(machine.cpus), memory_(machine.memory) {
+  const LeaseMachine::Limits& limits = machine.limits;
+  std::uint64_t own_cpus = 0;
+  std::uint64_t own_memory = 0;
   for (const LeaseEntry& entry : others) {
     const Place place{entry.file.arrival, entry.name};
     if (entry.file.state == LeaseState::waiting || entry.file.state == LeaseState::announced) {
@@ -100,7 +105,13 @@ LeaseSurvey::LeaseSurvey(const LeaseMachine& machine, const std::vector<LeaseEnt
     owned_.insert(entry.file.gpus.begin(), entry.file.gpus.end());
     cpus_ = subtract(cpus_, entry.file.cpus);
     memory_ = subtract(memory_, entry.file.memory);
+    if (entry.uid == limits.uid) {
+      own_cpus += entry.file.cpus;
+      own_memory += entry.file.memory;
+    }
   }
+  cpus_ = std::min(cpus_, subtract(limits.cpus.value_or(no_limit), own_cpus));
+  memory_ = std::min(memory_, subtract(limits.memory.value_or(no_limit), own_memory));
   memory_ = std::min(memory_, machine.available);
   for (const LeaseMachine::Gpu& gpu : machine.gpus) {
     if (needs.among && !needs.among->contains(gpu.index)) {
@@ -118,7 +129,7 @@ bool LeaseSurvey::is_enough() const {
 }
 
 bool LeaseSurvey::is_never_enough() const {
-  return allowed_ < needs_.gpus || machine_.cpus < needs_.cpus || machine_.memory < needs_.memory;
+  return allowed_ < needs_.gpus || all_cpus() < needs_.cpus || all_memory() < needs_.memory;
 }
 
 bool LeaseSurvey::has_earlier_waiter(std::uint64_t arrival, const std::string& name) const {

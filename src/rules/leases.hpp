@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -55,10 +56,17 @@ struct LeaseMachine {
     std::string key;       // as in LeaseFile::gpus
     bool is_used = false;  // a process without a lease uses it
   };
+  // What a user's control groups allow to all jobs of the user together; nullopt: no limit.
+  struct Limits {
+    unsigned uid = 0;
+    std::optional<std::uint64_t> cpus{};
+    std::optional<std::uint64_t> memory{};  // bytes
+  };
   std::vector<Gpu> gpus;
   std::uint64_t cpus = 0;
   std::uint64_t memory = 0;     // bytes
   std::uint64_t available = 0;  // of it
+  Limits limits = {};
 };
 
 // The free resources on a machine, for some needs.
@@ -82,6 +90,13 @@ class LeaseSurvey {
   // The free GPUs that may be taken, in the machine's order.
   const std::vector<LeaseMachine::Gpu>& free_gpus() const { return free_; }
   std::size_t allowed_gpus() const { return allowed_; }
+  // All that the user may lease, if it were free.
+  std::uint64_t all_cpus() const {
+    return std::min(machine_.cpus, machine_.limits.cpus.value_or(machine_.cpus));
+  }
+  std::uint64_t all_memory() const {
+    return std::min(machine_.memory, machine_.limits.memory.value_or(machine_.memory));
+  }
   // Not leased by others; 0 if they lease more than there is.
   std::uint64_t free_cpus() const { return cpus_; }
   std::uint64_t free_memory() const { return memory_; }

@@ -7,7 +7,9 @@
 
 namespace remote::rules {
 
-int count_cpus(const ServerFacts& facts);
+// A quota of processor time is rounded up.
+UsableCpus count_cpus(const ServerFacts& facts);
+UsableMemory count_memory(const ServerFacts& facts);
 // The GPUs of the first vendor that has any.
 UsableGpus count_gpus(const GpuFacts& facts);
 

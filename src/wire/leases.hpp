@@ -65,9 +65,11 @@ struct FreeResources {
   int gpus = 0;
   int all_gpus = 0;  // that may be taken
   int cpus = 0;
-  int all_cpus = 0;
+  int all_cpus = 0;          // that the user's control group allows
+  int server_cpus = 0;       // of all users
   std::uint64_t memory = 0;  // bytes
   std::uint64_t all_memory = 0;
+  std::uint64_t server_memory = 0;
 
   static constexpr auto fields() {
     using F = FreeResources;
@@ -75,8 +77,10 @@ struct FreeResources {
                       field("all_gpus", &F::all_gpus, in_range(0, max_leased)),
                       field("cpus", &F::cpus, in_range(0, max_leased)),
                       field("all_cpus", &F::all_cpus, in_range(0, max_leased)),
+                      field("server_cpus", &F::server_cpus, in_range(0, max_leased)),
                       field("memory", &F::memory, in_range(0, max_leased_memory)),
-                      field("all_memory", &F::all_memory, in_range(0, max_leased_memory)));
+                      field("all_memory", &F::all_memory, in_range(0, max_leased_memory)),
+                      field("server_memory", &F::server_memory, in_range(0, max_leased_memory)));
   }
 };
 

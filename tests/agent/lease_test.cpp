@@ -5,9 +5,11 @@
 
 #include <fcntl.h>
 
+#include "agent/facts/cgroups.hpp"
 #include "agent/host/run.hpp"
 #include "agent/lease/list_leases.hpp"
 #include "agent/lease_host.hpp"
+#include "base/strings.hpp"
 
 namespace remote::agent {
 namespace {
@@ -84,6 +86,35 @@ TEST_F(LeaseTest, CoresAndMemory) {
   EXPECT_TRUE(some);
   EXPECT_FALSE(take({.memory = machine.memory - machine.available / 4 + 1}));
   EXPECT_THAT(shortage, HasSubstr(" GiB of memory needed, and "));
+}
+
+TEST_F(LeaseTest, OfAControlGroupWithLimits) {
+  const fs::path groups = root() / "sys/fs/cgroup";
+  put(root() / "sys/fs/cgroup/cpu.max", "50000 100000\n");
+  put(root() / "sys/fs/cgroup/memory.max", "2147483648\n");
+  for (const CgroupPlace& place : read_cgroups("/proc/self/cgroup")) {
+    const std::string name = join(place.controllers, ",");
+    if (place.has("cpu")) {
+      put(groups / name / "cpu.cfs_quota_us", "50000\n");
+      put(groups / name / "cpu.cfs_period_us", "100000\n");
+    }
+    if (place.has("memory")) {
+      put(groups / "memory/memory.limit_in_bytes", "2147483648\n");
+    }
+  }
+  const wire::FreeResources free = *list_leases(host, {wire::LeaseTerms{.cpus = 1, .memory = 1}}).free;
+  EXPECT_EQ(free.all_cpus, 1) << "half a processor, rounded up";
+  EXPECT_GE(free.server_cpus, 1);
+  EXPECT_EQ(free.all_memory, 2147483648U);
+  EXPECT_GT(free.server_memory, free.all_memory);
+  EXPECT_FALSE(take({.cpus = 2}));
+  EXPECT_EQ(shortage, never_enough);
+  EXPECT_FALSE(take({.memory = std::uint64_t{8} << 30U}));
+  EXPECT_EQ(shortage, never_enough);
+  const auto first = take({.cpus = 1});
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(take({.cpus = 1}));
+  EXPECT_EQ(shortage, "1 core needed, and 0 of 1 free by now");
 }
 
 TEST_F(LeaseTest, OfAmdAndIntel) {

@@ -49,7 +49,7 @@ TEST_F(CommandLaunch, RanksForGpusNeedGpusAndAutoSaysWhatItChose) {
               Refused("or for one for each core"));
   EXPECT_TRUE(world.store().list().jobs.empty());
   EXPECT_THAT(launch({"--cmd", "true", "--nproc-per-node", "auto"}).err,
-              HasSubstr("(auto: no GPUs found, one for each core), master"));
+              HasSubstr("(auto: no GPUs found, one for each core"));
   world.servers().add_gpus(3);
   const CommandResult gpus = launch({"--cmd", "true", "--nproc-per-node", "auto"});
   EXPECT_THAT(gpus.err, HasSubstr("6 ranks (auto: one for each GPU), master"));

@@ -97,6 +97,26 @@ TEST(LeaseSurvey, CountsWhatOthersHoldAndWhoCameFirst) {
   EXPECT_TRUE(LeaseSurvey(machine, others, {0, 9, 0, std::nullopt}).is_never_enough());
 }
 
+// Other users have their own control groups, and the processors are for all of them.
+TEST(LeaseSurvey, TheLimitOfAControlGroupIsForTheJobsOfItsUser) {
+  LeaseMachine machine{{}, 64, 1000, 1000};
+  machine.limits = {.uid = 7, .cpus = 4, .memory = 100};
+  const std::vector<LeaseEntry> others = {{{LeaseState::held, 1, 32, 500, {}}, "x", 8},
+                                          {{LeaseState::held, 2, 1, 40, {}}, "y", 7}};
+  const LeaseSurvey survey(machine, others, {0, 3, 60, std::nullopt});
+  EXPECT_EQ(survey.all_cpus(), 4U);
+  EXPECT_EQ(survey.free_cpus(), 3U);
+  EXPECT_EQ(survey.all_memory(), 100U);
+  EXPECT_EQ(survey.free_memory(), 60U);
+  EXPECT_TRUE(survey.is_enough());
+  EXPECT_FALSE(LeaseSurvey(machine, others, {0, 4, 0, std::nullopt}).is_enough());
+  EXPECT_FALSE(LeaseSurvey(machine, others, {0, 4, 0, std::nullopt}).is_never_enough());
+  EXPECT_TRUE(LeaseSurvey(machine, others, {0, 5, 0, std::nullopt}).is_never_enough());
+  EXPECT_TRUE(LeaseSurvey(machine, others, {0, 0, 101, std::nullopt}).is_never_enough());
+  const std::vector<LeaseEntry> most = {{{LeaseState::held, 1, 62, 0, {}}, "x", 8}};
+  EXPECT_EQ(LeaseSurvey(machine, most, {0, 1, 0, std::nullopt}).free_cpus(), 2U);
+}
+
 TEST(LeaseSurvey, LeavesNothingIfOthersClaimMoreThanThereIs) {
   const LeaseMachine machine{{}, 8, 100, 100};
   const LeaseSurvey survey(machine, {{{LeaseState::held, 1, 1'000'000, 1000, {}}, "x"}},

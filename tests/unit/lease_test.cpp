@@ -56,6 +56,20 @@ TEST(Lease, CoresAndMemoryAreCounted) {
             "9.0 GiB of memory needed, and there are 8.0");
 }
 
+TEST(Lease, TheLimitOfAControlGroupIsNamed) {
+  project::FreshLeases found{.free = {.cpus = 1,
+                                      .all_cpus = 1,
+                                      .server_cpus = 64,
+                                      .memory = 2 * gibibyte,
+                                      .all_memory = 2 * gibibyte,
+                                      .server_memory = 64 * gibibyte}};
+  EXPECT_EQ(project::lease_problem({.cpus = 2, .wait = true}, found)->reason(),
+            "2 cores needed, and there is 1 of 64: quota of the control group");
+  EXPECT_EQ(project::lease_problem({.memory = 8 * gibibyte}, found)->reason(),
+            "8.0 GiB of memory needed, and there are 2.0 of 64.0: limit of the control group");
+  EXPECT_FALSE(project::lease_problem({.cpus = 1, .memory = 2 * gibibyte}, found));
+}
+
 TEST(Lease, WhatCannotBeMeantIsRefused) {
   EXPECT_THROW(project::check_lease({.wait = true}, {}, "launch"), Error);
   EXPECT_THROW(project::check_lease({.gpus = 1}, {{"CUDA_VISIBLE_DEVICES", "0"}}, "launch"), Error);

@@ -40,8 +40,7 @@ std::uint64_t read_arrival() {
   throw LeaseRefused(text::format("the file of the lease in {} is gone", folder.string()));
 }
 
-std::string describe_shortage(const LeaseSurvey& survey, const rules::LeaseMachine& machine,
-                              const rules::LeaseNeeds& needs) {
+std::string describe_shortage(const LeaseSurvey& survey, const rules::LeaseNeeds& needs) {
   if (survey.is_never_enough()) {
     return never_enough;
   }
@@ -55,10 +54,10 @@ std::string describe_shortage(const LeaseSurvey& survey, const rules::LeaseMachi
   }
   if (survey.free_cpus() < needs.cpus) {
     return text::format("{} needed, and {} of {} free by now", counted(needs.cpus, "core"),
-                        survey.free_cpus(), machine.cpus);
+                        survey.free_cpus(), survey.all_cpus());
   }
   return text::format("{} GiB of memory needed, and {} of {} free by now", needs.memory / gibibyte,
-                      survey.free_memory() / gibibyte, machine.memory / gibibyte);
+                      survey.free_memory() / gibibyte, survey.all_memory() / gibibyte);
 }
 
 }  // namespace
@@ -216,7 +215,7 @@ std::optional<TakenLease> take_lease(const Host& host, const wire::LeaseTerms& t
       std::string devices = to_devices_text(lease, machine.vendor, needs);
       return TakenLease{std::move(lease), std::move(devices)};
     }
-    shortage = describe_shortage(*found, machine.resources, needs);
+    shortage = describe_shortage(*found, needs);
   } catch (const std::runtime_error&) {
     lease.remove();
     throw;

@@ -5,12 +5,16 @@
 #include <optional>
 #include <utility>
 
+#include <unistd.h>
+
+#include "agent/facts/cgroups.hpp"
 #include "agent/facts/machine.hpp"
 #include "agent/gpus/ask.hpp"
 #include "agent/gpus/gpus.hpp"
 #include "agent/host/files.hpp"
 #include "agent/lease/lease_files.hpp"
 #include "base/strings.hpp"
+#include "rules/usable.hpp"
 
 namespace remote::agent {
 namespace {
@@ -116,13 +120,19 @@ rules::LeaseNeeds to_needs(const wire::LeaseTerms& terms) {
 
 LeaseMachine read_lease_machine(const Host& host, const rules::LeaseNeeds& needs) {
   LeaseMachine machine;
+  machine.resources.limits.uid = ::geteuid();
   if (needs.gpus > 0) {
     read_lease_gpus(host, machine);
   }
   if (needs.cpus > 0) {
     ServerFacts facts;
     read_machine(host, facts);
-    machine.resources.cpus = static_cast<std::uint64_t>(facts.usable_threads);
+    const UsableCpus usable = rules::count_cpus(facts);
+    if (usable.bound == CpuBound::quota) {
+      machine.resources.limits.cpus = usable.count;
+      facts.cpu_limit.reset();
+    }
+    machine.resources.cpus = static_cast<std::uint64_t>(rules::count_cpus(facts).count);
   }
   if (needs.memory > 0) {
     read_available_memory(host, machine.resources);
@@ -135,6 +145,10 @@ void read_available_memory(const Host& host, rules::LeaseMachine& machine) {
   read_load(host, load);
   machine.memory = load.facts.memory;
   machine.available = load.facts.memory_available;
+  load.facts.memory_limit = read_cgroup_limits(host).memory;
+  if (const UsableMemory usable = rules::count_memory(load.facts); usable.is_limited) {
+    machine.limits.memory = usable.total;
+  }
 }
 
 std::string join_indices(const std::vector<rules::LeaseMachine::Gpu>& gpus) {

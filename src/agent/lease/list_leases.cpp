@@ -33,9 +33,11 @@ wire::FreeResources find_free(const Host& host, const wire::LeaseTerms& terms,
   return {.gpus = clamp_number(survey.free_gpus().size()),
           .all_gpus = clamp_number(survey.allowed_gpus()),
           .cpus = clamp_number(survey.free_cpus()),
-          .all_cpus = clamp_number(machine.cpus),
+          .all_cpus = clamp_number(survey.all_cpus()),
+          .server_cpus = clamp_number(machine.cpus),
           .memory = clamp_memory(survey.free_memory()),
-          .all_memory = clamp_memory(machine.memory)};
+          .all_memory = clamp_memory(survey.all_memory()),
+          .server_memory = clamp_memory(machine.memory)};
 }
 
 }  // namespace

@@ -64,20 +64,31 @@ std::string shown_command(const PlannedProcess& process) {
   return mask_command(process.shown.empty() ? process.command : process.shown);
 }
 
+// Why ranks may not use all processors of a server.
+std::string bound_text(const UsableCpus& cpus) {
+  if (cpus.bound == CpuBound::none) {
+    return "";
+  }
+  return fmt::format(
+      "; {} of {}: {}", cpus.count, cpus.all,
+      cpus.bound == CpuBound::quota ? "quota of the control group" : "processor affinity of the login");
+}
+
 }  // namespace
 
 std::string chosen_ranks_text(const Plan& plan) {
   if (plan.chosen.empty()) {
     return "";
   }
-  const auto what = [](const ChosenRanks& one) {
-    return one.per == OnePer::gpu ? "one for each GPU"
-           : one.gpus == 0        ? "no GPUs found, one for each core"
-                                  : "one for each core";
+  const auto what = [](const ChosenRanks& one) -> std::string {
+    if (one.per == OnePer::gpu) {
+      return "one for each GPU";
+    }
+    return (one.gpus == 0 ? "no GPUs found, one for each core" : "one for each core") + bound_text(one.cpus);
   };
   const ChosenRanks& first = plan.chosen.front();
   if (std::ranges::all_of(plan.chosen, [&](const ChosenRanks& one) {
-        return one.ranks == first.ranks && std::string_view(what(one)) == what(first);
+        return one.ranks == first.ranks && what(one) == what(first);
       })) {
     return fmt::format(" (auto: {})", what(first));
   }

@@ -8,6 +8,7 @@
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "project/check/judge.hpp"
+#include "rules/usable.hpp"
 
 namespace remote::project {
 namespace {
@@ -162,13 +163,14 @@ Finding judge_memory(const ServerFacts& facts) {
   if (facts.memory == 0) {
     return {"memory", CheckStatus::skip, "could not be looked at", {}};
   }
+  const UsableMemory usable = rules::count_memory(facts);
   std::string detail =
       fmt::format("{} of {} are available", size_text(facts.memory_available), size_text(facts.memory));
-  if (facts.memory_limit && *facts.memory_limit < facts.memory) {
-    detail += fmt::format("; its control group limits it to {}", size_text(*facts.memory_limit));
+  if (usable.is_limited) {
+    detail += fmt::format("; its control group limits it to {}", size_text(usable.total));
   }
   // torch alone takes some hundred MiB for each process.
-  if (facts.memory_available < gib / 2 && facts.memory_available < facts.memory / 10) {
+  if (usable.available < gib / 2 && usable.available < usable.total / 10) {
     return {"memory", CheckStatus::warn, detail,
             Fix{Fix::Where::server, "ps -eo user,pid,rss,args --sort=-rss | head -20"}};
   }
