@@ -129,12 +129,20 @@ struct XidError {
   std::string text{};         // what follows the number
 };
 
+// A variable in the environment of jobs that hides GPUs from programs.
+struct VisibleDevices {
+  std::string variable{};  // "CUDA_VISIBLE_DEVICES"
+  std::string value{};
+  bool by_prologue = false;  // or by the Python environment; else by the login
+};
+
 // All about the GPUs of a server.
 struct GpuFacts {
   std::vector<Gpu> gpus{};
   std::vector<GpuTool> tools{};                 // one for each vendor's program that the server has
   std::optional<GpuTopology> topology{};        // of NVIDIA's GPUs, where it was asked for
   std::optional<std::vector<XidError>> xids{};  // nullopt: not asked for, or this user may not read the log
+  std::vector<VisibleDevices> visible{};
 };
 
 }  // namespace remote

@@ -263,7 +263,7 @@ struct ChosenRanks {
   std::string server;
   int ranks = 0;
   OnePer per = OnePer::core;  // gpu or core
-  int gpus = 0;               // GPUs that were found there
+  UsableGpus gpus{};          // that its ranks see, unless they are leased
   UsableCpus cpus{};          // that were counted there, unless the ranks' cores are leased
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <remote/gpu.hpp>
@@ -28,12 +29,19 @@ struct UsableMemory {
   bool is_limited = false;      // by a control group; else it is the server's
 };
 
+// Who set a variable that hides GPUs.
+enum class HiddenBy { nobody, login, prologue, launch };
+
 struct UsableGpus {
   GpuVendor vendor = GpuVendor::nvidia;  // the first one that has GPUs there
-  std::vector<int> indices{};            // those of the vendor's program
+  std::vector<int> there{};              // the indices of those that answer, as in the vendor's program
+  std::vector<int> indices{};            // of those that ranks see
+  int unknown = 0;                       // GPUs that ranks see in addition, such as instances (MIG)
   int lost = 0;                          // further GPUs that do not answer
+  HiddenBy hidden_by = HiddenBy::nobody;
+  std::string variable{};  // "CUDA_VISIBLE_DEVICES": it hides GPUs
 
-  int count() const { return static_cast<int>(indices.size()); }
+  int count() const { return static_cast<int>(indices.size()) + unknown; }
 };
 
 }  // namespace remote

@@ -1,7 +1,6 @@
 #include "launch/host_filter.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
@@ -166,16 +165,32 @@ std::vector<LaunchHost> exclude_hosts(const std::vector<LaunchHost>& hosts,
   return left;
 }
 
-std::vector<int> launch::gpus_of(const LaunchHost& host, int gpus, const std::vector<int>& allowed) {
+namespace {
+
+// Why a server's ranks do not see a GPU.
+std::string explain_missing(const UsableGpus& gpus) {
+  if (gpus.hidden_by != HiddenBy::nobody) {
+    return fmt::format("{}, set by the {}, leaves {}", gpus.variable,
+                       gpus.hidden_by == HiddenBy::login ? "login" : "prologue",
+                       gpus.indices.empty() ? "none" : "GPU " + ranges(gpus.indices));
+  }
+  if (gpus.indices.empty()) {
+    return "no GPU was found there";
+  }
+  return fmt::format("it has {}: {}", counted(gpus.indices.size(), "GPU"), ranges(gpus.indices));
+}
+
+}  // namespace
+
+std::vector<int> launch::gpus_of(const LaunchHost& host, const UsableGpus& gpus,
+                                 const std::vector<int>& allowed) {
   if (host.gpus.empty()) {
     return {};
   }
   for (const int index : host.gpus) {
-    if (index >= gpus) {
+    if (!has(gpus.indices, index)) {
       throw Error::usage(host.where, fmt::format("there is no GPU {} on {}", index, host.name),
-                         gpus == 0   ? "no GPU was found there"
-                         : gpus == 1 ? "it has 1 GPU: 0"
-                                     : fmt::format("it has {} GPUs: 0 to {}", gpus, gpus - 1));
+                         explain_missing(gpus));
     }
     if (!host.without_gpus && !allowed.empty() && !has(allowed, index)) {
       throw Error::usage(host.where, fmt::format("GPU {} of {} is not for jobs", index, host.name),
@@ -187,8 +202,8 @@ std::vector<int> launch::gpus_of(const LaunchHost& host, int gpus, const std::ve
   }
   std::vector<int> left = allowed;
   if (left.empty()) {
-    left.resize(static_cast<std::size_t>(gpus));
-    std::iota(left.begin(), left.end(), 0);
+    left = gpus.indices;
+    std::ranges::sort(left);
   }
   std::erase_if(left, [&](int index) { return has(host.gpus, index); });
   if (host.slots && left.size() > static_cast<std::size_t>(*host.slots)) {
@@ -201,8 +216,8 @@ std::vector<int> launch::gpus_of(const LaunchHost& host, int gpus, const std::ve
   return left;
 }
 
-void launch::set_gpus(const LaunchHost& host, int gpus, const std::vector<int>& allowed, const Env& user,
-                      Env& env) {
+void launch::set_gpus(const LaunchHost& host, const UsableGpus& gpus, const std::vector<int>& allowed,
+                      const Env& user, Env& env) {
   const std::vector<int> chosen = gpus_of(host, gpus, allowed);
   if (chosen.empty()) {
     return;

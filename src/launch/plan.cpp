@@ -62,21 +62,6 @@ bool sets(const Env& env, std::string_view name) {
   return std::any_of(env.begin(), env.end(), [&](const auto& pair) { return pair.first == name; });
 }
 
-// How many GPUs a program sees by CUDA_VISIBLE_DEVICES: those before the first that there is not. `gpus`: how
-// many there are; 0: not known.
-int visible_count(const std::string& devices, int gpus) {
-  int count = 0;
-  for (const std::string& device : split(devices, ',')) {
-    const std::string name(trim(device));
-    const auto index = parse_number<int>(name);
-    if (name.empty() || name.starts_with('-') || (index && gpus > 0 && *index >= gpus)) {
-      break;
-    }
-    ++count;
-  }
-  return count;
-}
-
 }  // namespace
 
 bool is_reserved(std::string_view name) {
@@ -133,14 +118,9 @@ std::vector<std::string> tags_of(const LaunchSpec& spec, bool master) {
   return tags;
 }
 
-int number_of_ranks(const RanksPerServer& ranks, int gpus, int cpus, const Env& env) {
+int number_of_ranks(const RanksPerServer& ranks, int gpus, int cpus) {
   if (const int* number = std::get_if<int>(&ranks)) {
     return *number;
-  }
-  const auto visible = std::find_if(env.rbegin(), env.rend(),
-                                    [](const auto& pair) { return pair.first == "CUDA_VISIBLE_DEVICES"; });
-  if (visible != env.rend()) {
-    gpus = visible_count(visible->second, gpus);
   }
   if (ranks == RanksPerServer(OnePer::gpu)) {
     return gpus;

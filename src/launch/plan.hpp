@@ -65,8 +65,7 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes);
 bool needs_port(Launcher launcher);
 bool needs_mpi(Launcher launcher);
 
-// How many ranks a server with so much gets; 0 for OnePer::gpu without GPUs. If `env` has
-// CUDA_VISIBLE_DEVICES, only the GPUs in it count.
-int number_of_ranks(const RanksPerServer& ranks, int gpus, int cpus, const Env& env = {});
+// How many ranks a server gets on which they see so many GPUs; 0 for OnePer::gpu without GPUs.
+int number_of_ranks(const RanksPerServer& ranks, int gpus, int cpus);
 
 }  // namespace remote::launch

@@ -52,7 +52,7 @@ class LaunchAttempt {
  private:
   void check_restarts();
   void check_lease() const;
-  std::vector<int> gpus_to_lease(const config::Server& server, int gpus) const;
+  std::vector<int> gpus_to_lease(const config::Server& server, const UsableGpus* gpus) const;
   // Throws Error where something of what is to be leased is not there, or not free without
   // LeaseRequest::wait; tells of each such server.
   void judge_leases();

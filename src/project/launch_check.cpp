@@ -9,6 +9,7 @@
 
 #include "project/check/judge.hpp"
 #include "project/launch_attempt.hpp"
+#include "rules/usable.hpp"
 
 namespace remote::project {
 namespace {
@@ -28,7 +29,8 @@ Error cannot_run(const std::string& reason, const std::string& hint = {}) {
 
 // The GPUs of a server that its ranks are to see, by their numbers; nullopt where all, or where it is not
 // known which those are.
-auto gpus_of_ranks(const Plan& plan, const std::string& server, const std::vector<Gpu>& found) {
+auto gpus_of_ranks(const Plan& plan, const std::string& server, const GpuFacts& facts) {
+  const std::vector<Gpu>& found = facts.gpus;
   const auto process = std::ranges::find(plan.processes, server, &PlannedProcess::server);
   auto gpus = process == plan.processes.end() ? std::nullopt : visible_gpus(process->env);
   if (gpus && !gpus->empty() &&
@@ -36,6 +38,10 @@ auto gpus_of_ranks(const Plan& plan, const std::string& server, const std::vecto
       std::ranges::find(process->env, std::string("CUDA_DEVICE_ORDER"), &Env::value_type::first) ==
           process->env.end()) {
     gpus.reset();  // CUDA then counts the fastest first, and nvidia-smi by their places on the bus
+  }
+  if (const UsableGpus usable = rules::count_gpus(facts);
+      !gpus && usable.hidden_by != HiddenBy::nobody && usable.unknown == 0) {
+    gpus = usable.indices;
   }
   return gpus;
 }
@@ -84,7 +90,7 @@ std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& pl
     add_warning(warnings, server.name, sick_finding(facts.sick, server.name));
   }
   for (const Finding& finding :
-       judge_launch(facts, jobs, logins_[index].user, gpus_of_ranks(plan, server.name, facts.gpus.gpus))) {
+       judge_launch(facts, jobs, logins_[index].user, gpus_of_ranks(plan, server.name, facts.gpus))) {
     if (finding.status == CheckStatus::fail) {
       errors.push_back(cannot_run(finding.detail, where_and_what(finding.fix)).on(server.name));
     } else {

@@ -10,6 +10,7 @@
 #include "launch/host_filter.hpp"
 #include "project/launch_attempt.hpp"
 #include "project/lease.hpp"
+#include "rules/usable.hpp"
 
 namespace remote::project {
 namespace {
@@ -86,8 +87,11 @@ std::string shortage(const LeaseRequest& wanted, const FreshLeases& found, bool 
   const auto gibi = [](std::uint64_t bytes) {
     return fmt::format("{:.1f}", static_cast<double>(bytes) / static_cast<double>(gibibyte));
   };
-  const auto gpus = missing(counted(static_cast<std::size_t>(wanted.gpus), "GPU"), wanted.gpus, free.gpus,
-                            free.all_gpus, number, users_of_gpus(found), free.all_gpus, "");
+  const bool hidden = !free.hiding_variable.empty();
+  const std::string bound = free.hiding_variable + " is set by the login";
+  const auto gpus =
+      missing(counted(static_cast<std::size_t>(wanted.gpus), "GPU"), wanted.gpus, free.gpus, free.all_gpus,
+              number, users_of_gpus(found), hidden ? free.server_gpus : free.all_gpus, bound.c_str());
   const auto cpus =
       missing(counted(static_cast<std::size_t>(wanted.cpus), "core"), wanted.cpus, free.cpus, free.all_cpus,
               number, users_of_others(found, true), free.server_cpus, "quota of the control group");
@@ -135,8 +139,7 @@ void check_lease(const LeaseRequest& lease, const Env& env, const std::string& w
   if (lease.wait && !lease.any()) {
     throw Error::usage(what, "there is nothing to wait for", "say what it needs: GPUs, cores or memory");
   }
-  for (const char* name :
-       {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"}) {
+  for (const std::string_view name : rules::visibility_variables) {
     if (lease.gpus > 0 && std::ranges::find(env, name, &Env::value_type::first) != env.end()) {
       throw Error::usage(what, fmt::format("GPUs are to be chosen, and the variable {} names some", name),
                          "keep one of the two");
@@ -148,13 +151,14 @@ void LaunchAttempt::check_lease() const {
   project::check_lease(request_.lease, request_.env, "launch");
 }
 
-// The GPUs of a server that may be taken. `gpus`: how many it has; -1: not known yet. None: all.
-std::vector<int> LaunchAttempt::gpus_to_lease(const config::Server& server, int gpus) const {
+// The GPUs of a server that may be taken. `gpus`: those that its ranks see; nullptr: not known yet. None:
+// all.
+std::vector<int> LaunchAttempt::gpus_to_lease(const config::Server& server, const UsableGpus* gpus) const {
   const auto host = hosts_.find(server.name);
-  if (host == hosts_.end() || host->second.gpus.empty() || (gpus < 0 && host->second.without_gpus)) {
+  if (host == hosts_.end() || host->second.gpus.empty() || (gpus == nullptr && host->second.without_gpus)) {
     return server.gpu_indices;
   }
-  return gpus < 0 ? host->second.gpus : launch::gpus_of(host->second, gpus, server.gpu_indices);
+  return gpus == nullptr ? host->second.gpus : launch::gpus_of(host->second, *gpus, server.gpu_indices);
 }
 
 void LaunchAttempt::judge_leases() {

@@ -29,9 +29,26 @@ std::optional<launch::MpiRuntime> mpi_of(const servers::FactsAnswer& answer) {
 }
 
 // Whether configs.yaml lists GPUs of the server, and the server has none of them.
-bool lacks_listed_gpus(const config::Server& server, int gpus) {
-  return !server.gpu_indices.empty() &&
-         std::ranges::none_of(server.gpu_indices, [&](int index) { return index < gpus; });
+bool lacks_listed_gpus(const config::Server& server, const std::vector<int>& gpus) {
+  return !server.gpu_indices.empty() && std::ranges::none_of(server.gpu_indices, [&](int index) {
+    return std::ranges::find(gpus, index) != gpus.end();
+  });
+}
+
+const char* set_by(HiddenBy by) {
+  return by == HiddenBy::login ? " of the login" : by == HiddenBy::prologue ? " of the prologue" : "";
+}
+
+// Throws Error if the prologue sets which GPUs a job sees: it runs after the launch has set that.
+void check_prologue(const config::Server& server, const GpuFacts& facts) {
+  const auto own = std::ranges::find(facts.visible, true, &VisibleDevices::by_prologue);
+  if (own != facts.visible.end()) {
+    throw Error::usage(
+        "cannot choose GPUs",
+        fmt::format("the prologue, or the Python environment, sets {} for each job", own->variable),
+        "remove it there, or let it choose the GPUs")
+        .on(server.name);
+  }
 }
 
 }  // namespace
@@ -68,7 +85,7 @@ std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& mast
         // An image is not looked into.
         wanted.mpi = launch::needs_mpi(request_.launcher) && !servers::container_of(server, request_.image);
         if (request_.lease.any()) {
-          request.lease = servers::to_terms(request_.lease, gpus_to_lease(server, -1));
+          request.lease = servers::to_terms(request_.lease, gpus_to_lease(server, nullptr));
         }
         if (index == 0) {
           wanted.port = request_.master_port.value_or(0);
@@ -99,61 +116,73 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
                     servers_.front().name))
         .on(server.name);
   }
-  const int gpus = rules::count_gpus(answer.facts.gpus).count();
   const UsableCpus cpus = rules::count_cpus(answer.facts);
+  GpuFacts gpu_facts = answer.facts.gpus;
+  if (servers::container_of(server, request_.image)) {
+    gpu_facts.visible.clear();  // a container has only the variables that the launch sets
+  }
+  const UsableGpus gpus = rules::count_gpus(gpu_facts);
   // All that are expected, or at least those that are listed.
-  int expected = server.gpus.value_or(gpus);
+  const int found = server.gpu_indices.empty() ? gpus.count() : static_cast<int>(gpus.there.size());
+  int expected = server.gpus.value_or(found);
   for (const int index : server.gpu_indices) {
     expected = std::max(expected, index + 1);
   }
-  if (expected != gpus) {
-    core_.tell(GpuCountDiffers{server.name, expected, gpus});
+  if (expected != found) {
+    core_.tell(GpuCountDiffers{server.name, expected, found});
   }
   const LeaseRequest& lease = request_.lease;
   Env env = lease.gpus > 0 ? server.env : server.variables();
   std::optional<int> slots;
-  if (const auto host = hosts_.find(server.name); host != hosts_.end()) {
+  const auto host = hosts_.find(server.name);
+  if (lease.gpus > 0 || (host != hosts_.end() && !host->second.gpus.empty())) {
+    check_prologue(server, answer.facts.gpus);
+  }
+  if (host != hosts_.end()) {
     slots = host->second.slots;
     if (lease.gpus == 0) {
       launch::set_gpus(host->second, gpus, server.gpu_indices, request_.env, env);
     }
   }
   if (lease.any()) {
-    leases_[server.name] = servers::to_terms(lease, gpus_to_lease(server, gpus));
+    leases_[server.name] = servers::to_terms(lease, gpus_to_lease(server, &gpus));
   }
   Env all = env;
   all.insert(all.end(), request_.env.begin(), request_.env.end());
+  const UsableGpus seen = rules::count_gpus(gpu_facts, all);
   const bool automatic = request_.nproc == RanksPerServer(OnePer::automatic);
-  const int ranks_by_gpu = lease.gpus > 0 ? lease.gpus : automatic && lease.cpus > 0 ? 0 : gpus;
+  const int ranks_by_gpu = lease.gpus > 0 ? lease.gpus : automatic && lease.cpus > 0 ? 0 : seen.count();
   const int ranks_by_cpu = lease.cpus > 0 ? lease.cpus : cpus.count;
-  const int nproc = slots ? *slots : launch::number_of_ranks(request_.nproc, ranks_by_gpu, ranks_by_cpu, all);
+  const int nproc = slots ? *slots : launch::number_of_ranks(request_.nproc, ranks_by_gpu, ranks_by_cpu);
   if (nproc == 0) {
     throw Error::usage("cannot start one rank for each GPU",
-                       gpus == 0 ? "no GPU was found" : "CUDA_VISIBLE_DEVICES hides every GPU",
+                       seen.hidden_by == HiddenBy::nobody
+                           ? "no GPU was found"
+                           : fmt::format("{}{} hides every GPU", seen.variable, set_by(seen.hidden_by)),
                        "ask for a number of ranks, or for one for each core")
         .mended_by(Remedy::check_server)
         .on(server.name);
   }
   const bool hides_gpus =
       std::ranges::count(request_.env, "CUDA_VISIBLE_DEVICES", &Env::value_type::first) > 0;
-  if (automatic && !slots && !hides_gpus && lacks_listed_gpus(server, gpus)) {
-    throw Error::usage("cannot start one rank for each GPU",
-                       fmt::format("configs.yaml lists GPU {}, and the server has {}",
-                                   server.gpu_indices.front(), gpus == 0 ? "none" : std::to_string(gpus)),
-                       "correct `gpus` there, or ask for a number of ranks")
+  if (automatic && !slots && !hides_gpus && lacks_listed_gpus(server, gpus.there)) {
+    throw Error::usage(
+        "cannot start one rank for each GPU",
+        fmt::format("configs.yaml lists GPU {}, and the server has {}", server.gpu_indices.front(),
+                    gpus.there.empty() ? "none" : std::to_string(gpus.there.size())),
+        "correct `gpus` there, or ask for a number of ranks")
         .mended_by(Remedy::check_server)
         .on(server.name);
   }
   if (automatic && !slots) {
-    const bool by_gpu = launch::number_of_ranks(OnePer::gpu, ranks_by_gpu, 0, all) > 0;
     chosen_.push_back({.server = server.name,
                        .ranks = nproc,
-                       .per = by_gpu ? OnePer::gpu : OnePer::core,
-                       .gpus = gpus,
+                       .per = ranks_by_gpu > 0 ? OnePer::gpu : OnePer::core,
+                       .gpus = lease.gpus > 0 ? UsableGpus() : seen,
                        .cpus = lease.cpus > 0 ? UsableCpus() : cpus});
   }
   return {.server = server.name,
-          .gpus = gpus,
+          .gpus = gpus.count(),
           .cpus = cpus.count,
           .nproc = nproc,
           .leased_cpus = lease.cpus,

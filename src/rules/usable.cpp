@@ -2,8 +2,93 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+
+#include "base/strings.hpp"
 
 namespace remote::rules {
+namespace {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// The variables of a vendor, in the order in which they apply. Of those in one list, the first that is set
+// counts.
+std::vector<std::vector<std::string_view>> list_variables(GpuVendor vendor) {
+  switch (vendor) {
+    case GpuVendor::nvidia:
+      return {{"CUDA_VISIBLE_DEVICES"}};
+    case GpuVendor::amd:
+      return {{"ROCR_VISIBLE_DEVICES"}, {"HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"}};
+    case GpuVendor::intel:
+      break;
+  }
+  return {{"ZE_AFFINITY_MASK"}};
+}
+
+struct Setting {
+  std::string variable;
+  std::string value;
+  HiddenBy by = HiddenBy::nobody;
+};
+
+std::optional<Setting> find_setting(const GpuFacts& facts, const Variables& given,
+                                    const std::vector<std::string_view>& names) {
+  for (const std::string_view name : names) {
+    const auto own = std::ranges::find(facts.visible, name, &VisibleDevices::variable);
+    if (own != facts.visible.end() && own->by_prologue) {
+      return Setting{own->variable, own->value, HiddenBy::prologue};
+    }
+    for (auto each = given.rbegin(); each != given.rend(); ++each) {
+      if (each->first == name) {
+        return Setting{each->first, each->second, HiddenBy::launch};
+      }
+    }
+    if (own != facts.visible.end()) {
+      return Setting{own->variable, own->value, HiddenBy::login};
+    }
+  }
+  return std::nullopt;
+}
+
+std::size_t count_devices(const std::vector<const Gpu*>& devices) {
+  return devices.size() - static_cast<std::size_t>(std::ranges::count(devices, nullptr));
+}
+
+// Leaves the devices that the value of a variable names, in its order, up to the first name of none. Elements
+// that are null are not usable. Returns how many further devices it names that are not in the list.
+int hide_devices(std::string_view value, std::vector<const Gpu*>& devices, bool are_known) {
+  const bool has_uuids =
+      std::ranges::any_of(devices, [](const Gpu* gpu) { return gpu != nullptr && !gpu->uuid.empty(); });
+  std::vector<const Gpu*> left;
+  int unknown = 0;
+  for (const std::string& part : split(value, ',')) {
+    const std::string_view name = trim(part);
+    const Gpu* found = nullptr;
+    bool is_unknown = name.starts_with("MIG-");
+    // "0.1" is a tile of GPU 0.
+    if (const auto index = remote::parse_number<std::size_t>(name.substr(0, name.find('.')))) {
+      found = *index < devices.size() ? devices[*index] : nullptr;
+      is_unknown = !are_known;
+    } else if (name.starts_with("GPU-")) {
+      const auto same = std::ranges::find_if(
+          devices, [&](const Gpu* gpu) { return gpu != nullptr && gpu->uuid.starts_with(name); });
+      found = same == devices.end() ? nullptr : *same;
+      is_unknown = !has_uuids;
+    }
+    if (found == nullptr && !is_unknown) {
+      break;
+    }
+    if (found == nullptr) {
+      ++unknown;
+    } else if (std::ranges::find(left, found) == left.end()) {
+      left.push_back(found);
+    }
+  }
+  devices = std::move(left);
+  return unknown;
+}
+
+}  // namespace
 
 UsableCpus count_cpus(const ServerFacts& facts) {
   UsableCpus usable;
@@ -29,20 +114,39 @@ UsableMemory count_memory(const ServerFacts& facts) {
   return usable;
 }
 
-UsableGpus count_gpus(const GpuFacts& facts) {
+UsableGpus count_gpus(const GpuFacts& facts, const Variables& given) {
   using enum GpuVendor;
   UsableGpus usable;
+  std::vector<const Gpu*> devices;
   for (const GpuVendor vendor : {nvidia, amd, intel}) {
     for (const Gpu& gpu : facts.gpus) {
       if (gpu.vendor == vendor && gpu.lost) {
         ++usable.lost;
-      } else if (gpu.vendor == vendor) {
-        usable.indices.push_back(gpu.index);
+      } else if (gpu.vendor == vendor && gpu.index >= 0) {
+        usable.there.push_back(gpu.index);
+        devices.resize(std::max(devices.size(), static_cast<std::size_t>(gpu.index) + 1));
+        devices[static_cast<std::size_t>(gpu.index)] = &gpu;
       }
     }
-    if (!usable.indices.empty() || usable.lost > 0) {
+    if (!devices.empty() || usable.lost > 0) {
       usable.vendor = vendor;
       break;
+    }
+  }
+  const bool are_known = !facts.gpus.empty() || !facts.tools.empty();
+  for (const auto& names : list_variables(usable.vendor)) {
+    if (const auto setting = find_setting(facts, given, names)) {
+      const std::size_t before = count_devices(devices) + static_cast<std::size_t>(usable.unknown);
+      usable.unknown = hide_devices(setting->value, devices, are_known);
+      if (count_devices(devices) + static_cast<std::size_t>(usable.unknown) < before) {
+        usable.variable = setting->variable;
+        usable.hidden_by = setting->by;
+      }
+    }
+  }
+  for (const Gpu* gpu : devices) {
+    if (gpu != nullptr) {
+      usable.indices.push_back(gpu->index);
     }
   }
   return usable;

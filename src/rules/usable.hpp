@@ -1,5 +1,11 @@
 #pragma once
 
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include <remote/facts.hpp>
 #include <remote/usable.hpp>
 
@@ -10,7 +16,13 @@ namespace remote::rules {
 // A quota of processor time is rounded up.
 UsableCpus count_cpus(const ServerFacts& facts);
 UsableMemory count_memory(const ServerFacts& facts);
-// The GPUs of the first vendor that has any.
-UsableGpus count_gpus(const GpuFacts& facts);
+// The variables that hide GPUs from programs, of all vendors.
+constexpr std::array<std::string_view, 4> visibility_variables{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+                                                               "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"};
+
+// The GPUs of the first vendor that has any. `given`: variables that the launch sets. They replace those of
+// the login, and the prologue's replace both.
+UsableGpus count_gpus(const GpuFacts& facts,
+                      const std::vector<std::pair<std::string, std::string>>& given = {});
 
 }  // namespace remote::rules

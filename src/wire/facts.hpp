@@ -284,11 +284,21 @@ struct Fields<XidError> {
 };
 
 template <>
+struct Fields<VisibleDevices> {
+  static constexpr auto fields() {
+    using V = VisibleDevices;
+    return field_list(field("variable", &V::variable, a_word("_", 64)),
+                      field("value", &V::value, a_line(4096)), field("by_prologue", &V::by_prologue));
+  }
+};
+
+template <>
 struct Fields<GpuFacts> {
   static constexpr auto fields() {
     using G = GpuFacts;
     return field_list(field("gpus", &G::gpus, at_most(1024)), field("tools", &G::tools, at_most(16)),
-                      field("topology", &G::topology), field("xids", &G::xids, at_most(1000)));
+                      field("topology", &G::topology), field("xids", &G::xids, at_most(1000)),
+                      field("visible", &G::visible, at_most(16)));
   }
 };
 

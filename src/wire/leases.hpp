@@ -63,7 +63,9 @@ struct LeasesRequest {
 // The free and total resources of a server that can be leased, of the kinds in the terms.
 struct FreeResources {
   int gpus = 0;
-  int all_gpus = 0;  // that may be taken
+  int all_gpus = 0;               // that may be taken
+  int server_gpus = 0;            // with those that the login does not see
+  std::string hiding_variable{};  // that hides them; "": none
   int cpus = 0;
   int all_cpus = 0;          // that the user's control group allows
   int server_cpus = 0;       // of all users
@@ -75,6 +77,8 @@ struct FreeResources {
     using F = FreeResources;
     return field_list(field("gpus", &F::gpus, in_range(0, max_leased)),
                       field("all_gpus", &F::all_gpus, in_range(0, max_leased)),
+                      field("server_gpus", &F::server_gpus, in_range(0, max_leased)),
+                      field("hiding_variable", &F::hiding_variable, a_word("_", 64)),
                       field("cpus", &F::cpus, in_range(0, max_leased)),
                       field("all_cpus", &F::all_cpus, in_range(0, max_leased)),
                       field("server_cpus", &F::server_cpus, in_range(0, max_leased)),

@@ -2,10 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include "agent/facts/facts.hpp"
 #include "agent/gpu_host.hpp"
 #include "agent/gpus/ask.hpp"
 #include "agent/gpus/memory_holders.hpp"
 #include "agent/host/files.hpp"
+#include "rules/usable.hpp"
 
 // Asking the programs, with a pretended nvidia-smi (tests/data/gpus) for several drivers.
 
@@ -106,6 +108,42 @@ TEST_F(Gpus, DoNotStartALoginShellForAProgramThatIsThere) {
   use_driver("470");
   ask(GpuDetail::brief);
   EXPECT_FALSE(fs::exists(host.home / "asked"));
+}
+
+TEST_F(Gpus, HaveTheVariablesThatHideThem) {
+  for (const std::string_view name : rules::visibility_variables) {
+    host.environment.erase(std::string(name));
+  }
+  EXPECT_THAT(ask(GpuDetail::brief).visible, IsEmpty());
+  host.environment["CUDA_VISIBLE_DEVICES"] = "";
+  host.environment["ROCR_VISIBLE_DEVICES"] = "1\n\x1b[2J";
+  const auto visible = ask(GpuDetail::brief).visible;
+  ASSERT_EQ(visible.size(), 2U);
+  EXPECT_EQ(visible[0].variable, "CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(visible[0].value, "");
+  EXPECT_EQ(visible[1].variable, "ROCR_VISIBLE_DEVICES");
+  EXPECT_THAT(visible[1].value, Not(HasSubstr("\x1b")));
+}
+
+// As facts for a launch, which enters the Python environment.
+TEST_F(Gpus, AreCountedAfterThePrologue) {
+  put_program(folder / "site/nvidia-smi", pretend_nvidia(data / "470"));
+  put_program(folder / "bin/python3", "echo Python 3.9.7\n");
+  host.environment["HIP_VISIBLE_DEVICES"] = "0";
+  host.environment["ROCR_VISIBLE_DEVICES"] = "0";
+  wire::FactsRequest request{.activate =
+                                 "export PATH='" + (folder / "site").string() +
+                                 "':$PATH CUDA_VISIBLE_DEVICES=\"a 'b' \\$c\"\nunset ROCR_VISIBLE_DEVICES"};
+  request.python = false;
+  request.gpus = GpuDetail::brief;
+  const GpuFacts gpus = collect_facts(host, request, "").facts.gpus;
+  EXPECT_EQ(gpus.gpus.size(), 1U) << "the prologue extends PATH";
+  ASSERT_EQ(gpus.visible.size(), 2U);
+  EXPECT_EQ(gpus.visible[0].variable, "CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(gpus.visible[0].value, "a 'b' $c");
+  EXPECT_TRUE(gpus.visible[0].by_prologue);
+  EXPECT_EQ(gpus.visible[1].variable, "HIP_VISIBLE_DEVICES");
+  EXPECT_FALSE(gpus.visible[1].by_prologue);
 }
 
 TEST_F(Gpus, AskAnOldDriverByTheOldNames) {

@@ -15,6 +15,7 @@
 #include "agent/fake_host.hpp"
 #include "agent/lease/lease.hpp"
 #include "agent/started.hpp"
+#include "rules/usable.hpp"
 
 namespace remote::agent::test {
 
@@ -30,6 +31,9 @@ class LeaseHost : public testing::Test, protected FakeHost {
     fs::create_directories(leases);
     EXPECT_EQ(::chmod(leases.c_str(), 01777), 0);
     host.environment["REMOTE_LEASES"] = leases;
+    for (const std::string_view name : rules::visibility_variables) {
+      host.environment.erase(std::string(name));
+    }
     put(root() / "etc/passwd", "root:x:0:0::/root:/bin/sh\n");
     set_gpus(8);
     put_program(programs() / "nvidia-smi",

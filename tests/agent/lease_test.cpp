@@ -117,6 +117,24 @@ TEST_F(LeaseTest, OfAControlGroupWithLimits) {
   EXPECT_EQ(shortage, "1 core needed, and 0 of 1 free by now");
 }
 
+TEST_F(LeaseTest, OnlyGpusThatTheLoginSeesAreTaken) {
+  host.environment["CUDA_VISIBLE_DEVICES"] = "5,2";
+  const wire::FreeResources free = *list_leases(host, {wire::LeaseTerms{.gpus = 1}}).free;
+  EXPECT_EQ(free.all_gpus, 2);
+  EXPECT_EQ(free.server_gpus, 8);
+  EXPECT_EQ(free.hiding_variable, "CUDA_VISIBLE_DEVICES");
+  EXPECT_FALSE(take({.gpus = 3}));
+  EXPECT_EQ(shortage, never_enough);
+  EXPECT_EQ(indices_of(take({.gpus = 1, .among = {0, 5}})), "5");
+  const auto lease = take({.gpus = 1});
+  EXPECT_EQ(indices_of(lease), "2");
+  EXPECT_EQ(devices, "leased gpus=2 cpus=0 memory=0\nCUDA_DEVICE_ORDER=PCI_BUS_ID\nCUDA_VISIBLE_DEVICES=2\n");
+  host.environment["CUDA_VISIBLE_DEVICES"] = "GPU-7";
+  EXPECT_EQ(indices_of(take({.gpus = 1})), "7");
+  host.environment["CUDA_VISIBLE_DEVICES"] = "";
+  EXPECT_FALSE(take({.gpus = 1}));
+}
+
 TEST_F(LeaseTest, OfAmdAndIntel) {
   fs::remove(programs() / "nvidia-smi");
   host.environment["PATH"] = programs().string() + ":/usr/bin:/bin";
@@ -135,6 +153,19 @@ TEST_F(LeaseTest, OfAmdAndIntel) {
   const auto other = take({.gpus = 2});
   EXPECT_EQ(devices, "leased gpus=0,1 cpus=0 memory=0\nZE_AFFINITY_MASK=0,1\n");
   EXPECT_THAT(entries().at(1).file.gpus, ElementsAre("intel:0", "intel:1"));
+}
+
+TEST_F(LeaseTest, VariablesOfTheLoginCountWithinTheLeasedGpusOfAmd) {
+  fs::remove(programs() / "nvidia-smi");
+  host.environment["PATH"] = programs().string() + ":/usr/bin:/bin";
+  const fs::path nodes = root() / "sys/class/kfd/kfd/topology/nodes";
+  for (const char* node : {"1", "2", "3"}) {
+    put(nodes / node / "gpu_id", std::string(node) + "\n");
+  }
+  host.environment["HIP_VISIBLE_DEVICES"] = "1,2";
+  EXPECT_FALSE(take({.gpus = 3}));
+  const auto lease = take({.gpus = 2});
+  EXPECT_EQ(devices, "leased gpus=1,2 cpus=0 memory=0\nHIP_VISIBLE_DEVICES=0,1\nROCR_VISIBLE_DEVICES=1,2\n");
 }
 
 TEST_F(LeaseTest, IsNeverTheDescriptorOfItsJobs) {

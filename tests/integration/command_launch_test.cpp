@@ -373,6 +373,50 @@ TEST_F(CommandLaunch, GpusOfAmdAreCounted) {
   EXPECT_EQ(world.run({"servers", "--json"}).json()[0]["gpus"], 4);
 }
 
+TEST_F(CommandLaunch, AutoCountsTheGpusThatTheLoginLeaves) {
+  world.servers().add_gpus(4);
+  world.servers().set_variable("CUDA_VISIBLE_DEVICES", "1");
+  const auto dry = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"launch", "--server", "a", "--cmd", "true", "--dry-run"};
+    words.insert(words.end(), more.begin(), more.end());
+    return world.run(words);
+  };
+  EXPECT_THAT(
+      dry({"--nproc-per-node", "auto"}).out,
+      HasSubstr("1 rank (auto: one for each GPU; 1 of 4 GPUs: CUDA_VISIBLE_DEVICES is set by the login)"));
+  EXPECT_THAT(dry({"--nproc-per-node", "gpu"}).out, HasSubstr("1 rank on 1 server"));
+  EXPECT_THAT(dry({"--nproc-per-node", "gpu", "-e", "CUDA_VISIBLE_DEVICES=0,2"}).out, HasSubstr("2 ranks"));
+  EXPECT_THAT(dry({"--include", "a:0"}),
+              Refused("there is no GPU 0 on a (CUDA_VISIBLE_DEVICES, set by the login, leaves GPU 1)"));
+  EXPECT_EQ(world.run({"servers", "--json"}).json()[0]["gpus"], 1);
+  EXPECT_THAT(world.run({"launch", "--server", "a", "--gpus", "2", "--", "true"}).err,
+              HasSubstr("2 GPUs needed, and there is 1 of 4: CUDA_VISIBLE_DEVICES is set by the login"));
+  const CommandResult leased = world.run({"launch", "--server", "a", "--gpus", "1", "--follow", "--", "sh",
+                                          "-c", "echo device $CUDA_VISIBLE_DEVICES"});
+  EXPECT_THAT(leased.out, HasSubstr("device 1"));
+  world.servers().set_variable("CUDA_VISIBLE_DEVICES", "");
+  EXPECT_THAT(dry({"--nproc-per-node", "gpu"}), Refused("CUDA_VISIBLE_DEVICES of the login hides every GPU"));
+  EXPECT_THAT(dry({"--nproc-per-node", "auto"}).out,
+              HasSubstr("one for each core; 0 of 4 GPUs: CUDA_VISIBLE_DEVICES is set by the login"));
+}
+
+TEST_F(CommandLaunch, AutoCountsTheGpusThatThePrologueLeaves) {
+  world.servers().add_gpus(4);
+  world.configure(
+      "name: proj\npython: {manager: system}\nprologue: export CUDA_VISIBLE_DEVICES=1,2\nservers:\n"
+      "  a: {hostname: a, internal_address: 127.0.0.1}\n");
+  const CommandResult all = launch({"--cmd", "true", "--nproc-per-node", "auto", "--dry-run"});
+  EXPECT_THAT(all.out,
+              HasSubstr("2 ranks (auto: one for each GPU; 2 of 4 GPUs: CUDA_VISIBLE_DEVICES is set by "
+                        "the prologue)"));
+  for (const std::vector<std::string>& choice :
+       std::vector<std::vector<std::string>>{{"--gpus", "1"}, {"--include", "a:1"}}) {
+    std::vector<std::string> words = {"--cmd", "true"};
+    words.insert(words.end(), choice.begin(), choice.end());
+    EXPECT_THAT(launch(words), Refused("sets CUDA_VISIBLE_DEVICES for each job"));
+  }
+}
+
 TEST_F(CommandLaunch, WithoutANumberItStartsOneAServerAndSaysSo) {
   const CommandResult result = launch({"--cmd", "sleep 1000"});
   EXPECT_THAT(result.lines().back(), "1-2      2  a, b");

@@ -30,6 +30,7 @@ struct LocalServers::State {
   ServerShell shell = ServerShell::dash;
   mutable std::mutex mutex;
   Faults faults;
+  std::map<std::string, std::string> variables;
   int commands = 0;
   int connects = 0;
   std::vector<Subprocess> left;  // commands whose channel went away before they ended
@@ -195,9 +196,11 @@ class LocalConnection : public ssh::Connection {
     check();
     std::erase_if(channels_, [](const auto& one) { return one->dropped || one->done(); });
     int most = 0;
+    std::map<std::string, std::string> variables;
     {
       const std::scoped_lock lock(state_->mutex);
       most = state_->faults.max_channels;
+      variables = state_->variables;
     }
     if (static_cast<int>(channels_.size()) >= most) {
       throw ssh::TooManyChannels();
@@ -218,6 +221,7 @@ class LocalConnection : public ssh::Connection {
                     {"PATH", state_->path()},
                     {"PWD", home_.string()},
                     {"REMOTE_LEASES", home_.string()}};
+    spec.set_env.insert(variables.begin(), variables.end());
     spec.pipe_stdin = spec.pipe_stdout = spec.pipe_stderr = true;
     spec.new_session = true;
     auto pipes = std::make_shared<Pipes>(spec);
@@ -469,6 +473,11 @@ void LocalServers::add_program(const std::string& name, const std::string& body)
   fs::remove(file);
   std::ofstream(file) << "#!/bin/sh\n" << body;
   fs::permissions(file, fs::perms::owner_all | fs::perms::others_exec | fs::perms::others_read);
+}
+
+void LocalServers::set_variable(const std::string& name, const std::string& value) {
+  const std::scoped_lock lock(state_->mutex);
+  state_->variables[name] = value;
 }
 
 void LocalServers::add_nvidia_smi(const fs::path& folder, const fs::path& log) {

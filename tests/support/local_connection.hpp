@@ -53,6 +53,8 @@ class LocalServers : public ssh::Connector {
   std::filesystem::path bin() const;
   // A program of this name there, or another in its place: a script without its first line.
   void add_program(const std::string& name, const std::string& body);
+  // In the environment of each later login.
+  void set_variable(const std::string& name, const std::string& value);
   // A pretended nvidia-smi that answers from the files of this folder (tests/data/gpus), and writes into
   // `log` what it was asked.
   void add_nvidia_smi(const std::filesystem::path& folder, const std::filesystem::path& log = {});

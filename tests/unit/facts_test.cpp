@@ -39,6 +39,7 @@ FactsReply full_reply() {
   facts.gpus.tools = {{.program = "nvidia-smi", .state = GpuToolState::hangs}};
   facts.gpus.topology = GpuTopology{{"GPU0", "GPU1"}, {{"X", "NV4"}, {"NV4", "X"}}};
   facts.gpus.xids = std::vector<XidError>{{"0000:3b:00", 79, "fallen off the bus"}};
+  facts.gpus.visible = {{"CUDA_VISIBLE_DEVICES", "0,1", true}};
   reply.clock = std::chrono::milliseconds(1'700'000'000'000);
   reply.ticks = {5, 10};
   reply.disks_hang = reply.has_leases = true;
@@ -67,6 +68,8 @@ TEST(FactsReply, OddValuesAreRefused) {
       {"/facts/host", std::string(5000, 'x')},
       {"/facts/os", "a\nb"},
       {"/facts/uid", -1},
+      {"/facts/gpus/visible/0/variable", "A B"},
+      {"/facts/gpus/visible/0/value", "\x1b[2J"},
       {"/facts/cores", -3},
       {"/facts/memory", -1},
       {"/facts/load", Json{1, 2, 3, 4}},

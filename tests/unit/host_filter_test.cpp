@@ -1,5 +1,7 @@
 #include "launch/host_filter.hpp"
 
+#include <numeric>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,18 +71,26 @@ TEST(HostFilter, WhatIsWrongIsNamed) {
   EXPECT_EQ(parse_host_filter("[fd00::1]:0@[fd00::2]", "--include").back().name, "fd00::2");
 }
 
+UsableGpus make_gpus(int count) {
+  UsableGpus gpus;
+  gpus.indices.resize(static_cast<std::size_t>(count));
+  std::iota(gpus.indices.begin(), gpus.indices.end(), 0);
+  gpus.there = gpus.indices;
+  return gpus;
+}
+
 TEST(HostFilter, GpusAreThoseThatThereAre) {
   const auto gpus = [](const char* text, bool exclude, int there, const std::vector<int>& allowed) {
     LaunchHost host = parse_host_filter(text, "--include").front();
     host.without_gpus = exclude;
-    return gpus_of(host, there, allowed);
+    return gpus_of(host, make_gpus(there), allowed);
   };
   EXPECT_THAT(gpus("b:2,0", false, 4, {}), ElementsAre(0, 2));
   EXPECT_THAT(gpus("b:0", true, 4, {}), ElementsAre(1, 2, 3));
   EXPECT_THAT(gpus("b:2", true, 4, {2, 3}), ElementsAre(3));
   EXPECT_TRUE(gpus("b", false, 4, {2}).empty());
   EXPECT_THAT(filter_refusal([&] { gpus("b:4", false, 4, {}); }),
-              HasSubstr("there is no GPU 4 on b (it has 4 GPUs: 0 to 3)"));
+              HasSubstr("there is no GPU 4 on b (it has 4 GPUs: 0-3)"));
   EXPECT_THAT(filter_refusal([&] { gpus("b:0", false, 0, {}); }), HasSubstr("no GPU was found there"));
   EXPECT_THAT(filter_refusal([&] {
                 gpus("b:0", false, 4, {2, 3});
@@ -90,8 +100,21 @@ TEST(HostFilter, GpusAreThoseThatThereAre) {
   // Those of the hostfile's slots that are left; a GPU that is not there is named as it was typed.
   LaunchHost left =
       exclude_hosts(parse_hostfile("b slots=4\n", "hosts"), parse_host_filter("b:0", "--exclude"))[0];
-  EXPECT_THAT(gpus_of(left, 8, {}), ElementsAre(1, 2, 3));
-  EXPECT_THAT(filter_refusal([&] { gpus_of(left, 0, {}); }), HasSubstr("there is no GPU 0 on b"));
+  EXPECT_THAT(gpus_of(left, make_gpus(8), {}), ElementsAre(1, 2, 3));
+  EXPECT_THAT(filter_refusal([&] { gpus_of(left, make_gpus(0), {}); }), HasSubstr("there is no GPU 0 on b"));
+}
+
+TEST(HostFilter, HiddenGpusAreNotThere) {
+  UsableGpus gpus = make_gpus(4);
+  gpus.indices = {1, 3};
+  gpus.hidden_by = HiddenBy::login;
+  gpus.variable = "CUDA_VISIBLE_DEVICES";
+  LaunchHost host = parse_host_filter("b:0", "--include").front();
+  EXPECT_THAT(filter_refusal([&] { gpus_of(host, gpus, {}); }),
+              HasSubstr("there is no GPU 0 on b (CUDA_VISIBLE_DEVICES, set by the login, leaves GPU 1, 3)"));
+  host = parse_host_filter("b:1", "--exclude").front();
+  host.without_gpus = true;
+  EXPECT_THAT(gpus_of(host, gpus, {}), ElementsAre(3));
 }
 
 }  // namespace

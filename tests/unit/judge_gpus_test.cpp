@@ -85,6 +85,13 @@ TEST(JudgeGpus, FindsWhatIsWrongAndNamesWhatMendsIt) {
       {"one that is listed", [](ServerFacts&) {}, "gpus", fail, "lists GPU 7, and there are 4", "nvidia-smi",
        ", gpus: [2, 7]"},
       {"more", [](ServerFacts&) {}, "gpus", warn, "2 expected, 4 × NVIDIA", "gpus: 4", ", gpus: 2"},
+      {"hidden by the login",
+       [](ServerFacts& f) {
+         f.gpus.visible = {{"CUDA_VISIBLE_DEVICES", "1"}};
+       },
+       "gpus", fail,
+       "4 expected, 4 × NVIDIA A100-SXM4-80GB, 80 GiB; ranks see 1: CUDA_VISIBLE_DEVICES is set by the login",
+       "env | grep CUDA_VISIBLE_DEVICES", ", gpus: 4"},
       {"held by somebody else",
        [&](ServerFacts& f) {
          hold(f, {4711, "python", 30 * gpu_gib, "bob", false, "", std::chrono::minutes(1)});

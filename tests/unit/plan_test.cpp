@@ -389,25 +389,6 @@ TEST(Plan, RefusesWhatCannotBe) {
   refused(spec, two);
 }
 
-TEST(Plan, OnlyVisibleGpusCount) {
-  const auto ranks = [](const std::string& devices, int gpus = 8) {
-    return number_of_ranks(OnePer::automatic, gpus, 16,
-                           {{"CUDA_VISIBLE_DEVICES", "0"}, {"CUDA_VISIBLE_DEVICES", devices}});
-  };
-  EXPECT_EQ(ranks("2,3"), 2);
-  EXPECT_EQ(ranks(" 2 , 3"), 2);
-  EXPECT_EQ(ranks("GPU-8932f937,MIG-4f1c"), 2);
-  EXPECT_EQ(ranks("0,9,1"), 1) << "what is behind one that is not there is not seen";
-  EXPECT_EQ(ranks("0,-1,1"), 1);
-  EXPECT_EQ(ranks("0,1", 0), 2) << "no nvidia-smi told how many there are";
-  EXPECT_EQ(ranks(""), 16);
-  EXPECT_EQ(ranks("-1"), 16);
-  EXPECT_EQ(number_of_ranks(3, 8, 16, {{"CUDA_VISIBLE_DEVICES", "2"}}), 3);
-  EXPECT_EQ(number_of_ranks(OnePer::core, 8, 16, {{"CUDA_VISIBLE_DEVICES", "2"}}), 16);
-  EXPECT_EQ(number_of_ranks(OnePer::gpu, 8, 16, {{"CUDA_VISIBLE_DEVICES", "-1"}}), 0) << "never the cores";
-  EXPECT_EQ(number_of_ranks(OnePer::gpu, 8, 16, {{"CUDA_VISIBLE_DEVICES", "2"}}), 1);
-}
-
 TEST(Plan, AServersVariablesAreOverriddenByTheUsers) {
   LaunchSpec spec = spec_of("x");
   spec.env = {{"MINE", "user"}};

@@ -93,5 +93,82 @@ TEST(Usable, LostGpusDoNotCount) {
   EXPECT_EQ(none.lost, 1);
 }
 
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+GpuFacts make_gpus(int count, GpuVendor vendor = GpuVendor::nvidia) {
+  GpuFacts facts;
+  for (int i = 0; i < count; ++i) {
+    facts.gpus.push_back(make_gpu(vendor, i));
+    facts.gpus.back().uuid = "GPU-" + std::to_string(i) + "a5b";
+  }
+  return facts;
+}
+
+TEST(Usable, OnlyVisibleGpusCount) {
+  struct Case {
+    const char* value;
+    std::vector<int> indices;
+    int unknown = 0;
+  };
+  const std::vector<Case> cases = {{"2,3", {2, 3}},
+                                   {" 2 , 0", {0, 2}},
+                                   {"0,9,1", {0}},  // what is behind one that is not there is not seen
+                                   {"0,-1,1", {0}},
+                                   {"", {}},
+                                   {"-1", {}},
+                                   {"NoDevFiles", {}},
+                                   {"1,1", {1}},
+                                   {"99999999999999999999", {}},
+                                   {"GPU-2a5b,GPU-0", {0, 2}},
+                                   {"GPU-8", {}},
+                                   {"MIG-4f1c,MIG-77", {}, 2}};
+  for (const Case& each : cases) {
+    const UsableGpus usable = count_gpus(make_gpus(4), {{"CUDA_VISIBLE_DEVICES", each.value}});
+    EXPECT_THAT(usable.indices, testing::UnorderedElementsAreArray(each.indices)) << each.value;
+    EXPECT_EQ(usable.unknown, each.unknown) << each.value;
+    EXPECT_THAT(usable.there, ElementsAre(0, 1, 2, 3));
+    EXPECT_EQ(usable.hidden_by, HiddenBy::launch);
+    EXPECT_EQ(usable.variable, "CUDA_VISIBLE_DEVICES");
+  }
+  EXPECT_EQ(count_gpus(make_gpus(2), {{"CUDA_VISIBLE_DEVICES", "0,1"}}).hidden_by, HiddenBy::nobody);
+  EXPECT_EQ(count_gpus({}, {{"CUDA_VISIBLE_DEVICES", "0,1"}}).count(), 2) << "no program lists them";
+  EXPECT_EQ(count_gpus({.tools = {GpuTool()}}, {{"CUDA_VISIBLE_DEVICES", "0,1"}}).count(), 0);
+}
+
+TEST(Usable, ThePrologueSetsVariablesAfterTheLaunchAndTheLaunchAfterTheLogin) {
+  GpuFacts facts = make_gpus(4);
+  const Variables given = {{"CUDA_VISIBLE_DEVICES", "0"}, {"CUDA_VISIBLE_DEVICES", "2,3"}};
+  facts.visible = {{"CUDA_VISIBLE_DEVICES", "1"}};
+  EXPECT_THAT(count_gpus(facts).indices, ElementsAre(1));
+  EXPECT_EQ(count_gpus(facts).hidden_by, HiddenBy::login);
+  EXPECT_THAT(count_gpus(facts, given).indices, ElementsAre(2, 3));
+  EXPECT_EQ(count_gpus(facts, given).hidden_by, HiddenBy::launch);
+  facts.visible = {{"CUDA_VISIBLE_DEVICES", "1", true}};
+  EXPECT_THAT(count_gpus(facts, given).indices, ElementsAre(1));
+  EXPECT_EQ(count_gpus(facts, given).hidden_by, HiddenBy::prologue);
+}
+
+TEST(Usable, EachVendorHasItsVariables) {
+  const auto count = [](GpuVendor vendor, const Variables& given) {
+    return count_gpus(make_gpus(4, vendor), given).indices;
+  };
+  EXPECT_THAT(count(GpuVendor::nvidia, {{"HIP_VISIBLE_DEVICES", "1"}}), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(count(GpuVendor::amd, {{"HIP_VISIBLE_DEVICES", "1"}}), ElementsAre(1));
+  EXPECT_THAT(count(GpuVendor::amd, {{"CUDA_VISIBLE_DEVICES", "1"}}), ElementsAre(1));
+  EXPECT_THAT(count(GpuVendor::amd, {{"CUDA_VISIBLE_DEVICES", "1"}, {"HIP_VISIBLE_DEVICES", "2"}}),
+              ElementsAre(2));
+  EXPECT_THAT(count(GpuVendor::amd, {{"HIP_VISIBLE_DEVICES", "1"}, {"ROCR_VISIBLE_DEVICES", "2,3"}}),
+              ElementsAre(3))
+      << "HIP counts what ROCR leaves";
+  EXPECT_THAT(count(GpuVendor::intel, {{"ZE_AFFINITY_MASK", "0.0,0.1,2"}}), ElementsAre(0, 2));
+}
+
+TEST(Usable, ALostGpuIsNotSeen) {
+  GpuFacts facts = make_gpus(3);
+  facts.gpus[0].lost = true;
+  EXPECT_THAT(count_gpus(facts, {{"CUDA_VISIBLE_DEVICES", "2"}}).indices, ElementsAre(2));
+  EXPECT_THAT(count_gpus(facts, {{"CUDA_VISIBLE_DEVICES", "0,1"}}).indices, IsEmpty());
+}
+
 }  // namespace
 }  // namespace remote::rules

@@ -18,7 +18,16 @@ LeasesReply leases_reply() {
   reply.leases = {
       {.user = "ada", .own = true, .waits = false, .gpus = {"GPU-1", "amd:77"}, .cpus = 4, .memory = 1024},
       {.user = "bob", .waits = true}};
-  reply.free = FreeResources{3, 8, 2, 4, 10, 20};
+  reply.free = FreeResources{.gpus = 3,
+                             .all_gpus = 8,
+                             .server_gpus = 9,
+                             .hiding_variable = "CUDA_VISIBLE_DEVICES",
+                             .cpus = 2,
+                             .all_cpus = 4,
+                             .server_cpus = 5,
+                             .memory = 10,
+                             .all_memory = 20,
+                             .server_memory = 30};
   reply.no_leases = "no folder";
   return reply;
 }
@@ -41,6 +50,7 @@ TEST(WireLeases, RefuseOddValues) {
                          {"/leases/0/gpus", Json(129, "x"), "'leases[0].gpus' has more than 128 entries"},
                          {"/leases/1", "waiting", "'leases[1]' is not an object"},
                          {"/free/gpus", -1, "'free.gpus' is out of range"},
+                         {"/free/hiding_variable", "A B", "'free.hiding_variable' " + wrong_character},
                          {"/free/all_memory", max_leased_memory + 1, "'free.all_memory' is out of range"},
                          {"/no_leases", "\x1b[2J", "'no_leases' " + wrong_character},
                          {"/lent", 1, "the message has an unknown field"}});

@@ -5,6 +5,8 @@
 
 #include "agent/host/run.hpp"
 #include "base/strings.hpp"
+#include "rules/usable.hpp"
+#include "wire/text.hpp"
 
 namespace remote::agent {
 namespace {
@@ -47,6 +49,16 @@ constexpr std::string_view mpi_script =
 
 constexpr std::string_view python_code_script = "\"$remote_word\" -c \"$remote_other\" 2>/dev/null\n";
 
+std::string make_gpus_script() {
+  std::string script;
+  for (const std::string_view variable : rules::visibility_variables) {
+    const std::string name(variable);
+    script +=
+        "[ -z \"${" + name + "+set}\" ] || printf '\\036visible\\037" + name + "=%s' \"$" + name + "\"\n";
+  }
+  return script + "printf '\\036path\\037%s' \"$PATH\"\n";
+}
+
 RunResult run_entered(const Host& host, const std::string& activation, std::string_view script,
                       const std::string& word, const std::string& other, std::chrono::milliseconds limit) {
   return run(host, {.argv = {"sh", "-c", std::string(enter_script) + std::string(script), "sh", activation,
@@ -55,7 +67,7 @@ RunResult run_entered(const Host& host, const std::string& activation, std::stri
                     .max_output = std::size_t{64} << 10U});
 }
 
-void read_record(std::string_view record, Activation& found) {
+void read_record(std::string_view record, Activation& found, std::map<std::string, std::string>& visible) {
   const std::size_t mark = record.find(value_mark);
   if (mark == std::string_view::npos) {
     return;
@@ -70,6 +82,12 @@ void read_record(std::string_view record, Activation& found) {
     found.has_program = true;
   } else if (key == "daemon") {
     found.has_mpi_daemon = true;
+  } else if (key == "path") {
+    found.gpus.emplace(GpuEnvironment{std::string(value), visible});
+  } else if (key == "visible") {
+    if (const std::size_t equals = value.find('='); equals != std::string_view::npos) {
+      visible.emplace(value.substr(0, equals), wire::to_line(value.substr(equals + 1), 4096));
+    }
   } else if (key == "mpirun") {
     found.mpirun = value;
   }
@@ -78,9 +96,10 @@ void read_record(std::string_view record, Activation& found) {
 Activation run_script(const Host& host, const std::string& activation, const std::string& script,
                       const std::string& program, std::chrono::milliseconds limit) {
   Activation found;
+  std::map<std::string, std::string> visible;
   for (const std::string& record :
        split(run_entered(host, activation, script, program, "", limit).out, record_mark)) {
-    read_record(record, found);
+    read_record(record, found, visible);
   }
   // An alias or a function has no path, and cannot be started by the agent.
   if (found.python.empty() || found.python_version.empty()) {
@@ -93,7 +112,7 @@ Activation run_script(const Host& host, const std::string& activation, const std
 }  // namespace
 
 Activation activate(const Host& host, const wire::FactsRequest& request, std::chrono::milliseconds limit) {
-  std::string script;
+  std::string script = request.gpus ? make_gpus_script() : "";
   if (request.python) {
     script += python_script;
   }

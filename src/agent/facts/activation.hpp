@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,6 +13,11 @@
 
 namespace remote::agent {
 
+struct GpuEnvironment {
+  std::string path;
+  std::map<std::string, std::string> visible;  // variables that hide GPUs
+};
+
 struct Activation {
   std::string text;            // the sh text that entered it; "": none, or it has no Python
   Path python;                 // the first Python 3.6 or newer on PATH; "": none
@@ -18,6 +25,8 @@ struct Activation {
   bool has_program = false;    // the program of the request
   std::string mpirun;          // the output of `mpirun --version`
   bool has_mpi_daemon = false;
+  // The environment afterwards, as far as it decides about GPUs; nullopt: unknown, as it was not entered.
+  std::optional<GpuEnvironment> gpus;
 };
 
 // Evaluates request.activate in one shell, which then searches for python, program and mpi, if requested.

@@ -7,13 +7,14 @@
 
 namespace remote::agent {
 
-void read_environment(const Host& host, const wire::FactsRequest& request, wire::FactsReply& reply) {
+std::optional<GpuEnvironment> read_environment(const Host& host, const wire::FactsRequest& request,
+                                               wire::FactsReply& reply) {
   wire::FactsRequest rest = request;
   if (has_program_outside(host, request)) {
     rest.program.reset();
   }
   if (!rest.python && !rest.program && !rest.mpi) {
-    return;
+    return std::nullopt;
   }
   const Activation activation = activate(host, rest);
   if (rest.python) {
@@ -25,6 +26,7 @@ void read_environment(const Host& host, const wire::FactsRequest& request, wire:
   if (rest.mpi) {
     reply.mpi = read_mpi(activation);
   }
+  return activation.gpus;
 }
 
 }  // namespace remote::agent

@@ -92,6 +92,25 @@ std::optional<OnDisk> wait_for(std::chrono::seconds limit, const std::function<O
   return std::move(shared->found);
 }
 
+// Jobs run after the prologue and in the Python environment: these may hide GPUs, or make the program known
+// that lists them.
+void enter_environment(const Host& host, wire::GpuDetail detail, const GpuEnvironment& entered,
+                       GpuFacts& gpus) {
+  if (gpus.tools.empty()) {
+    Host inside = host;
+    inside.environment["PATH"] = entered.path;
+    if (has_gpu_program(inside)) {
+      gpus = read_gpus(inside, detail);
+    }
+  }
+  const std::vector<VisibleDevices> before = std::exchange(gpus.visible, {});
+  for (const auto& [variable, value] : entered.visible) {
+    const auto same = std::ranges::find(before, variable, &VisibleDevices::variable);
+    gpus.visible.push_back(
+        {.variable = variable, .value = value, .by_prologue = same == before.end() || same->value != value});
+  }
+}
+
 }  // namespace
 
 wire::FactsReply collect_facts(const Host& host, const wire::FactsRequest& request, std::string_view files) {
@@ -106,7 +125,8 @@ wire::FactsReply collect_facts(const Host& host, const wire::FactsRequest& reque
       reply.facts.gpus = read_gpus(host, *request.gpus);
     }
   });
-  BackgroundWork environment([&] { read_environment(host, request, reply); });
+  std::optional<GpuEnvironment> entered;
+  BackgroundWork environment([&] { entered = read_environment(host, request, reply); });
   if (request.machine) {
     read_machine(host, reply.facts);
   }
@@ -153,6 +173,9 @@ wire::FactsReply collect_facts(const Host& host, const wire::FactsRequest& reque
                             });
   gpus.wait();
   environment.wait();
+  if (request.gpus && entered) {
+    enter_environment(host, *request.gpus, *entered, reply.facts.gpus);
+  }
   for (const GpuTool& tool : reply.facts.gpus.tools) {
     if (tool.vendor == GpuVendor::nvidia) {
       reply.facts.programs.insert("nvidia-smi");

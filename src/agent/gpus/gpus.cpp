@@ -5,6 +5,7 @@
 
 #include "agent/gpus/ask.hpp"
 #include "agent/gpus/gpu_processes.hpp"
+#include "agent/gpus/visible_devices.hpp"
 #include "agent/host/files.hpp"
 #include "agent/host/login_path.hpp"
 #include "base/format.hpp"
@@ -95,12 +96,15 @@ Host add_gpu_folders(const Host& host) {
   return extended;
 }
 
-Host find_gpu_programs(const Host& host) {
+bool has_gpu_program(const Host& host) {
   constexpr std::array programs{"nvidia-smi", "amd-smi", "rocm-smi", "xpu-smi"};
+  return std::ranges::any_of(programs,
+                             [&](const char* program) { return !host.find_program(program).empty(); });
+}
+
+Host find_gpu_programs(const Host& host) {
   const Host extended = add_gpu_folders(host);
-  const bool has_program = std::ranges::any_of(
-      programs, [&](const char* program) { return !extended.find_program(program).empty(); });
-  return has_program || !may_have_gpus(host) ? extended : add_gpu_folders(add_login_path(host));
+  return has_gpu_program(extended) || !may_have_gpus(host) ? extended : add_gpu_folders(add_login_path(host));
 }
 
 GpuFacts parse_gpus(const GpuOutputs& outputs) {
@@ -129,6 +133,7 @@ GpuFacts read_gpus(const Host& host, wire::GpuDetail detail) {
   outputs.intel = intel.get();
   GpuFacts facts = parse_gpus(outputs);
   identify_processes(host, facts.gpus);
+  facts.visible = read_visible_devices(host);
   return facts;
 }
 

@@ -14,6 +14,9 @@ namespace remote::agent {
 // PATH of an SSH session lacks them.
 Host add_gpu_folders(const Host& host);
 
+// Whether one of the vendors' programs is on the PATH of the host.
+bool has_gpu_program(const Host& host);
+
 // The host with these folders after its PATH. Adds the PATH of a login shell as well, if no vendor's program
 // is found and there may be GPUs: some sites set that PATH only for login shells. Jobs get neither. Throws
 // CannotStart.

@@ -198,11 +198,11 @@ bool Lease::is_there() const {
          found.st_ino == own.st_ino && found.st_uid == ::geteuid();
 }
 
-std::string to_devices_text(const Lease& lease, GpuVendor vendor, const rules::LeaseNeeds& needs) {
+std::string to_devices_text(const Lease& lease, const LeaseMachine& machine, const rules::LeaseNeeds& needs) {
   const std::string indices = join_indices(lease.gpus());
   return text::format("leased gpus={} cpus={} memory={}\n", indices.empty() ? "-" : indices, needs.cpus,
                       needs.memory) +
-         to_gpu_variables(vendor, lease.gpus());
+         to_gpu_variables(machine, lease.gpus());
 }
 
 std::optional<TakenLease> take_lease(const Host& host, const wire::LeaseTerms& terms, std::string& shortage) {
@@ -212,7 +212,7 @@ std::optional<TakenLease> take_lease(const Host& host, const wire::LeaseTerms& t
     const LeaseMachine machine = read_lease_machine(host, needs);
     const std::optional<LeaseSurvey> found = lease.claim(machine.resources, needs);
     if (!found) {
-      std::string devices = to_devices_text(lease, machine.vendor, needs);
+      std::string devices = to_devices_text(lease, machine, needs);
       return TakenLease{std::move(lease), std::move(devices)};
     }
     shortage = describe_shortage(*found, needs);

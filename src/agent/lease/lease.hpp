@@ -74,7 +74,7 @@ struct TakenLease {
 // for people. Throws LeaseRefused and CannotStart.
 std::optional<TakenLease> take_lease(const Host& host, const wire::LeaseTerms& terms, std::string& shortage);
 
-std::string to_devices_text(const Lease& lease, GpuVendor vendor, const rules::LeaseNeeds& needs);
+std::string to_devices_text(const Lease& lease, const LeaseMachine& machine, const rules::LeaseNeeds& needs);
 
 constexpr const char* never_enough = "this server does not have as much as is asked for";
 

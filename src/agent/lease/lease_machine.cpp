@@ -11,6 +11,7 @@
 #include "agent/facts/machine.hpp"
 #include "agent/gpus/ask.hpp"
 #include "agent/gpus/gpus.hpp"
+#include "agent/gpus/visible_devices.hpp"
 #include "agent/host/files.hpp"
 #include "agent/lease/lease_files.hpp"
 #include "base/strings.hpp"
@@ -91,6 +92,25 @@ LeaseGpus read_intel_gpus(const Host& host) {
   return gpus;
 }
 
+// Leaves the GPUs that the login may see.
+void hide_gpus(const Host& host, LeaseMachine& machine) {
+  LeaseGpus& gpus = machine.resources.gpus;
+  machine.server_gpus = gpus.size();
+  machine.visible = read_visible_devices(host);
+  GpuFacts facts{.visible = machine.visible};
+  for (const auto& gpu : gpus) {
+    Gpu& device = facts.gpus.emplace_back();
+    device.vendor = machine.vendor;
+    device.index = gpu.index;
+    device.uuid = machine.vendor == GpuVendor::nvidia ? gpu.key : "";
+  }
+  const UsableGpus usable = rules::count_gpus(facts);
+  machine.hiding_variable = usable.variable;
+  std::erase_if(gpus, [&](const auto& gpu) {
+    return std::ranges::find(usable.indices, gpu.index) == usable.indices.end();
+  });
+}
+
 void read_lease_gpus(const Host& host, LeaseMachine& machine) {
   const Host with_programs = find_gpu_programs(host);
   using enum GpuVendor;
@@ -100,6 +120,7 @@ void read_lease_gpus(const Host& host, LeaseMachine& machine) {
                              : vendor == amd  ? read_amd_gpus(with_programs)
                                               : read_intel_gpus(with_programs);
     if (!machine.resources.gpus.empty()) {
+      hide_gpus(host, machine);
       return;
     }
   }
@@ -159,14 +180,27 @@ std::string join_indices(const std::vector<rules::LeaseMachine::Gpu>& gpus) {
   return join(indices, ",");
 }
 
-std::string to_gpu_variables(GpuVendor vendor, const std::vector<rules::LeaseMachine::Gpu>& gpus) {
+std::string to_gpu_variables(const LeaseMachine& machine, const std::vector<rules::LeaseMachine::Gpu>& gpus) {
   if (gpus.empty()) {
     return "";
   }
-  const char* name = vendor == GpuVendor::nvidia ? "CUDA_DEVICE_ORDER=PCI_BUS_ID\nCUDA_VISIBLE_DEVICES="
-                     : vendor == GpuVendor::amd  ? "ROCR_VISIBLE_DEVICES="
-                                                 : "ZE_AFFINITY_MASK=";
-  return name + join_indices(gpus) + "\n";
+  if (machine.vendor != GpuVendor::amd) {
+    const bool is_nvidia = machine.vendor == GpuVendor::nvidia;
+    return (is_nvidia ? "CUDA_DEVICE_ORDER=PCI_BUS_ID\nCUDA_VISIBLE_DEVICES=" : "ZE_AFFINITY_MASK=") +
+           join_indices(gpus) + "\n";
+  }
+  // The other variables of the login count within those GPUs.
+  std::string lines;
+  for (const VisibleDevices& each : machine.visible) {
+    if (each.variable == "CUDA_VISIBLE_DEVICES" || each.variable == "HIP_VISIBLE_DEVICES") {
+      std::vector<rules::LeaseMachine::Gpu> numbered = gpus;
+      for (std::size_t i = 0; i < numbered.size(); ++i) {
+        numbered[i].index = static_cast<int>(i);
+      }
+      lines += each.variable + "=" + join_indices(numbered) + "\n";
+    }
+  }
+  return lines + "ROCR_VISIBLE_DEVICES=" + join_indices(gpus) + "\n";
 }
 
 }  // namespace remote::agent

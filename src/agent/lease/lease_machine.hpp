@@ -16,6 +16,9 @@ namespace remote::agent {
 struct LeaseMachine {
   rules::LeaseMachine resources;  // only of the kinds that are needed
   GpuVendor vendor = GpuVendor::nvidia;
+  std::size_t server_gpus = 0;            // with those that a variable of the login hides
+  std::string hiding_variable{};          // "CUDA_VISIBLE_DEVICES"; "": none hides any
+  std::vector<VisibleDevices> visible{};  // the login's variables
 };
 
 rules::LeaseNeeds to_needs(const wire::LeaseTerms& terms);
@@ -26,8 +29,8 @@ LeaseMachine read_lease_machine(const Host& host, const rules::LeaseNeeds& needs
 // Updates the memory that is available now.
 void read_available_memory(const Host& host, rules::LeaseMachine& machine);
 
-// Lines NAME=VALUE, sorted: with these variables, programs see only these GPUs.
-std::string to_gpu_variables(GpuVendor vendor, const std::vector<rules::LeaseMachine::Gpu>& gpus);
+// Lines NAME=VALUE, sorted: with these variables, programs see only these GPUs of the machine.
+std::string to_gpu_variables(const LeaseMachine& machine, const std::vector<rules::LeaseMachine::Gpu>& gpus);
 // "0,2"
 std::string join_indices(const std::vector<rules::LeaseMachine::Gpu>& gpus);
 

@@ -28,10 +28,13 @@ std::uint64_t clamp_memory(std::uint64_t bytes) {
 wire::FreeResources find_free(const Host& host, const wire::LeaseTerms& terms,
                               const std::vector<rules::LeaseEntry>& entries) {
   const rules::LeaseNeeds needs = to_needs(terms);
-  const rules::LeaseMachine machine = read_lease_machine(host, needs).resources;
+  const LeaseMachine found = read_lease_machine(host, needs);
+  const rules::LeaseMachine& machine = found.resources;
   const rules::LeaseSurvey survey(machine, entries, needs);
   return {.gpus = clamp_number(survey.free_gpus().size()),
           .all_gpus = clamp_number(survey.allowed_gpus()),
+          .server_gpus = clamp_number(found.server_gpus),
+          .hiding_variable = found.hiding_variable,
           .cpus = clamp_number(survey.free_cpus()),
           .all_cpus = clamp_number(survey.all_cpus()),
           .server_cpus = clamp_number(machine.cpus),

@@ -148,7 +148,7 @@ class LeaseWaiter {
 
   void start_ranks(int port) {
     const int chosen = wanted_.is_together ? port : wanted_.chooses_port ? find_free_port(false) : 0;
-    std::string devices = to_devices_text(lease_, machine_.vendor, needs_);
+    std::string devices = to_devices_text(lease_, machine_, needs_);
     if (wanted_.chooses_port && chosen > 0) {
       devices += text::format("MASTER_PORT={}\n", chosen);
     }

@@ -74,6 +74,20 @@ std::string bound_text(const UsableCpus& cpus) {
       cpus.bound == CpuBound::quota ? "quota of the control group" : "processor affinity of the login");
 }
 
+// Why ranks do not see all GPUs of a server, unless the user's own launch hides them.
+std::string gpus_text(const UsableGpus& gpus) {
+  std::string text;
+  if (gpus.hidden_by == HiddenBy::login || gpus.hidden_by == HiddenBy::prologue) {
+    text = fmt::format("; {} of {}: {} is set by the {}", gpus.count(), counted(gpus.there.size(), "GPU"),
+                       visible_line(gpus.variable), gpus.hidden_by == HiddenBy::login ? "login" : "prologue");
+  }
+  if (gpus.lost > 0) {
+    text += fmt::format("; {} {} lost", counted(static_cast<std::size_t>(gpus.lost), "GPU"),
+                        gpus.lost == 1 ? "is" : "are");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string chosen_ranks_text(const Plan& plan) {
@@ -81,10 +95,10 @@ std::string chosen_ranks_text(const Plan& plan) {
     return "";
   }
   const auto what = [](const ChosenRanks& one) -> std::string {
-    if (one.per == OnePer::gpu) {
-      return "one for each GPU";
-    }
-    return (one.gpus == 0 ? "no GPUs found, one for each core" : "one for each core") + bound_text(one.cpus);
+    const std::string per = one.per == OnePer::gpu   ? "one for each GPU"
+                            : one.gpus.there.empty() ? "no GPUs found, one for each core"
+                                                     : "one for each core";
+    return per + gpus_text(one.gpus) + (one.per == OnePer::gpu ? "" : bound_text(one.cpus));
   };
   const ChosenRanks& first = plan.chosen.front();
   if (std::ranges::all_of(plan.chosen, [&](const ChosenRanks& one) {

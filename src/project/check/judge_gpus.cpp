@@ -9,6 +9,7 @@
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "project/check/judge.hpp"
+#include "rules/usable.hpp"
 
 namespace remote::project {
 namespace {
@@ -95,10 +96,18 @@ Finding judge_count(const config::Server& server, const GpuFacts& facts) {
                                            : "are " + std::to_string(gpus.size())),
             look};
   }
-  const std::string there = gpu_words(gpus);
-  const int count = static_cast<int>(gpus.size());
+  const UsableGpus usable = rules::count_gpus(facts);
+  const bool is_hidden = usable.hidden_by != HiddenBy::nobody;
+  std::string there = gpu_words(gpus);
+  if (is_hidden) {
+    there += fmt::format("; ranks see {}: {} is set by the {}", usable.count(), usable.variable,
+                         usable.hidden_by == HiddenBy::login ? "login" : "prologue");
+  }
+  const int count = is_hidden ? usable.count() : static_cast<int>(usable.there.size()) + usable.lost;
   if (server.gpus && count < *server.gpus) {
-    return {"gpus", CheckStatus::fail, fmt::format("{} expected, {} there", *server.gpus, count), look};
+    return {"gpus", CheckStatus::fail,
+            fmt::format("{} expected, {} there", *server.gpus, is_hidden ? there : std::to_string(count)),
+            is_hidden ? Fix{Fix::Where::server, "env | grep " + usable.variable} : look};
   }
   if (server.gpus && count > *server.gpus) {
     return {"gpus", CheckStatus::warn, fmt::format("{} expected, {} there", *server.gpus, there),
