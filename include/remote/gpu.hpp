@@ -97,6 +97,7 @@ enum class GpuToolState {
   version_mismatch,  // "Driver/library version mismatch": the driver was updated and not loaded anew
   lost_device,       // it stopped at a GPU that has fallen off the bus
   no_permission,     // this user may not
+  no_access,         // NVML's "Unknown Error": a container has lost its access to the devices
   hangs,             // it did not answer in time
   failed             // anything else, also an answer that is not understood
 };

@@ -79,6 +79,12 @@ class LaunchAttempt {
   std::vector<Error> judge_server(std::size_t index, const Plan& plan, std::vector<CheckWarned>& warnings);
   std::string needed_program(const config::Server& server) const;
   std::vector<servers::FactsAnswer> ask_all(const std::string& master_addr);
+  // Throws Error if the GPUs of a server cannot be counted or chosen as the launch asks for. `host`: as in
+  // LaunchRequest::hosts, or nullptr. `env`: the server's variables.
+  void check_gpus(const config::Server& server, const ServerFacts& facts, const LaunchHost* host,
+                  const Env& env) const;
+  // Throws Error if the driver of GPUs that ranks would use does not answer.
+  static void require_driver(const config::Server& server, const ServerFacts& facts);
   launch::Node node_of(const config::Server& server, const servers::FactsAnswer& answer,
                        const std::string& master_addr);
   void plan_spares(Plan& plan, const Plan& with_spares, const std::vector<launch::Node>& nodes) const;

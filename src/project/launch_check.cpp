@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/strings.hpp"
 #include "project/check/judge.hpp"
 #include "project/launch_attempt.hpp"
 #include "rules/usable.hpp"
@@ -60,6 +61,18 @@ void add_warning(std::vector<CheckWarned>& warnings, const std::string& server, 
 
 }  // namespace
 
+void LaunchAttempt::require_driver(const config::Server& server, const ServerFacts& facts) {
+  const GpuTool* tool = rules::find_failed_tool(facts.gpus);
+  if (tool == nullptr) {
+    return;
+  }
+  const Finding finding = driver_finding(*tool, facts.user);
+  throw Error("the driver does not answer",
+              tool->text.empty() ? finding.detail : visible_line(tool->text, 300),
+              where_and_what(finding.fix) + "; or ask for a number of ranks, or for one for each core")
+      .on(server.name);
+}
+
 // Why the launch cannot run on this server.
 std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& plan,
                                                std::vector<CheckWarned>& warnings) {
@@ -88,6 +101,12 @@ std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& pl
   const std::string jobs = core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;
   if (!facts.sick.empty()) {
     add_warning(warnings, server.name, sick_finding(facts.sick, server.name));
+  }
+  const GpuTool* failed = rules::find_failed_tool(facts.gpus);
+  if (failed != nullptr && request_.python && !servers::container_of(server, request_.image)) {
+    Finding finding = driver_finding(*failed, facts.user);
+    finding.status = CheckStatus::warn;  // the ranks may do without GPUs, as their number was given
+    add_warning(warnings, server.name, finding);
   }
   for (const Finding& finding :
        judge_launch(facts, jobs, logins_[index].user, gpus_of_ranks(plan, server.name, facts.gpus))) {

@@ -39,6 +39,14 @@ const char* set_by(HiddenBy by) {
   return by == HiddenBy::login ? " of the login" : by == HiddenBy::prologue ? " of the prologue" : "";
 }
 
+// Whether a variable hides all GPUs on purpose.
+bool hides_all_gpus(const Env& env) {
+  return std::ranges::any_of(env, [](const auto& variable) {
+    return std::ranges::count(rules::visibility_variables, variable.first) > 0 &&
+           (trim(variable.second).empty() || trim(variable.second).starts_with('-'));
+  });
+}
+
 // Throws Error if the prologue sets which GPUs a job sees: it runs after the launch has set that.
 void check_prologue(const config::Server& server, const GpuFacts& facts) {
   const auto own = std::ranges::find(facts.visible, true, &VisibleDevices::by_prologue);
@@ -106,6 +114,22 @@ std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& mast
       }));
 }
 
+void LaunchAttempt::check_gpus(const config::Server& server, const ServerFacts& facts, const LaunchHost* host,
+                               const Env& env) const {
+  const bool are_chosen = request_.lease.gpus > 0 || (host != nullptr && !host->gpus.empty());
+  if (are_chosen && !servers::container_of(server, request_.image)) {
+    check_prologue(server, facts.gpus);
+  }
+  const bool are_counted =
+      (host == nullptr || !host->slots) &&
+      (request_.nproc == RanksPerServer(OnePer::gpu) ||
+       (request_.nproc == RanksPerServer(OnePer::automatic) && request_.lease.cpus == 0)) &&
+      !hides_all_gpus(env) && !hides_all_gpus(request_.env);
+  if (are_chosen || are_counted) {
+    require_driver(server, facts);
+  }
+}
+
 launch::Node LaunchAttempt::node_of(const config::Server& server, const servers::FactsAnswer& answer,
                                     const std::string& master_addr) {
   if (!answer.route || answer.route->address.empty()) {
@@ -134,14 +158,13 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
   const LeaseRequest& lease = request_.lease;
   Env env = lease.gpus > 0 ? server.env : server.variables();
   std::optional<int> slots;
-  const auto host = hosts_.find(server.name);
-  if (lease.gpus > 0 || (host != hosts_.end() && !host->second.gpus.empty())) {
-    check_prologue(server, answer.facts.gpus);
-  }
-  if (host != hosts_.end()) {
-    slots = host->second.slots;
+  const auto named = hosts_.find(server.name);
+  const LaunchHost* host = named == hosts_.end() ? nullptr : &named->second;
+  check_gpus(server, answer.facts, host, env);
+  if (host != nullptr) {
+    slots = host->slots;
     if (lease.gpus == 0) {
-      launch::set_gpus(host->second, gpus, server.gpu_indices, request_.env, env);
+      launch::set_gpus(*host, gpus, server.gpu_indices, request_.env, env);
     }
   }
   if (lease.any()) {

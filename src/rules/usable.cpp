@@ -152,4 +152,18 @@ UsableGpus count_gpus(const GpuFacts& facts, const Variables& given) {
   return usable;
 }
 
+const GpuTool* find_failed_tool(const GpuFacts& facts) {
+  using enum GpuToolState;
+  const UsableGpus usable = count_gpus(facts);
+  const auto fails = [&](const GpuTool& tool) {
+    if (tool.state == answered || tool.state == no_devices) {
+      return false;
+    }
+    // With GPUs of another vendor, a program without a driver is only installed.
+    return usable.there.empty() || (tool.vendor < usable.vendor && tool.state != no_driver);
+  };
+  const auto found = std::ranges::find_if(facts.tools, fails);
+  return found == facts.tools.end() ? nullptr : &*found;
+}
+
 }  // namespace remote::rules

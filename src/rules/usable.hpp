@@ -25,4 +25,7 @@ constexpr std::array<std::string_view, 4> visibility_variables{"CUDA_VISIBLE_DEV
 UsableGpus count_gpus(const GpuFacts& facts,
                       const std::vector<std::pair<std::string, std::string>>& given = {});
 
+// The program that does not answer for GPUs that ranks would use; nullptr: none.
+const GpuTool* find_failed_tool(const GpuFacts& facts);
+
 }  // namespace remote::rules

@@ -42,8 +42,9 @@ bool is_fault(ClockLimit limit) {
 
 std::string name_of(GpuToolState state) {
   // in the order of the states
-  constexpr std::array names{"answered",    "no devices",    "no driver", "version mismatch",
-                             "lost device", "no permission", "hangs",     "failed"};
+  constexpr std::array names{"answered",         "no devices",  "no driver",
+                             "version mismatch", "lost device", "no permission",
+                             "no access",        "hangs",       "failed"};
   return names.at(static_cast<std::size_t>(state));
 }
 

@@ -404,6 +404,6 @@ inline constexpr std::array remote::wire::enum_names<remote::ClockLimit> = {
     std::string_view("other")};
 template <>
 inline constexpr std::array remote::wire::enum_names<remote::GpuToolState> = {
-    std::string_view("answered"), std::string_view("no_devices"),  std::string_view("no_driver"),
-    std::string_view("mismatch"), std::string_view("lost_device"), std::string_view("no_permission"),
-    std::string_view("hangs"),    std::string_view("failed")};
+    std::string_view("answered"),  std::string_view("no_devices"),  std::string_view("no_driver"),
+    std::string_view("mismatch"),  std::string_view("lost_device"), std::string_view("no_permission"),
+    std::string_view("no_access"), std::string_view("hangs"),       std::string_view("failed")};

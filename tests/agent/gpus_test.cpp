@@ -259,6 +259,17 @@ TEST_F(Gpus, OfARealH100AreUnderstood) {
   EXPECT_THAT(facts.xids->at(2).text, HasSubstr("MMU Fault: ENGINE GRAPHICS"));
 }
 
+TEST_F(Gpus, MayBeLostToAContainer) {
+  add_program("nvidia-smi", "echo 'Failed to initialize NVML: Unknown Error'\nexit 255\n");
+  EXPECT_EQ(ask(GpuDetail::brief).tools.at(0).state, GpuToolState::no_access);
+}
+
+TEST_F(Gpus, MayAllBeLost) {
+  add_program("nvidia-smi", "echo 'some text of a lost GPU'\nexit 15\n");
+  EXPECT_EQ(ask(GpuDetail::brief).tools.at(0).state, GpuToolState::lost_device)
+      << "not a server without GPUs";
+}
+
 TEST_F(Gpus, SayWhyThereIsNoAnswer) {
   use_driver("550");
   replace("fails", "9\nNVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n");

@@ -37,8 +37,16 @@ class LeaseHost : public testing::Test, protected FakeHost {
     put(root() / "etc/passwd", "root:x:0:0::/root:/bin/sh\n");
     set_gpus(8);
     put_program(programs() / "nvidia-smi",
-                "case $1 in\n"
-                "  --query-gpu=*) cat '" +
+                "if [ -e '" + (folder() / "broken").string() +
+                    "' ]; then\n"
+                    "  echo x >'" +
+                    (folder() / "asked").string() +
+                    "'\n"
+                    "  echo 'Failed to initialize NVML: Driver/library version mismatch'\n"
+                    "  exit 18\n"
+                    "fi\n"
+                    "case $1 in\n"
+                    "  --query-gpu=*) cat '" +
                     (folder() / "gpus").string() +
                     "' ;;\n"
                     "  --query-compute-apps=*) cat '" +

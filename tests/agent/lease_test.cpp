@@ -117,6 +117,14 @@ TEST_F(LeaseTest, OfAControlGroupWithLimits) {
   EXPECT_EQ(shortage, "1 core needed, and 0 of 1 free by now");
 }
 
+TEST_F(LeaseTest, GpusOfADriverThatDoesNotAnswerAreNotNone) {
+  put_program(programs() / "nvidia-smi", "echo 'Failed to initialize NVML: Unknown Error'; exit 255");
+  expect_refused("the driver does not answer: Failed to initialize NVML: Unknown Error");
+  put_program(programs() / "nvidia-smi", "echo 'No devices were found'; exit 6");
+  EXPECT_FALSE(take({.gpus = 1}));
+  EXPECT_EQ(shortage, never_enough);
+}
+
 TEST_F(LeaseTest, OnlyGpusThatTheLoginSeesAreTaken) {
   host.environment["CUDA_VISIBLE_DEVICES"] = "5,2";
   const wire::FreeResources free = *list_leases(host, {wire::LeaseTerms{.gpus = 1}}).free;

@@ -154,6 +154,20 @@ TEST_F(StartLease, ProcessesOfOthersAreWaitedFor) {
   EXPECT_EQ(waiter.wait(), 0);
 }
 
+TEST_F(StartLease, ADriverThatFailsIsWaitedFor) {
+  set_gpus(1, "GPU-0, 4121, 100, python3\n");
+  const Lease lease = take_for_jobs(host, jobs(), {.terms = {.gpus = 1}, .waits = true}, {ids[0]});
+  test::Started waiter = start_waiting(lease);
+  EXPECT_TRUE(eventually_has(ids[0], "turn.state", "line\n"));
+  const fs::path broken = folder() / "broken";
+  put(broken, "");
+  EXPECT_TRUE(test::eventually([&] { return fs::exists(folder() / "asked"); }));
+  set_gpus(1);
+  fs::remove(broken);
+  EXPECT_EQ(waiter.wait(), 0);
+  EXPECT_FALSE(fs::exists(job(ids[0]) / "queue"));
+}
+
 TEST_F(StartLease, TheWaitEndsWithTheJob) {
   const Lease lease = take_for({.terms = {.gpus = 1}, .waits = true});
   std::optional<test::Started> parent;

@@ -417,6 +417,37 @@ TEST_F(CommandLaunch, AutoCountsTheGpusThatThePrologueLeaves) {
   }
 }
 
+TEST_F(CommandLaunch, ADriverThatDoesNotAnswerIsNotAServerWithoutGpus) {
+  world.servers().add_program("nvidia-smi", "echo 'Failed to initialize NVML: Unknown Error'\nexit 255\n");
+  const std::string why = "a: the driver does not answer: Failed to initialize NVML: Unknown Error";
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--nproc-per-node", "auto"},
+                                             {"--nproc-per-node", "gpu"},
+                                             {"--gpus", "1"},
+                                             {"--include", "a:0"},
+                                             {"--nproc-per-node", "auto", "--dry-run"},
+                                             {"--nproc-per-node", "auto", "-e", "CUDA_VISIBLE_DEVICES=0"}}) {
+    std::vector<std::string> all = {"--cmd", "true"};
+    all.insert(all.end(), words.begin(), words.end());
+    const CommandResult result = launch(all);
+    EXPECT_EQ(result.code, 1) << result;
+    EXPECT_THAT(result.err, HasSubstr(why));
+    EXPECT_THAT(result.err, HasSubstr("restart the container"));
+  }
+  EXPECT_TRUE(world.store().list().jobs.empty());
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--nproc-per-node", "2"},
+                                             {"--nproc-per-node", "cpu"},
+                                             {"--nproc-per-node", "auto", "-e", "CUDA_VISIBLE_DEVICES="}}) {
+    std::vector<std::string> all = {"--cmd", "true", "--dry-run"};
+    all.insert(all.end(), words.begin(), words.end());
+    EXPECT_EQ(launch(all).code, 0) << "it needs no GPUs";
+  }
+  EXPECT_THAT(world.run({"servers"}).out, HasSubstr("nvidia-smi: no access"));
+  EXPECT_THAT(world.run({"torch-launch", "--cmd", "true", "--nproc-per-node", "1"}).err,
+              HasSubstr("gpu-driver: the container has lost its access to the GPUs"));
+}
+
 TEST_F(CommandLaunch, WithoutANumberItStartsOneAServerAndSaysSo) {
   const CommandResult result = launch({"--cmd", "sleep 1000"});
   EXPECT_THAT(result.lines().back(), "1-2      2  a, b");

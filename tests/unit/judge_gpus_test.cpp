@@ -127,6 +127,8 @@ TEST(JudgeGpus, FindsWhatIsWrongAndNamesWhatMendsIt) {
       {"fallen off", state(GpuToolState::lost_device), "gpu-driver", fail, "fallen off the bus", "reboot"},
       {"no rights", state(GpuToolState::no_permission), "gpu-driver", fail, "may not use",
        "usermod -aG video,render ada"},
+      {"in a container that lost them", state(GpuToolState::no_access), "gpu-driver", fail,
+       "the container has lost its access", "restart the container"},
       {"hangs", state(GpuToolState::hangs), "gpu-driver", fail,
        "within 7 seconds: the driver hangs, or is loaded for each call",
        "timeout 60 nvidia-smi -pm 1 || reboot"},

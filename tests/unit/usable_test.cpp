@@ -163,6 +163,24 @@ TEST(Usable, EachVendorHasItsVariables) {
   EXPECT_THAT(count(GpuVendor::intel, {{"ZE_AFFINITY_MASK", "0.0,0.1,2"}}), ElementsAre(0, 2));
 }
 
+TEST(Usable, AProgramFailsIfItsGpusWouldBeUsed) {
+  const auto fails = [](GpuFacts facts, GpuVendor vendor, GpuToolState state) {
+    facts.tools.push_back({.vendor = vendor, .program = "x", .state = state});
+    return find_failed_tool(facts) != nullptr;
+  };
+  using enum GpuToolState;
+  EXPECT_EQ(find_failed_tool({}), nullptr);
+  for (const GpuToolState state :
+       {no_driver, version_mismatch, lost_device, no_permission, no_access, hangs, failed}) {
+    EXPECT_TRUE(fails({}, GpuVendor::nvidia, state)) << static_cast<int>(state);
+    EXPECT_FALSE(fails(make_gpus(1), GpuVendor::nvidia, state)) << "others answer";
+    EXPECT_FALSE(fails(make_gpus(1), GpuVendor::amd, state)) << "those of NVIDIA are used";
+    EXPECT_EQ(fails(make_gpus(1, GpuVendor::intel), GpuVendor::nvidia, state), state != no_driver);
+  }
+  EXPECT_FALSE(fails({}, GpuVendor::nvidia, answered));
+  EXPECT_FALSE(fails({}, GpuVendor::nvidia, no_devices));
+}
+
 TEST(Usable, ALostGpuIsNotSeen) {
   GpuFacts facts = make_gpus(3);
   facts.gpus[0].lost = true;

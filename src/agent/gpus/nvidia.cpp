@@ -348,7 +348,9 @@ void read_nvidia(const NvidiaOutputs& outputs, GpuFacts& facts) {
   std::vector<Gpu> gpus;
   if (tool.state == GpuToolState::answered || tool.state == GpuToolState::lost_device) {
     read_query(outputs, tool, gpus);
-    tool.state = gpus.empty() ? GpuToolState::no_devices : tool.state;
+    if (gpus.empty() && tool.state == GpuToolState::answered) {
+      tool.state = GpuToolState::no_devices;
+    }
   }
   if (outputs.apps) {
     read_apps(*outputs.apps, gpus);

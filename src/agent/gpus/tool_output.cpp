@@ -63,6 +63,9 @@ GpuToolState find_state(const ToolOutput& output) {
   if (says("No devices were found")) {
     return GpuToolState::no_devices;
   }
+  if (says("Failed to initialize NVML: Unknown Error")) {
+    return GpuToolState::no_access;
+  }
   if (output.code == 9 || says("couldn't communicate with the NVIDIA driver")) {
     return GpuToolState::no_driver;
   }

@@ -13,9 +13,9 @@
 #include "agent/gpus/gpus.hpp"
 #include "agent/gpus/visible_devices.hpp"
 #include "agent/host/files.hpp"
-#include "agent/lease/lease_files.hpp"
 #include "base/strings.hpp"
 #include "rules/usable.hpp"
+#include "wire/text.hpp"
 
 namespace remote::agent {
 namespace {
@@ -25,11 +25,19 @@ using LeaseGpus = std::vector<rules::LeaseMachine::Gpu>;
 constexpr std::chrono::seconds driver_limit{20};
 constexpr int lost_gpu = 15;  // exit code of nvidia-smi; the other GPUs still answer
 
-LeaseGpus read_nvidia_gpus(const Host& host) {
+// `failure`: why nvidia-smi does not answer.
+LeaseGpus read_nvidia_gpus(const Host& host, std::string& failure) {
+  if (host.find_program("nvidia-smi").empty()) {
+    return {};
+  }
   const std::string csv = "--format=csv,noheader,nounits";
   NvidiaOutputs outputs{.fields = {"index", "uuid"}};
   outputs.query = ask_tool(host, driver_limit, {"nvidia-smi", "--query-gpu=index,uuid", csv});
   if (outputs.query.code != 0 && outputs.query.code != lost_gpu) {
+    const GpuToolState state = find_state(outputs.query);
+    failure = state == GpuToolState::no_devices ? ""
+              : state == GpuToolState::hangs    ? "nvidia-smi hangs"
+                                                : wire::to_line(summarize(outputs.query), 300);
     return {};
   }
   outputs.apps = ask_tool(host, driver_limit,
@@ -114,15 +122,19 @@ void hide_gpus(const Host& host, LeaseMachine& machine) {
 void read_lease_gpus(const Host& host, LeaseMachine& machine) {
   const Host with_programs = find_gpu_programs(host);
   using enum GpuVendor;
+  std::string failure;
   for (const GpuVendor vendor : {nvidia, amd, intel}) {
     machine.vendor = vendor;
-    machine.resources.gpus = vendor == nvidia ? read_nvidia_gpus(with_programs)
+    machine.resources.gpus = vendor == nvidia ? read_nvidia_gpus(with_programs, failure)
                              : vendor == amd  ? read_amd_gpus(with_programs)
                                               : read_intel_gpus(with_programs);
     if (!machine.resources.gpus.empty()) {
       hide_gpus(host, machine);
       return;
     }
+  }
+  if (!failure.empty()) {
+    throw DriverFails("the driver does not answer: " + failure);
   }
 }
 

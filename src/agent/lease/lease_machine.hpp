@@ -6,12 +6,18 @@
 #include <remote/gpu.hpp>
 
 #include "agent/host/host.hpp"
+#include "agent/lease/lease_files.hpp"
 #include "rules/leases.hpp"
 #include "wire/leases.hpp"
 
 // The resources of this server that can be leased.
 
 namespace remote::agent {
+
+// The driver of the GPUs does not answer, which may change.
+struct DriverFails : LeaseRefused {
+  using LeaseRefused::LeaseRefused;
+};
 
 struct LeaseMachine {
   rules::LeaseMachine resources;  // only of the kinds that are needed
@@ -24,7 +30,7 @@ struct LeaseMachine {
 rules::LeaseNeeds to_needs(const wire::LeaseTerms& terms);
 
 // Asks the driver for the GPUs, which can take a second: those of the first vendor that has any. Throws
-// LeaseRefused and CannotStart.
+// LeaseRefused, DriverFails and CannotStart.
 LeaseMachine read_lease_machine(const Host& host, const rules::LeaseNeeds& needs);
 // Updates the memory that is available now.
 void read_available_memory(const Host& host, rules::LeaseMachine& machine);

@@ -140,6 +140,7 @@ class LeaseWaiter {
       if (!lease_.claim(read_lease_machine(host_, needs_).resources, needs_)) {
         return true;
       }
+    } catch (const DriverFails&) {
     } catch (const CannotStart&) {  // the user's process limit is reached: that may change
     }
     next_claim_ = read_boot_clock() + driver_pause;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/strings.hpp"
 #include "cli/context.hpp"
 
 namespace remote::cli {
@@ -121,7 +122,12 @@ std::optional<bool> in_use(const Gpu& gpu) {
 
 std::string in_short(const GpuFacts& facts) {
   if (facts.gpus.empty()) {
-    return "-";
+    const auto fails = std::ranges::find_if(facts.tools, [](const GpuTool& tool) {
+      return tool.state != GpuToolState::answered && tool.state != GpuToolState::no_devices;
+    });
+    return fails == facts.tools.end()
+               ? "-"
+               : fmt::format("{}: {}", visible_line(fails->program), name_of(fails->state));
   }
   double used = 0;
   double total = 0;

@@ -27,56 +27,6 @@ bool is_meant(const config::Server& server, const Gpu& gpu) {
          std::ranges::find(server.gpu_indices, gpu.index) != server.gpu_indices.end();
 }
 
-Finding judge_tool(const GpuTool& tool, const std::string& user) {
-  Finding finding{"gpu-driver", CheckStatus::fail, "", {}};
-  const std::string said =
-      tool.text.empty() ? "" : fmt::format(" ({} says: {})", tool.program, visible_line(tool.text, 200));
-  switch (tool.state) {
-    case GpuToolState::answered:
-      finding.status = CheckStatus::ok;
-      finding.detail = fmt::format(
-          "{} {}{}", tool.program, visible_line(tool.driver_version),
-          tool.library_version.empty() ? "" : ", up to CUDA or ROCm " + visible_line(tool.library_version));
-      break;
-    case GpuToolState::no_devices:
-      finding.status = CheckStatus::skip;
-      finding.detail = tool.program + " finds no GPU";
-      break;
-    case GpuToolState::no_driver:
-      finding.detail = tool.program + " does not reach its driver" + said;
-      finding.fix = Fix{Fix::Where::server_as_root, "modprobe nvidia || dmesg | grep -i nvrm | tail -20"};
-      break;
-    case GpuToolState::version_mismatch:
-      finding.detail = "the driver was updated and is not loaded anew, so that CUDA does not start" + said;
-      finding.fix = Fix{Fix::Where::server_as_root, "reboot"};
-      break;
-    case GpuToolState::lost_device:
-      finding.detail = "a GPU has fallen off the bus" + said;
-      finding.fix = Fix{Fix::Where::server_as_root, "reboot"};
-      break;
-    case GpuToolState::no_permission:
-      finding.detail = "this login may not use the GPUs" + said;
-      finding.fix =
-          Fix{Fix::Where::server_as_root, fmt::format("usermod -aG video,render {}", shell_quote(user))};
-      break;
-    case GpuToolState::hangs:
-      finding.detail = tool.program + " does not answer within 7 seconds: the driver hangs";
-      finding.fix = Fix{Fix::Where::server_as_root, "reboot"};
-      if (tool.program == "nvidia-smi") {
-        // The first call for a while loads the driver, on a server with many GPUs for up to 10 s.
-        finding.detail += ", or is loaded for each call, which persistence mode ends";
-        finding.fix->text = "timeout 60 nvidia-smi -pm 1 || reboot";
-      }
-      break;
-    case GpuToolState::failed:
-      finding.status = CheckStatus::warn;
-      finding.detail = tool.program + " answers otherwise than is documented" + said;
-      finding.fix = Fix{Fix::Where::server, tool.program};
-      break;
-  }
-  return finding;
-}
-
 Finding judge_count(const config::Server& server, const GpuFacts& facts) {
   const std::vector<Gpu>& gpus = facts.gpus;
   std::vector<int> missing;
@@ -308,6 +258,60 @@ std::string gpu_words(const std::vector<Gpu>& gpus) {
   return words.empty() ? "none" : join(words, "; ");
 }
 
+Finding driver_finding(const GpuTool& tool, const std::string& user) {
+  Finding finding{"gpu-driver", CheckStatus::fail, "", {}};
+  const std::string said =
+      tool.text.empty() ? "" : fmt::format(" ({} says: {})", tool.program, visible_line(tool.text, 200));
+  switch (tool.state) {
+    case GpuToolState::answered:
+      finding.status = CheckStatus::ok;
+      finding.detail = fmt::format(
+          "{} {}{}", tool.program, visible_line(tool.driver_version),
+          tool.library_version.empty() ? "" : ", up to CUDA or ROCm " + visible_line(tool.library_version));
+      break;
+    case GpuToolState::no_devices:
+      finding.status = CheckStatus::skip;
+      finding.detail = tool.program + " finds no GPU";
+      break;
+    case GpuToolState::no_driver:
+      finding.detail = tool.program + " does not reach its driver" + said;
+      finding.fix = Fix{Fix::Where::server_as_root, "modprobe nvidia || dmesg | grep -i nvrm | tail -20"};
+      break;
+    case GpuToolState::version_mismatch:
+      finding.detail = "the driver was updated and is not loaded anew, so that CUDA does not start" + said;
+      finding.fix = Fix{Fix::Where::server_as_root, "reboot"};
+      break;
+    case GpuToolState::lost_device:
+      finding.detail = "a GPU has fallen off the bus" + said;
+      finding.fix = Fix{Fix::Where::server_as_root, "reboot"};
+      break;
+    case GpuToolState::no_permission:
+      finding.detail = "this login may not use the GPUs" + said;
+      finding.fix =
+          Fix{Fix::Where::server_as_root, fmt::format("usermod -aG video,render {}", shell_quote(user))};
+      break;
+    case GpuToolState::no_access:
+      finding.detail = "the container has lost its access to the GPUs" + said;
+      finding.fix = Fix{Fix::Where::advice, "restart the container"};
+      break;
+    case GpuToolState::hangs:
+      finding.detail = tool.program + " does not answer within 7 seconds: the driver hangs";
+      finding.fix = Fix{Fix::Where::server_as_root, "reboot"};
+      if (tool.program == "nvidia-smi") {
+        // The first call for a while loads the driver, on a server with many GPUs for up to 10 s.
+        finding.detail += ", or is loaded for each call, which persistence mode ends";
+        finding.fix->text = "timeout 60 nvidia-smi -pm 1 || reboot";
+      }
+      break;
+    case GpuToolState::failed:
+      finding.status = CheckStatus::warn;
+      finding.detail = tool.program + " answers otherwise than is documented" + said;
+      finding.fix = Fix{Fix::Where::server, tool.program};
+      break;
+  }
+  return finding;
+}
+
 void judge_gpus(const config::Server& server, const ServerFacts& all, std::vector<Finding>& findings) {
   const GpuFacts& facts = all.gpus;
   const std::string& user = all.user;
@@ -320,7 +324,7 @@ void judge_gpus(const config::Server& server, const ServerFacts& all, std::vecto
     }
   }
   if (told != nullptr) {
-    findings.push_back(judge_tool(*told, user));
+    findings.push_back(driver_finding(*told, user));
   }
   findings.push_back(judge_count(server, facts));
   if (facts.gpus.empty()) {
