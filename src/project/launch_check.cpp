@@ -108,6 +108,11 @@ std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& pl
     finding.status = CheckStatus::warn;  // the ranks may do without GPUs, as their number was given
     add_warning(warnings, server.name, finding);
   }
+  if (request_.python && !facts.torch.empty() && !servers::container_of(server, request_.image)) {
+    if (const Finding finding = torch_finding(facts); finding.status != CheckStatus::ok) {
+      add_warning(warnings, server.name, finding);
+    }
+  }
   for (const Finding& finding :
        judge_launch(facts, jobs, logins_[index].user, gpus_of_ranks(plan, server.name, facts.gpus))) {
     if (finding.status == CheckStatus::fail) {

@@ -9,6 +9,7 @@
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "support/command_world.hpp"
+#include "support/paths.hpp"
 #include "support/waiting.hpp"
 #include "ui/terminal.hpp"
 
@@ -446,6 +447,26 @@ TEST_F(CommandLaunch, ADriverThatDoesNotAnswerIsNotAServerWithoutGpus) {
   EXPECT_THAT(world.run({"servers"}).out, HasSubstr("nvidia-smi: no access"));
   EXPECT_THAT(world.run({"torch-launch", "--cmd", "true", "--nproc-per-node", "1"}).err,
               HasSubstr("gpu-driver: the container has lost its access to the GPUs"));
+}
+
+TEST_F(CommandLaunch, ATorchThatCannotUseTheGpusIsNamed) {
+  const CommandResult python = world.run({"run", "--server", "a", "--", "python3", "-c",
+                                          "import sys; print('python%d.%d' % sys.version_info[:2])"});
+  ASSERT_THAT(python.out, StartsWith("python3.")) << python;
+  const auto launch_with = [&](const std::string& version) {
+    const fs::path folder =
+        world.servers().home("a") / ".local/lib" / trim(python.out) / "site-packages/torch";
+    fs::create_directories(folder);
+    write_file_atomic(folder / "version.py", version);
+    return world.run({"torch-launch", "--server", "a", "--nproc-per-node", "1", "--cmd", "train.py"}).err;
+  };
+  write_file_atomic(world.project() / "train.py", "");
+  world.servers().add_nvidia_smi(fs::path(source_folder) / "tests/data/gpus/470");
+  EXPECT_THAT(launch_with("__version__ = '2.6.0+cu124'\ncuda = '12.4'\n"),
+              HasSubstr("a: torch: 2.6.0+cu124, CUDA 12.4: the driver knows CUDA up to 11"));
+  EXPECT_THAT(launch_with("__version__ = '2.6.0+cpu'\ncuda = None\n"),
+              HasSubstr("a: torch: 2.6.0+cpu: it is built for processors only, and the server has 1 GPU"));
+  EXPECT_THAT(launch_with("__version__ = '2.4.0+cu118'\ncuda = '11.8'\n"), Not(HasSubstr("torch:")));
 }
 
 TEST_F(CommandLaunch, WithoutANumberItStartsOneAServerAndSaysSo) {

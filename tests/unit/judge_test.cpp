@@ -73,6 +73,35 @@ std::vector<Finding> judged(const ServerFacts& facts, const std::string& yaml = 
   return judge_server(config, config.servers.front(), facts);
 }
 
+// A launch has the version of the driver, and not which CUDA it knows.
+TEST(Judge, TheVersionOfADriverTellsWhichCudaItKnows) {
+  const auto torch = [](const char* cuda, const char* hip, GpuVendor vendor, const char* driver) {
+    ServerFacts facts;
+    facts.torch = "2.6.0";
+    facts.cuda = cuda;
+    facts.hip = hip;
+    facts.gpus.gpus.emplace_back().vendor = vendor;
+    facts.gpus.tools.push_back({.vendor = vendor, .program = "nvidia-smi", .driver_version = driver});
+    const Finding finding = torch_finding(facts);
+    EXPECT_EQ(finding.status == CheckStatus::ok, finding.detail.find(": ") == std::string::npos);
+    return finding.detail.substr(finding.detail.find(": ") + 1);
+  };
+  const GpuVendor nvidia = GpuVendor::nvidia;
+  EXPECT_EQ(torch("12.4", "", nvidia, "470.82.01"), " the driver knows CUDA up to 11");
+  EXPECT_EQ(torch("12.4", "", nvidia, "525.60.13"), "2.6.0, CUDA 12.4");
+  EXPECT_EQ(torch("13.0", "", nvidia, "575.57.08"), " the driver knows CUDA up to 12");
+  EXPECT_EQ(torch("13.0", "", nvidia, "580.65.06"), "2.6.0, CUDA 13.0");
+  EXPECT_EQ(torch("14.0", "", nvidia, "580.65.06"), " the driver knows CUDA up to 13");
+  EXPECT_EQ(torch("11.8", "", nvidia, "440.33"), "2.6.0, CUDA 11.8") << "unknown";
+  EXPECT_EQ(torch("12.4", "", nvidia, ""), "2.6.0, CUDA 12.4") << "unknown";
+  EXPECT_EQ(torch("", "6.2", nvidia, "580.65.06"),
+            " it is built for ROCm, and the server's GPUs are NVIDIA's");
+  EXPECT_EQ(torch("12.4", "", GpuVendor::amd, ""), " it is built for CUDA, and the server's GPUs are AMD's");
+  EXPECT_EQ(torch("", "6.2", GpuVendor::amd, ""), "2.6.0, ROCm 6.2");
+  EXPECT_EQ(torch("", "", GpuVendor::amd, ""), " it is built for processors only, and the server has 1 GPU");
+  EXPECT_EQ(torch("", "", GpuVendor::intel, ""), "2.6.0") << "torch has other files for them";
+}
+
 TEST(Judge, TorchMustKnowTheGpusOfTheServer) {
   struct Case {
     const char* torch;

@@ -10,9 +10,10 @@ namespace {
 
 constexpr std::string_view brief_fields =
     "index,uuid,pci.bus_id,memory.total,memory.used,utilization.gpu,temperature.gpu,power.draw,power.limit,"
-    "clocks.sm,clocks.mem,clocks_event_reasons.active,mig.mode.current,ecc.errors.uncorrected.volatile.total";
+    "clocks.sm,clocks.mem,clocks_event_reasons.active,mig.mode.current,ecc.errors.uncorrected.volatile.total,"
+    "driver_version";
 constexpr std::string_view more_fields =
-    "clocks.max.sm,driver_version,persistence_mode,compute_mode,ecc.mode.current,"
+    "clocks.max.sm,persistence_mode,compute_mode,ecc.mode.current,"
     "ecc.errors.uncorrected.aggregate.total,retired_pages.pending";
 
 const std::string csv = "--format=csv,noheader,nounits";

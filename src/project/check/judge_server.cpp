@@ -1,6 +1,7 @@
 // What one server is by itself: its clock, login, Python and programs.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "project/check/judge.hpp"
+#include "rules/usable.hpp"
 #include "servers/container.hpp"
 #include "servers/facts.hpp"
 #include "servers/python_env.hpp"
@@ -120,53 +122,6 @@ Finding judge_python(const ServerFacts& facts) {
   return {"python", CheckStatus::ok, fmt::format("{} ({})", facts.python, facts.python_program), {}};
 }
 
-int major_of(std::string_view version) {
-  return parse_number<int>(version.substr(0, version.find('.'))).value_or(0);
-}
-
-// Why this torch cannot use the server's GPUs, judged by versions alone; "" if they match.
-std::string find_torch_problem(const ServerFacts& facts) {
-  const auto nvidia = std::ranges::find_if(facts.gpus.tools, [](const GpuTool& tool) {
-    return tool.program == "nvidia-smi" && tool.state == GpuToolState::answered;
-  });
-  if (facts.gpus.gpus.empty()) {
-    return "";
-  }
-  if (facts.cuda.empty() && facts.hip.empty()) {
-    return "it is built for processors only, and the server has " + counted(facts.gpus.gpus.size(), "GPU");
-  }
-  // Within a major version, a newer CUDA works with an older driver.
-  if (nvidia != facts.gpus.tools.end() && major_of(nvidia->library_version) > 0 &&
-      major_of(facts.cuda) > major_of(nvidia->library_version)) {
-    return "the driver knows CUDA up to " + visible_line(nvidia->library_version, 20);
-  }
-  return "";
-}
-
-Finding judge_torch(const ServerFacts& facts) {
-  if (facts.torch.empty()) {
-    // Not every project needs it.
-    return {"torch", CheckStatus::skip, "is not among the packages", {}};
-  }
-  std::string detail = facts.torch;
-  if (!facts.cuda.empty()) {
-    detail += ", CUDA " + facts.cuda;
-  }
-  if (!facts.hip.empty()) {
-    detail += ", ROCm " + facts.hip;
-  }
-  if (!facts.nccl.empty()) {
-    detail += ", NCCL " + facts.nccl;
-  }
-  if (const std::string problem = find_torch_problem(facts); !problem.empty()) {
-    return {"torch", CheckStatus::warn, detail + ": " + problem,
-            Fix{Fix::Where::advice,
-                "choose wheels for the driver's CUDA: `python: {index_url: …}` in configs.yaml, then `remote "
-                "prepare`"}};
-  }
-  return {"torch", CheckStatus::ok, detail, {}};
-}
-
 Finding judge_logout(const ServerFacts& facts) {
   constexpr std::uint32_t first_user = 1000;  // logind leaves the memory of system users alone
   const bool ends_jobs = servers::logout_ends_jobs(facts, facts.user);
@@ -219,7 +174,76 @@ void judge_places(const config::Server& server, const ServerFacts& facts, std::v
   findings.push_back({"container", CheckStatus::ok, join(found, ", ") + " was found", {}});
 }
 
+int major_of(std::string_view version) {
+  return parse_number<int>(version.substr(0, version.find('.'))).value_or(0);
+}
+
+// The newest CUDA that the driver supports, or its major version alone; "": unknown.
+std::string find_driver_cuda(const ServerFacts& facts) {
+  const auto nvidia = std::ranges::find_if(facts.gpus.tools, [](const GpuTool& tool) {
+    return tool.program == "nvidia-smi" && tool.state == GpuToolState::answered;
+  });
+  if (nvidia == facts.gpus.tools.end()) {
+    return "";
+  }
+  if (!nvidia->library_version.empty()) {
+    return visible_line(nvidia->library_version, 20);
+  }
+  // The oldest driver of each CUDA on Linux, by NVIDIA's "CUDA Compatibility".
+  constexpr std::array<std::pair<int, const char*>, 3> oldest{{{580, "13"}, {525, "12"}, {450, "11"}}};
+  const int driver = major_of(nvidia->driver_version);
+  const auto* const found =
+      std::ranges::find_if(oldest, [&](const auto& each) { return driver >= each.first; });
+  return found == oldest.end() ? "" : found->second;
+}
+
+// Why this torch cannot use the server's GPUs, judged by versions alone; "" if they match.
+std::string find_torch_problem(const ServerFacts& facts) {
+  const UsableGpus gpus = rules::count_gpus(facts.gpus);
+  if (gpus.there.empty() || gpus.vendor == GpuVendor::intel) {
+    return "";
+  }
+  if (facts.cuda.empty() && facts.hip.empty()) {
+    return "it is built for processors only, and the server has " + counted(gpus.there.size(), "GPU");
+  }
+  if (gpus.vendor == GpuVendor::amd) {
+    return facts.hip.empty() ? "it is built for CUDA, and the server's GPUs are AMD's" : "";
+  }
+  if (facts.cuda.empty()) {
+    return "it is built for ROCm, and the server's GPUs are NVIDIA's";
+  }
+  // Within a major version, a newer CUDA works with an older driver.
+  const std::string driver = find_driver_cuda(facts);
+  return major_of(driver) > 0 && major_of(facts.cuda) > major_of(driver)
+             ? "the driver knows CUDA up to " + driver
+             : "";
+}
+
 }  // namespace
+
+Finding torch_finding(const ServerFacts& facts) {
+  if (facts.torch.empty()) {
+    // Not every project needs it.
+    return {"torch", CheckStatus::skip, "is not among the packages", {}};
+  }
+  std::string detail = facts.torch;
+  if (!facts.cuda.empty()) {
+    detail += ", CUDA " + facts.cuda;
+  }
+  if (!facts.hip.empty()) {
+    detail += ", ROCm " + facts.hip;
+  }
+  if (!facts.nccl.empty()) {
+    detail += ", NCCL " + facts.nccl;
+  }
+  if (const std::string problem = find_torch_problem(facts); !problem.empty()) {
+    return {"torch", CheckStatus::warn, detail + ": " + problem,
+            Fix{Fix::Where::advice,
+                "choose wheels for the driver's CUDA: `python: {index_url: …}` in configs.yaml, then `remote "
+                "prepare`"}};
+  }
+  return {"torch", CheckStatus::ok, detail, {}};
+}
 
 Finding clock_finding(std::chrono::duration<double> ahead) {
   if (std::chrono::abs(ahead) <= most_clock_difference) {
@@ -270,7 +294,7 @@ std::vector<Finding> judge_server(const config::Config& config, const config::Se
   findings.push_back(judge_project(config, server, facts));
   findings.push_back(judge_environment(config, server, facts));
   findings.push_back(judge_python(facts));
-  findings.push_back(judge_torch(facts));
+  findings.push_back(torch_finding(facts));
   judge_gpus(server, facts, findings);
   judge_places(server, facts, findings);
   return findings;
