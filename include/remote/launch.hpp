@@ -258,9 +258,10 @@ struct PlannedProcess {
   std::optional<Container> container{};  // nullopt: it runs on the server itself
 };
 
-// What OnePer::automatic chose for a server.
+// What OnePer chose for a server.
 struct ChosenRanks {
   std::string server;
+  bool automatic = true;  // OnePer::automatic; else `per` was asked for
   int ranks = 0;
   OnePer per = OnePer::core;  // gpu or core
   UsableGpus gpus{};          // that its ranks see, unless they are leased

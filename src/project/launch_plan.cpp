@@ -197,10 +197,13 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
         .mended_by(Remedy::check_server)
         .on(server.name);
   }
-  if (automatic && !slots) {
+  if (std::holds_alternative<OnePer>(request_.nproc) && !slots) {
     chosen_.push_back({.server = server.name,
+                       .automatic = automatic,
                        .ranks = nproc,
-                       .per = ranks_by_gpu > 0 ? OnePer::gpu : OnePer::core,
+                       .per = request_.nproc != RanksPerServer(OnePer::core) && ranks_by_gpu > 0
+                                  ? OnePer::gpu
+                                  : OnePer::core,
                        .gpus = lease.gpus > 0 ? UsableGpus() : seen,
                        .cpus = lease.cpus > 0 ? UsableCpus() : cpus});
   }

@@ -385,7 +385,10 @@ TEST_F(CommandLaunch, AutoCountsTheGpusThatTheLoginLeaves) {
   EXPECT_THAT(
       dry({"--nproc-per-node", "auto"}).out,
       HasSubstr("1 rank (auto: one for each GPU; 1 of 4 GPUs: CUDA_VISIBLE_DEVICES is set by the login)"));
-  EXPECT_THAT(dry({"--nproc-per-node", "gpu"}).out, HasSubstr("1 rank on 1 server"));
+  EXPECT_THAT(
+      dry({"--nproc-per-node", "gpu"}).out,
+      HasSubstr(
+          "1 rank (one for each GPU; 1 of 4 GPUs: CUDA_VISIBLE_DEVICES is set by the login) on 1 server"));
   EXPECT_THAT(dry({"--nproc-per-node", "gpu", "-e", "CUDA_VISIBLE_DEVICES=0,2"}).out, HasSubstr("2 ranks"));
   EXPECT_THAT(dry({"--include", "a:0"}),
               Refused("there is no GPU 0 on a (CUDA_VISIBLE_DEVICES, set by the login, leaves GPU 1)"));

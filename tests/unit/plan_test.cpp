@@ -389,6 +389,34 @@ TEST(Plan, RefusesWhatCannotBe) {
   refused(spec, two);
 }
 
+TEST(Plan, NamesWhatLimitsTheRanksOfAServer) {
+  ChosenRanks one{.server = "a", .ranks = 2, .cpus = {2, 64, CpuBound::quota}};
+  const auto text = [&] {
+    Plan plan;
+    plan.chosen = {one};
+    return cli::chosen_ranks_text(plan);
+  };
+  EXPECT_EQ(text(), " (auto: no GPUs found, one for each core; 2 of 64: quota of the control group)");
+  one.automatic = false;
+  EXPECT_EQ(text(), " (one for each core; 2 of 64: quota of the control group)");
+  one.cpus.bound = CpuBound::affinity;
+  EXPECT_EQ(text(), " (one for each core; 2 of 64: processor affinity of the login)");
+  one.gpus = {.there = {0, 1, 3},
+              .indices = {3},
+              .hidden_by = HiddenBy::prologue,
+              .variable = "CUDA_VISIBLE_DEVICES"};
+  EXPECT_EQ(text(), " (one for each core; 2 of 64: processor affinity of the login)")
+      << "GPUs were not asked for";
+  one.per = OnePer::gpu;
+  EXPECT_EQ(text(), " (one for each GPU; 1 of 3 GPUs: CUDA_VISIBLE_DEVICES is set by the prologue)");
+  one.gpus = {.there = {0, 1, 3}, .indices = {0, 1, 3}, .lost = 1};
+  EXPECT_EQ(text(), " (one for each GPU; 1 GPU is lost)");
+  one.gpus.lost = 0;
+  EXPECT_EQ(text(), "") << "as was asked for";
+  one.automatic = true;
+  EXPECT_EQ(text(), " (auto: one for each GPU)");
+}
+
 TEST(Plan, AServersVariablesAreOverriddenByTheUsers) {
   LaunchSpec spec = spec_of("x");
   spec.env = {{"MINE", "user"}};

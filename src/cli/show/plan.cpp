@@ -94,23 +94,31 @@ std::string chosen_ranks_text(const Plan& plan) {
   if (plan.chosen.empty()) {
     return "";
   }
-  const auto what = [](const ChosenRanks& one) -> std::string {
-    const std::string per = one.per == OnePer::gpu   ? "one for each GPU"
-                            : one.gpus.there.empty() ? "no GPUs found, one for each core"
-                                                     : "one for each core";
-    return per + gpus_text(one.gpus) + (one.per == OnePer::gpu ? "" : bound_text(one.cpus));
+  const auto reason = [](const ChosenRanks& one) {
+    const bool is_by_gpu = one.per == OnePer::gpu;
+    return (is_by_gpu || one.automatic ? gpus_text(one.gpus) : "") + (is_by_gpu ? "" : bound_text(one.cpus));
+  };
+  const auto what = [&](const ChosenRanks& one) {
+    const char* none = one.automatic && one.gpus.there.empty() ? "no GPUs found, " : "";
+    return (one.per == OnePer::gpu ? "one for each GPU" : fmt::format("{}one for each core", none)) +
+           reason(one);
   };
   const ChosenRanks& first = plan.chosen.front();
+  if (!first.automatic &&
+      std::ranges::all_of(plan.chosen, [&](const ChosenRanks& one) { return reason(one).empty(); })) {
+    return "";  // as was asked for
+  }
+  const char* asked = first.automatic ? "auto: " : "";
   if (std::ranges::all_of(plan.chosen, [&](const ChosenRanks& one) {
         return one.ranks == first.ranks && what(one) == what(first);
       })) {
-    return fmt::format(" (auto: {})", what(first));
+    return fmt::format(" ({}{})", asked, what(first));
   }
   std::vector<std::string> parts;
   for (const ChosenRanks& one : plan.chosen) {
     parts.push_back(fmt::format("{} on {}, {}", one.ranks, visible_line(one.server), what(one)));
   }
-  return fmt::format(" (auto: {})", join(first_lines(parts, 4), "; "));
+  return fmt::format(" ({}{})", asked, join(first_lines(parts, 4), "; "));
 }
 
 std::string plan_text(const Plan& plan) {
