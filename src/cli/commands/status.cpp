@@ -109,7 +109,8 @@ int show_status(Context& context) {
           ? project.name() + ": no servers yet"
           : fmt::format(
                 "{}: {} on {}{}", project.name(),
-                status.unfinished.empty() ? "nothing started here runs" : counted_launches(rows, false) + " unfinished",
+                status.unfinished.empty() ? "nothing started here runs"
+                                          : counted_launches(rows, false) + " unfinished",
                 counted(static_cast<std::size_t>(status.servers), "server"),
                 any_over ? fmt::format(", {} ended since last time", counted_launches(rows, true)) : ""));
   for (const std::string& notice : row_notices(rows)) {
