@@ -83,6 +83,7 @@ std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& mast
         servers::FactsRequest request{
             .wanted = {.project = core_.config.project_path_on(server),
                        .environment = servers::environment_folder(core_.config, server),
+                       .variables = servers::to_wire(server.variables()),
                        .activate = servers::activation(core_.config, server)},
             .timeout = std::chrono::seconds(30)};
         wire::FactsRequest& wanted = request.wanted;

@@ -30,6 +30,22 @@ std::string_view as_text(const wire::Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// The values of variables may be secrets.
+void hide_values(std::vector<wire::Variable>& variables) {
+  for (wire::Variable& variable : variables) {
+    variable.value = "***";
+  }
+}
+
+wire::Request hide_values(wire::Request request) {
+  if (auto* facts = std::get_if<wire::FactsRequest>(&request)) {
+    hide_values(facts->variables);
+  } else if (auto* prepared = std::get_if<wire::PreparedRequest>(&request)) {
+    hide_values(prepared->python.variables);
+  }
+  return request;
+}
+
 template <typename Message>
 void log_message(std::string_view server, const char* direction, const Message& message) {
   if (logs(LogLevel::debug)) {
@@ -163,9 +179,9 @@ Agent::StreamId Agent::open(const wire::Request& request, Handlers handlers) {
 
 Agent::StreamId Agent::open(const wire::Request& request, OpenStream stream) {
   if (std::holds_alternative<wire::RunRequest>(request)) {
-    log_debug(pump_.connection().server(), "asks to run a process");  // its variables may be secrets
-  } else {
-    log_message(pump_.connection().server(), "asks", request);
+    log_debug(pump_.connection().server(), "asks to run a process");  // its command may have secrets
+  } else if (logs(LogLevel::debug)) {
+    log_message(pump_.connection().server(), "asks", hide_values(request));
   }
   asked_ = ssh::Flow::Clock::now();
   const StreamId id = ++last_;

@@ -74,6 +74,7 @@ std::chrono::seconds check_silence(const config::Config& config) {
 FactsRequest check_request(const config::Config& config, const config::Server& server) {
   wire::FactsRequest wanted{.project = config.project_path_on(server),
                             .environment = environment_folder(config, server),
+                            .variables = to_wire(server.variables()),
                             .activate = activation(config, server)};
   wanted.clock = wanted.machine = wanted.load = wanted.logind = true;
   wanted.jobs = wanted.open = config.remote_jobs_folder_name;

@@ -93,6 +93,28 @@ std::string between(std::string_view line, std::string_view before, std::string_
   return visible_line(trim(rest.substr(0, rest.find_first_of(after))), 80);
 }
 
+// `printed`: the file that could not be written; "" if the program did not print it. The program has removed
+// its temporary files, so the full disk is probably the one with the least free space.
+std::string full_disk_hint(const std::string& printed, const std::vector<DiskFacts>& disks) {
+  const auto has_file = [&](const DiskFacts& disk) { return printed.starts_with(disk.path + "/"); };
+  auto full = std::ranges::find_if(disks, has_file);
+  if (full == disks.end() && printed.empty()) {
+    full = std::ranges::min_element(disks, {}, &DiskFacts::free_bytes);
+  }
+  if (full == disks.end()) {
+    return printed.empty() ? "free some space on the server's disk, then run the command again"
+                           : fmt::format("free some space on the server's disk with {}", printed);
+  }
+  const std::string place =
+      fmt::format("{} ({} MB left)", visible_line(full->path, 200), full->free_bytes >> 20U);
+  return full->what == "tmp"
+             ? fmt::format(
+                   "free some space in {} on the server, or set TMPDIR in `env` of the server to a folder "
+                   "with more space",
+                   place)
+             : fmt::format("free some space in {} on the server, then run the command again", place);
+}
+
 }  // namespace
 
 std::string decisive_lines(std::string_view err, std::size_t most) {
@@ -105,7 +127,7 @@ std::string decisive_lines(std::string_view err, std::size_t most) {
   return text;
 }
 
-std::string pip_hint(std::string_view err, bool own_environment) {
+std::string pip_hint(std::string_view err, bool own_environment, const std::vector<DiskFacts>& disks) {
   const std::string decisive = decisive_lines(err, most_decisive);
   const auto says = [&](std::initializer_list<std::string_view> texts) { return has_any(decisive, texts); };
   if (says({"Permission denied (publickey", "Host key verification failed"})) {
@@ -137,8 +159,11 @@ std::string pip_hint(std::string_view err, bool own_environment) {
   if (says({"Temporary failure resolving", "Failed to fetch http"})) {
     return "the server cannot reach the package mirrors of its distribution";
   }
-  if (says({"No space left on device", "Disk quota exceeded"})) {
-    return "make room on the server's disk, then run the command again";
+  if (says({"No space left on device"})) {
+    return full_disk_hint(between(decisive, "No space left on device: '", "'"), disks);
+  }
+  if (says({"Disk quota exceeded"})) {
+    return "free some space on the server's disk, then run the command again";
   }
   if (says({"ResolutionImpossible", "conflicting dependencies"})) {
     return "the requirements contradict each other: loosen one of the versions that are named";

@@ -3,6 +3,9 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include <remote/facts.hpp>
 
 namespace remote::servers {
 
@@ -11,7 +14,8 @@ namespace remote::servers {
 std::string decisive_lines(std::string_view err, std::size_t most);
 
 // What to try after such a program failed, by these lines alone; "" if that is not certain.
-// `own_environment`: remote made the environment that was written to.
-std::string pip_hint(std::string_view err, bool own_environment);
+// `own_environment`: remote made the environment that was written to. `disks`: those that the program writes
+// to, as they are after it.
+std::string pip_hint(std::string_view err, bool own_environment, const std::vector<DiskFacts>& disks = {});
 
 }  // namespace remote::servers

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/hashing.hpp"
+#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "config/project_files.hpp"
@@ -46,6 +47,13 @@ std::string other_environment(const config::Config& config) {
                  config.python.environment == "base"
              ? std::string()
              : "~/.conda/envs/" + conda_environment_name(config);
+}
+
+// Whether the environment is one that remote makes, so that it has the same packages on all servers.
+bool is_isolated(const config::Config& config) {
+  const config::Python& python = config.python;
+  return python.manager != config::PythonManager::system && !is_absolute(python.environment) &&
+         (python.conda.empty() || python.environment != "base");
 }
 
 // Whether the project itself can be installed.
@@ -147,6 +155,7 @@ std::string activation(const config::Config& config, const config::Server& serve
   text += assign_path("__project", code_folder(config, server, tree));
   text += assign_path("__scripts", scripts_folder(config, server));
   text += assign_path("__env", environment_folder(config, server));
+  text += assign("__isolated", is_isolated(config) ? "1" : "");
   switch (config.python.manager) {
     case config::PythonManager::conda:
       text += assign("__manager", "conda") + assign_path("__conda", conda_root(config));
@@ -183,6 +192,7 @@ std::optional<wire::PythonEnvironment> python_environment(const config::Config& 
   }
   wire::PythonEnvironment environment = container_environment(config, server, tree);
   environment.folder = environment_folder(config, server);
+  environment.is_isolated = is_isolated(config);
   switch (config.python.manager) {
     case config::PythonManager::conda:
       environment.manager = wire::EnvironmentManager::conda;
@@ -203,6 +213,16 @@ std::optional<wire::PythonEnvironment> python_environment(const config::Config& 
 wire::PythonEnvironment container_environment(const config::Config& config, const config::Server& server,
                                               const std::string& tree) {
   return {.code = code_folder(config, server, tree), .scripts = scripts_folder(config, server)};
+}
+
+std::vector<wire::Variable> to_wire(const Env& env) {
+  std::vector<wire::Variable> variables;
+  for (const auto& [name, value] : env) {
+    check_variable(name);
+    check_value(value);
+    variables.push_back({name, value});
+  }
+  return variables;
 }
 
 std::string setup_digest(const config::Config& config) {
@@ -228,10 +248,12 @@ wire::ManagedPython managed_python(const config::Config& config, const config::S
           .other_folder = other_environment(config),
           .conda = conda_root(config),
           .is_own_conda = !config.python.conda.empty(),
+          .is_isolated = is_isolated(config),
           .version = config.python.version.value_or(""),
           .setup_digest = setup_digest(config),
           .packages_digest = packages_digest(config),
           .system_packages = config.system_packages,
+          .variables = to_wire(server.variables()),
           .prologue = with_prologue ? inline_files(prologue(config, server)) : "",
           .has_prologue = !config.prologue_on(server).empty()};
 }

@@ -45,6 +45,9 @@ std::string environment_folder(const config::Config& config, const config::Serve
 // The folder on the server for what we keep there ourselves, as remote_path_word() takes it.
 std::string scripts_folder(const config::Config& config, const config::Server& server);
 
+// Variables of a request, which must not be logged. Throws Error (usage) for those that no program can have.
+std::vector<wire::Variable> to_wire(const Env& env);
+
 // What setup makes, as a digest: another manager, version or option makes another environment.
 std::string setup_digest(const config::Config& config);
 

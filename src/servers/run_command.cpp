@@ -138,15 +138,11 @@ class ForegroundRun {
 
 wire::RunRequest make_run(const std::string& project, const ProcessSpec& process) {
   wire::RunRequest request{.project = project,
+                           .variables = to_wire(process.env),
                            .activate = inline_files(process.activate),
                            .environment = process.environment,
                            .command = process.command};
   check_value(request.command);
-  for (const auto& [name, value] : process.env) {
-    check_variable(name);
-    check_value(value);
-    request.variables.push_back({name, value});
-  }
   constexpr std::size_t most = wire::max_payload - 4096;  // a terminal adds a few bytes
   if (wire::encode(request).size() > most) {
     throw Error::usage("cannot run", "the command and its variables have more than 1 MB",

@@ -13,6 +13,7 @@
 
 #include "wire/fields.hpp"
 #include "wire/source.hpp"
+#include "wire/variable.hpp"
 
 // A client's request for facts about a server, and the reply.
 
@@ -36,8 +37,9 @@ struct FactsRequest {
   static constexpr std::string_view kind = "facts";
 
   std::string project{};
-  std::string environment{};  // the folder of the Python environment
-  std::string activate{};     // sh text that enters the Python environment
+  std::string environment{};          // the folder of the Python environment
+  std::vector<Variable> variables{};  // of programs that jobs run, and of `activate`
+  std::string activate{};             // sh text that enters the Python environment
 
   bool clock = false;
   bool machine = false;
@@ -67,14 +69,14 @@ struct FactsRequest {
     using R = FactsRequest;
     return field_list(
         field("project", &R::project, at_most(4096)), field("environment", &R::environment, at_most(4096)),
-        field("activate", &R::activate), field("clock", &R::clock), field("machine", &R::machine),
-        field("load", &R::load), field("logind", &R::logind), field("others", &R::others),
-        field("jobs", &R::jobs, at_most(255)), field("open", &R::open, at_most(255)),
-        field("disks", &R::disks, at_most(4)), field("python", &R::python), field("gpus", &R::gpus),
-        field("program", &R::program, at_most(255)), field("mpi", &R::mpi),
-        field("route_to", &R::route_to, at_most(255)), field("port", &R::port, in_range(0, 65535)),
-        field("code", &R::code), field("scripts", &R::scripts, at_most(4096)),
-        field("environments", &R::environments, at_most(4096)));
+        field("variables", &R::variables, at_most(max_variables)), field("activate", &R::activate),
+        field("clock", &R::clock), field("machine", &R::machine), field("load", &R::load),
+        field("logind", &R::logind), field("others", &R::others), field("jobs", &R::jobs, at_most(255)),
+        field("open", &R::open, at_most(255)), field("disks", &R::disks, at_most(4)),
+        field("python", &R::python), field("gpus", &R::gpus), field("program", &R::program, at_most(255)),
+        field("mpi", &R::mpi), field("route_to", &R::route_to, at_most(255)),
+        field("port", &R::port, in_range(0, 65535)), field("code", &R::code),
+        field("scripts", &R::scripts, at_most(4096)), field("environments", &R::environments, at_most(4096)));
   }
 };
 

@@ -10,8 +10,10 @@
 
 #include <remote/events.hpp>
 
+#include "wire/facts.hpp"
 #include "wire/fields.hpp"
 #include "wire/source.hpp"
+#include "wire/variable.hpp"
 
 // Prepares the project's Python environment on a server: setup and update-packages.
 
@@ -33,10 +35,12 @@ struct ManagedPython {
   std::string other_folder{};     // in place of `folder`, if that cannot be created; "": none
   std::string conda{};            // the installation
   bool is_own_conda = false;      // it belongs to the user: only its environments are changed
+  bool is_isolated = false;       // its Python ignores the packages in ~/.local
   std::string version{};          // of Python: "3.11"; "": any
   std::string setup_digest;       // of the settings for setup
   std::string packages_digest{};  // of the settings and files for packages
   std::vector<std::string> system_packages{};  // of the distribution: "NAME" or "NAME=VERSION"
+  std::vector<Variable> variables{};           // of the prologue and all programs
   std::string prologue{};                      // sh text that runs first
   bool has_prologue = false;                   // configs.yaml has one, even if it does not run now
 
@@ -47,9 +51,11 @@ struct ManagedPython {
         field("scripts", &P::scripts, at_most(4096)), field("project_key", &P::project_key, digest_limit),
         field("folder", &P::folder, at_most(4096)), field("other_folder", &P::other_folder, at_most(4096)),
         field("conda", &P::conda, at_most(4096)), field("is_own_conda", &P::is_own_conda),
-        field("version", &P::version, a_line()), field("setup_digest", &P::setup_digest, digest_limit),
+        field("is_isolated", &P::is_isolated), field("version", &P::version, a_line()),
+        field("setup_digest", &P::setup_digest, digest_limit),
         field("packages_digest", &P::packages_digest, digest_limit),
         field("system_packages", &P::system_packages, a_line(max_packages)),
+        field("variables", &P::variables, at_most(max_variables)),
         field("prologue", &P::prologue, at_most(1U << 20U)), field("has_prologue", &P::has_prologue));
   }
 };
@@ -58,10 +64,12 @@ struct ManagedPython {
 struct ProvisionFailure {
   std::string reason;
   std::string hint{};
+  std::vector<DiskFacts> disks{};  // that the step writes to, without a hint
 
   static constexpr auto fields() {
     using F = ProvisionFailure;
-    return field_list(field("reason", &F::reason, a_line(8192)), field("hint", &F::hint, a_line(8192)));
+    return field_list(field("reason", &F::reason, a_line(8192)), field("hint", &F::hint, a_line(8192)),
+                      field("disks", &F::disks, at_most(4)));
   }
 };
 

@@ -10,6 +10,7 @@
 #include "wire/jobs.hpp"
 #include "wire/launch.hpp"
 #include "wire/leases.hpp"
+#include "wire/variable.hpp"
 
 // Requests that start jobs.
 
@@ -57,21 +58,6 @@ struct StartJobsRequest {
   static constexpr auto fields() { return field_list(); }
 };
 
-constexpr std::size_t max_start_text = std::size_t{16} << 20U;
-
-constexpr std::size_t max_variables = 100'000;
-
-struct Variable {
-  std::string name;
-  std::string value;
-
-  friend bool operator==(const Variable&, const Variable&) = default;
-  static constexpr auto fields() {
-    return field_list(field("name", &Variable::name, a_word("_", 1000)),
-                      field("value", &Variable::value, at_most(max_start_text)));
-  }
-};
-
 enum class EnvironmentManager { conda, venv, system, none };
 
 // A Python environment that can be entered without a shell. The paths can begin with "~/".
@@ -82,13 +68,14 @@ struct PythonEnvironment {
   std::string folder{};
   std::string other_folder{};  // used if `folder` has no Python; conda only
   std::string conda{};         // Miniconda's folder
+  bool is_isolated = false;    // conda and venv: Python ignores the packages in ~/.local
 
   friend bool operator==(const PythonEnvironment&, const PythonEnvironment&) = default;
   static constexpr auto fields() {
     using E = PythonEnvironment;
     return field_list(field("manager", &E::manager), field("code", &E::code), field("scripts", &E::scripts),
                       field("folder", &E::folder), field("other_folder", &E::other_folder),
-                      field("conda", &E::conda));
+                      field("conda", &E::conda), field("is_isolated", &E::is_isolated));
   }
 };
 

@@ -32,6 +32,14 @@ TEST(Background, ThrowsWhatItsWorkThrows) {
   EXPECT_THROW(work.get(), std::runtime_error);
 }
 
+TEST(Background, DoesItsWorkOnce) {
+  int runs = 0;
+  BackgroundWork work([&] { ++runs; });
+  work.wait();
+  work.wait();
+  EXPECT_EQ(runs, 1);
+}
+
 TEST(Background, WaitsForAThreadWhoseResultIsNotNeeded) {
   bool is_done = false;
   {

@@ -239,7 +239,8 @@ TEST_F(ExecJob, AJobWaitsForTheTurnOfAll) {
 std::string environment_text(const wire::PythonEnvironment& environment) {
   const auto& names = wire::enum_names<Manager>;
   return "__project='" + environment.code + "' __scripts='" + environment.scripts + "' __env='" +
-         environment.folder + "' __other='" + environment.other_folder + "' __conda='" + environment.conda +
+         environment.folder + "' __isolated='" + (environment.is_isolated ? "1" : "") + "' __other='" +
+         environment.other_folder + "' __conda='" + environment.conda +
          "'\n__manager=" + std::string(names.at(static_cast<std::size_t>(environment.manager))) +
          "\n. \"$remote_program/lib/activate.sh\"";
 }
@@ -275,6 +276,8 @@ TEST_F(ExecJob, EntersEnvironmentsAsTheScriptDoes) {
   }
   typed.manager = Manager::venv;
   EXPECT_THAT(expect_same("venv"), HasSubstr("VIRTUAL_ENV=" + typed.folder + "\nunset\n"));
+  typed.is_isolated = true;
+  EXPECT_THAT(expect_same("an isolated venv"), HasSubstr("PYTHONNOUSERSITE=1\n"));
   typed.manager = Manager::system;
   EXPECT_THAT(expect_same("system"), HasSubstr("PATH=" + (scripts / "bin").string() + ":"));
   typed.manager = Manager::none;
@@ -282,6 +285,8 @@ TEST_F(ExecJob, EntersEnvironmentsAsTheScriptDoes) {
   typed.manager = Manager::conda;
   typed.conda = home() / "conda";
   EXPECT_THAT(expect_same("an environment of another conda"), Not(HasSubstr("CONDA_EXE")));
+  EXPECT_THAT(expect_same("an isolated one"), HasSubstr("PYTHONNOUSERSITE=1\n"));
+  typed.is_isolated = false;
   put_program(home() / "conda/bin/conda", "");
   EXPECT_THAT(expect_same("conda"), HasSubstr("CONDA_DEFAULT_ENV=mine\n"));
   typed.other_folder = home() / "other";
@@ -294,6 +299,10 @@ TEST_F(ExecJob, EntersEnvironmentsAsTheScriptDoes) {
   expect_same("a Pipfile without an environment");
   put(scripts / "pipenv", (home() / "pipenv").string() + "\n");
   EXPECT_THAT(expect_same("a Pipfile"), HasSubstr("PIPENV_ACTIVE=1\n"));
+  typed.folder = home() / "envs/mine";
+  typed.is_isolated = true;
+  spec.variables = {{"PYTHONNOUSERSITE", ""}};
+  EXPECT_THAT(expect_same("the user's own value"), HasSubstr("PYTHONNOUSERSITE=\n"));
   spec.variables = {{"PYTHONPATH", "/mine"}, {"PYTHONUNBUFFERED", ""}};
   EXPECT_THAT(expect_same("own variables"), HasSubstr("/src:/mine\nPYTHONUNBUFFERED=\n"));
   spec.variables = {{"PYTHONPATH", project().string() + ":" + project().string() + "/src"}};

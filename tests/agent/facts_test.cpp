@@ -25,6 +25,24 @@ TEST(CollectFacts, AnswersWhatWasAskedFor) {
   EXPECT_FALSE(reply.disks_hang || reply.has_leases);
 }
 
+TEST(CollectFacts, TemporaryFilesAreWhereThoseOfJobsAre) {
+  HostFolder folder;
+  wire::FactsRequest request{.variables = {{"TMPDIR", folder.host.home}}};
+  request.disks = {wire::DiskPlace::tmp};
+  const auto find_path = [&] {
+    const wire::FactsReply reply = collect_facts(folder.host, request, "");
+    const DiskFacts* disk = reply.facts.disk("tmp");
+    return disk == nullptr ? "" : disk->path;
+  };
+  EXPECT_EQ(find_path(), folder.host.home);
+  request.python = false;
+  EXPECT_EQ(find_path(), folder.host.home);
+  request.activate = "export TMPDIR=\"$TMPDIR/..\"";
+  EXPECT_EQ(find_path(), (folder.host.home / "..").string());
+  request.activate = "unset TMPDIR";
+  EXPECT_EQ(find_path(), "/tmp");
+}
+
 TEST(CollectFacts, SeesLeases) {
   HostFolder folder;
   wire::FactsRequest request;

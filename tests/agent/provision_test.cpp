@@ -283,6 +283,47 @@ TEST_F(Provision, AFailedPrologueIsReported) {
   EXPECT_EQ(ask().errors, "");
 }
 
+TEST_F(Provision, VariablesOfTheServerReachThePrologueAndPrograms) {
+  fake.put_program(environment() / "bin/python", logging_python);
+  python.variables = {{"SITE", "here"}, {"PIP_PROXY", "http://user:pass@proxy"}, {"LC_ALL", "de_DE.UTF-8"}};
+  python.prologue = "[ \"$SITE\" = here ] || __failed=3\nexport PIP_CERT=\"$SITE\"\n";
+  EXPECT_FALSE(ask().failure);
+  EXPECT_EQ(install({.source = PackageSource::pyproject}).failure, "");
+  EXPECT_THAT(read_home("log"), HasSubstr("PIP_PROXY=http://user:pass@proxy\n"));
+  EXPECT_THAT(read_home("log"), HasSubstr("PIP_CERT=here\n"));
+}
+
+TEST_F(Provision, PackagesInTheHomeDirectoryDoNotCountInAnEnvironmentOfOurs) {
+  fake.put_program(environment() / "bin/python", "echo \"<${PYTHONNOUSERSITE-unset}>\" >>\"$HOME/log\"");
+  const auto run_python = [&](PackageSource source) {
+    fs::remove(fake.home() / "log");
+    install({.source = source});
+    return read_home("log").substr(0, read_home("log").find('\n'));
+  };
+  put_program("pipenv", "echo \"<${PYTHONNOUSERSITE-unset}>\" >>\"$HOME/log\"");
+  EXPECT_EQ(run_python(PackageSource::pyproject), "<unset>");
+  python.is_isolated = true;
+  EXPECT_EQ(run_python(PackageSource::pyproject), "<1>");
+  EXPECT_EQ(run_python(PackageSource::pipenv), "<unset>") << "pipenv itself may be there";
+  python.variables = {{"PYTHONNOUSERSITE", ""}};
+  EXPECT_EQ(run_python(PackageSource::pyproject), "<>") << "the user's own value";
+}
+
+TEST_F(Provision, AFailureNamesTheDisksThatProgramsWriteTo) {
+  fake.put_program(environment() / "bin/python", logging_python);
+  fake.put(fake.home() / "fails", "1");
+  python.variables = {{"TMPDIR", fake.home()}};
+  test::KeptReplies<wire::ProvisionReply> replies;
+  answer_provision(
+      fake.host, {.python = python, .packages = wire::Packages{.source = PackageSource::pyproject}}, replies);
+  const auto& failure = replies.parts().back().end->failure;
+  ASSERT_TRUE(failure);
+  ASSERT_EQ(failure->disks.size(), 2U);
+  EXPECT_EQ(failure->disks[0].what, "tmp");
+  EXPECT_EQ(failure->disks[0].path, fake.home());
+  EXPECT_EQ(failure->disks[1].path, environment());
+}
+
 // ---- Locks
 
 TEST_F(Provision, TheLockIsWaitedForAndClosedToOthers) {

@@ -226,6 +226,8 @@ TEST_F(AgentPython, ReadsThePackagesOfOtherLayouts) {
   EXPECT_EQ(ask().packages.at("b").version, "1");
   make_package(fake.home() / ".local/lib/python3.11/site-packages", "b-3.dist-info");
   EXPECT_EQ(ask().packages.at("b").version, "3") << "the user's own come first";
+  request.activate += "\nPYTHONNOUSERSITE=1";
+  EXPECT_EQ(ask().packages.at("b").version, "1");
 }
 
 TEST_F(AgentPython, AsksAShimForItsFolder) {

@@ -122,6 +122,19 @@ TEST_F(CommandCheck, FixWithoutATerminalNamesYes) {
   EXPECT_FALSE(fs::exists(world.there("b")));
 }
 
+TEST_F(CommandCheck, TheVariablesOfAServerCountAndAreNotLogged) {
+  fs::create_directories(world.project() / "temporary");
+  world.configure(
+      fmt::format("name: proj\npython: {{manager: system}}\nservers:\n"
+                  "  a: {{hostname: a, env: {{TMPDIR: '{}', TOKEN: s3cr3t}}}}\n",
+                  (world.project() / "temporary").string()));
+  const CommandResult result = world.run({"check", "--json", "-vv"});
+  const auto report = nlohmann::json::parse(result.out);
+  EXPECT_EQ(report[0]["facts"]["disks"]["tmp"]["path"], (world.project() / "temporary").string());
+  EXPECT_THAT(result.err, HasSubstr("TOKEN"));
+  EXPECT_THAT(result.err, Not(HasSubstr("s3cr3t")));
+}
+
 // A stand-in for torch, whose NCCL is a library of the system under another name.
 TEST_F(CommandCheck, DeepComparesTheLibrariesThatAreReallyLoaded) {
   world.configure(

@@ -98,6 +98,19 @@ TEST_F(PrepareTest, VenvWithPackagesAndASecondTimeNothing) {
   EXPECT_EQ(prepare_once().packages, StepResult::done);
 }
 
+TEST_F(PrepareTest, APackageInTheHomeDirectoryDoesNotReplaceOneOfTheEnvironment) {
+  use(config::PythonManager::venv);
+  config_.python.system_site_packages = true;
+  const fs::path own =
+      sandbox_.home(0) / ".local/lib" / ("python" + local_python_version()) / "site-packages";
+  write(own / "tinywheel.py", "VALUE = '1.0'\n");
+  write(own / "tinywheel-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tinywheel\nVersion: 1.0\n");
+  make_wheel(here("my wheels"), "2.0");
+  write(here("requirements.txt"), "tinywheel>=1\n");
+  EXPECT_EQ(prepare_once().packages, StepResult::done);
+  EXPECT_EQ(in_environment("python -c 'import tinywheel; print(tinywheel.VALUE)'"), "2.0");
+}
+
 TEST_F(PrepareTest, PipsErrorIsShownAndTheNextTimeItIsTriedAgain) {
   use(config::PythonManager::venv);
   make_wheel(here("my wheels"), "1.0");

@@ -169,6 +169,25 @@ TEST_F(Packages, TheManagersAreThoseOfTheAgent) {
   }
 }
 
+TEST_F(Packages, EnvironmentsOfTheUserSeeThePackagesOfTheHomeDirectory) {
+  const auto is_isolated = [this](config::PythonManager manager, const std::string& environment,
+                                  const std::string& conda = "") {
+    config.python.manager = manager;
+    config.python.environment = environment;
+    config.python.conda = conda;
+    const wire::ManagedPython python = managed_python(config, config.servers[0], false);
+    EXPECT_EQ(python_environment(config, config.servers[0])->is_isolated, python.is_isolated);
+    return python.is_isolated;
+  };
+  EXPECT_TRUE(is_isolated(config::PythonManager::venv, ""));
+  EXPECT_TRUE(is_isolated(config::PythonManager::uv, "env"));
+  EXPECT_TRUE(is_isolated(config::PythonManager::conda, "", "/opt/conda"));
+  EXPECT_FALSE(is_isolated(config::PythonManager::conda, "base", "/opt/conda"));
+  EXPECT_FALSE(is_isolated(config::PythonManager::conda, "/data/env"));
+  EXPECT_FALSE(is_isolated(config::PythonManager::venv, "~/env"));
+  EXPECT_FALSE(is_isolated(config::PythonManager::system, ""));
+}
+
 TEST_F(Packages, EnvironmentsLieWhereTheUserSays) {
   const auto where = [this](config::PythonManager manager, const std::string& environment) {
     config.python.manager = manager;

@@ -54,7 +54,7 @@ TEST(PipHint, SaysWhatToTry) {
   EXPECT_THAT(pip_hint("NewConnectionError …\nERROR: No matching distribution found for six"),
               HasSubstr("does not reach the package index"));
   EXPECT_THAT(pip_hint("ERROR: ResolutionImpossible: for help"), HasSubstr("contradict"));
-  EXPECT_THAT(pip_hint("OSError: [Errno 28] No space left on device"), HasSubstr("make room"));
+  EXPECT_THAT(pip_hint("OSError: [Errno 28] No space left on device"), HasSubstr("free some space"));
   EXPECT_THAT(pip_hint("fatal error: Python.h: No such file or directory"), HasSubstr("compiled"));
   EXPECT_EQ(pip_hint("something else"), "");
   EXPECT_THAT(
@@ -63,6 +63,27 @@ TEST(PipHint, SaysWhatToTry) {
       HasSubstr("let remote make one"));
   EXPECT_EQ(servers::pip_hint("ERROR: …: [Errno 13] Permission denied: '/usr/x'", true),
             "the login may not write to /usr/x on the server");
+}
+
+TEST(PipHint, NamesTheFullDisk) {
+  const std::string full = "OSError: [Errno 28] No space left on device";
+  const auto hint = [&](const std::string& err) {
+    std::vector<DiskFacts> disks(2);
+    disks[0].what = "tmp";
+    disks[0].path = "/tmp";
+    disks[0].free_bytes = 3U << 20U;
+    disks[1].what = "environment";
+    disks[1].path = "/home/a/env";
+    disks[1].free_bytes = 9U << 20U;
+    return servers::pip_hint(err, true, disks);
+  };
+  EXPECT_EQ(hint(full),
+            "free some space in /tmp (3 MB left) on the server, or set TMPDIR in `env` of the server to a "
+            "folder with "
+            "more space");
+  EXPECT_EQ(hint(full + ": '/home/a/env/lib/x.py'"),
+            "free some space in /home/a/env (9 MB left) on the server, then run the command again");
+  EXPECT_EQ(hint(full + ": '/cache/x'"), "free some space on the server's disk with /cache/x");
 }
 
 // A word somewhere in the output is no reason for advice.

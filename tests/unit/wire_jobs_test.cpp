@@ -87,10 +87,12 @@ ManagedPython make_managed_python() {
           "~/x",
           "~/miniconda",
           true,
+          true,
           "3.11",
           std::string(64, 'a'),
           std::string(64, 'b'),
           {"libx=1"},
+          {{"TOKEN", "secret"}},
           "__failed=1\n",
           true};
 }

@@ -23,6 +23,10 @@ constexpr std::string_view enter_script =
     "eval \"$remote_activation\" >/dev/null 2>&1\n"
     "set +e +u +x +v +f +C\n";
 
+constexpr std::string_view variables_script =
+    "printf '\\036temporary\\037%s\\036isolated\\037%s\\036end\\037' \"${TMPDIR-}\" "
+    "\"${PYTHONNOUSERSITE-}\"\n";
+
 // A `python` of version 2 does not count.
 constexpr std::string_view python_script =
     "for remote_python in python3 python; do\n"
@@ -78,6 +82,10 @@ void read_record(std::string_view record, Activation& found, std::map<std::strin
     found.python = value;
   } else if (key == "version") {
     found.python_version = value.substr(0, value.find_first_not_of("0123456789."));
+  } else if (key == "temporary") {
+    found.temporary = value;
+  } else if (key == "isolated") {
+    found.is_isolated = !value.empty();
   } else if (key == "program") {
     found.has_program = true;
   } else if (key == "daemon") {
@@ -112,7 +120,7 @@ Activation run_script(const Host& host, const std::string& activation, const std
 }  // namespace
 
 Activation activate(const Host& host, const wire::FactsRequest& request, std::chrono::milliseconds limit) {
-  std::string script = request.gpus ? make_gpus_script() : "";
+  std::string script = std::string(variables_script) + (request.gpus ? make_gpus_script() : "");
   if (request.python) {
     script += python_script;
   }
@@ -124,8 +132,10 @@ Activation activate(const Host& host, const wire::FactsRequest& request, std::ch
   }
   Activation found = run_script(host, request.activate, script, request.program.value_or(""), limit);
   if (request.python && found.python.empty()) {
-    const Activation plain = run_script(host, "", std::string(python_script), "", std::chrono::seconds(5));
+    const Activation plain = run_script(host, "", std::string(variables_script) + std::string(python_script),
+                                        "", std::chrono::seconds(5));
     found.python = plain.python;
+    found.is_isolated = plain.is_isolated;
     found.python_version = plain.python_version;
   } else {
     found.text = request.activate;

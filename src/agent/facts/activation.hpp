@@ -19,11 +19,13 @@ struct GpuEnvironment {
 };
 
 struct Activation {
-  std::string text;            // the sh text that entered it; "": none, or it has no Python
-  Path python;                 // the first Python 3.6 or newer on PATH; "": none
-  std::string python_version;  // "3.11.2"
-  bool has_program = false;    // the program of the request
-  std::string mpirun;          // the output of `mpirun --version`
+  std::string text;                      // the sh text that entered it; "": none, or it has no Python
+  Path python;                           // the first Python 3.6 or newer on PATH; "": none
+  std::string python_version;            // "3.11.2"
+  bool has_program = false;              // the program of the request
+  std::optional<std::string> temporary;  // TMPDIR; nullopt: unknown
+  bool is_isolated = false;              // its Python ignores the packages in ~/.local
+  std::string mpirun;                    // the output of `mpirun --version`
   bool has_mpi_daemon = false;
   // The environment afterwards, as far as it decides about GPUs; nullopt: unknown, as it was not entered.
   std::optional<GpuEnvironment> gpus;

@@ -7,8 +7,8 @@
 
 namespace remote::agent {
 
-std::optional<GpuEnvironment> read_environment(const Host& host, const wire::FactsRequest& request,
-                                               wire::FactsReply& reply) {
+std::optional<Activation> read_environment(const Host& host, const wire::FactsRequest& request,
+                                           wire::FactsReply& reply) {
   wire::FactsRequest rest = request;
   if (has_program_outside(host, request)) {
     rest.program.reset();
@@ -26,7 +26,7 @@ std::optional<GpuEnvironment> read_environment(const Host& host, const wire::Fac
   if (rest.mpi) {
     reply.mpi = read_mpi(activation);
   }
-  return activation.gpus;
+  return activation;
 }
 
 }  // namespace remote::agent

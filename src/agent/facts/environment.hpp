@@ -9,8 +9,8 @@
 namespace remote::agent {
 
 // Answers the parts of the request that depend on the Python environment: python, program and mpi. It enters
-// the environment at most once, in one process, and not at all if it need not. Returns what it found of GPUs.
-std::optional<GpuEnvironment> read_environment(const Host& host, const wire::FactsRequest& request,
-                                               wire::FactsReply& reply);
+// the environment at most once, in one process, and not at all if it need not: then it returns nullopt.
+std::optional<Activation> read_environment(const Host& host, const wire::FactsRequest& request,
+                                           wire::FactsReply& reply);
 
 }  // namespace remote::agent

@@ -24,6 +24,7 @@
 #include "agent/gpus/gpus.hpp"
 #include "agent/host/background.hpp"
 #include "agent/host/path.hpp"
+#include "agent/host/variables.hpp"
 #include "agent/lease/lease_files.hpp"
 #include "agent/provision/source.hpp"
 
@@ -94,17 +95,20 @@ std::optional<OnDisk> wait_for(std::chrono::seconds limit, const std::function<O
 
 // Jobs run after the prologue and in the Python environment: these may hide GPUs, or make the program known
 // that lists them.
-void enter_environment(const Host& host, wire::GpuDetail detail, const GpuEnvironment& entered,
+void enter_environment(const Host& host, const wire::FactsRequest& request, const GpuEnvironment& entered,
                        GpuFacts& gpus) {
   if (gpus.tools.empty()) {
     Host inside = host;
     inside.environment["PATH"] = entered.path;
     if (has_gpu_program(inside)) {
-      gpus = read_gpus(inside, detail);
+      gpus = read_gpus(inside, *request.gpus);
     }
   }
   const std::vector<VisibleDevices> before = std::exchange(gpus.visible, {});
   for (const auto& [variable, value] : entered.visible) {
+    if (std::ranges::find(request.variables, wire::Variable{variable, value}) != request.variables.end()) {
+      continue;  // the client's own
+    }
     const auto same = std::ranges::find(before, variable, &VisibleDevices::variable);
     gpus.visible.push_back(
         {.variable = variable, .value = value, .by_prologue = same == before.end() || same->value != value});
@@ -125,8 +129,9 @@ wire::FactsReply collect_facts(const Host& host, const wire::FactsRequest& reque
       reply.facts.gpus = read_gpus(host, *request.gpus);
     }
   });
-  std::optional<GpuEnvironment> entered;
-  BackgroundWork environment([&] { entered = read_environment(host, request, reply); });
+  Host host_of_jobs = add_variables(host, request.variables);
+  std::optional<Activation> entered;
+  BackgroundWork environment([&] { entered = read_environment(host_of_jobs, request, reply); });
   if (request.machine) {
     read_machine(host, reply.facts);
   }
@@ -144,7 +149,13 @@ wire::FactsReply collect_facts(const Host& host, const wire::FactsRequest& reque
     reply.port = look_at_port(host, *request.port);
   }
   if (!request.disks.empty() || request.jobs || request.open) {
-    const auto look = [host, request] { return look_at_disks(host, request); };
+    if (std::ranges::find(request.disks, wire::DiskPlace::tmp) != request.disks.end()) {
+      environment.wait();  // the prologue may set TMPDIR
+      if (entered && entered->temporary) {
+        host_of_jobs.environment["TMPDIR"] = *entered->temporary;
+      }
+    }
+    const auto look = [host = host_of_jobs, request] { return look_at_disks(host, request); };
     if (auto found = wait_for(disk_limit + std::chrono::seconds(request.open ? 3 : 0), look)) {
       reply.facts.disks = std::move(found->disks);
       reply.facts.jobs_closed = found->project.jobs_closed;
@@ -173,8 +184,8 @@ wire::FactsReply collect_facts(const Host& host, const wire::FactsRequest& reque
                             });
   gpus.wait();
   environment.wait();
-  if (request.gpus && entered) {
-    enter_environment(host, *request.gpus, *entered, reply.facts.gpus);
+  if (request.gpus && entered && entered->gpus) {
+    enter_environment(host, request, *entered->gpus, reply.facts.gpus);
   }
   for (const GpuTool& tool : reply.facts.gpus.tools) {
     if (tool.vendor == GpuVendor::nvidia) {

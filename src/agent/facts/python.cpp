@@ -189,7 +189,9 @@ void read_all_packages(const Host& host, const Activation& activation, PackageRe
       prefix.resize(prefix.size() - std::string_view("/bin").size());
     }
   }
-  reader.read(host.home / ".local/lib" / library / "site-packages");
+  if (!activation.is_isolated) {
+    reader.read(host.home / ".local/lib" / library / "site-packages");
+  }
   reader.read(prefix + "/lib/" + library + "/site-packages");
   reader.read(prefix + "/lib64/" + library + "/site-packages");
   if (prefix == "/usr" || prefix.empty()) {

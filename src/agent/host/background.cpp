@@ -20,7 +20,7 @@ BackgroundWork::~BackgroundWork() {
 void BackgroundWork::wait() {
   if (thread_.joinable()) {
     thread_.join();
-  } else {
+  } else if (work_) {
     run();
   }
   if (error_) {
@@ -34,6 +34,7 @@ void BackgroundWork::run() {
   } catch (...) {
     error_ = std::current_exception();
   }
+  work_ = nullptr;
 }
 
 }  // namespace remote::agent

@@ -19,7 +19,7 @@ class BackgroundWork {
 
   // False at the process limit: `work` runs only in wait().
   bool has_thread() const { return thread_.joinable(); }
-  // Rethrows exceptions of `work`.
+  // Rethrows exceptions of `work`. Can be called again.
   void wait();
 
  private:

@@ -16,4 +16,13 @@ void replace_environment(Host& host, std::string_view variables) {
   host.environment["LC_ALL"] = "C";
 }
 
+Host add_variables(const Host& host, const std::vector<wire::Variable>& variables) {
+  Host changed = host;
+  for (const wire::Variable& variable : variables) {
+    changed.environment[variable.name] = variable.value;
+  }
+  changed.environment["LC_ALL"] = "C";
+  return changed;
+}
+
 }  // namespace remote::agent

@@ -1,13 +1,18 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "agent/host/host.hpp"
+#include "wire/variable.hpp"
 
 namespace remote::agent {
 
 // Replaces the host's environment by variables "NAME=VALUE", each followed by a zero byte, as in
 // /proc/PID/environ. LC_ALL is C.
 void replace_environment(Host& host, std::string_view variables);
+
+// The host with the variables of a request, which programs of the user get. LC_ALL remains C.
+Host add_variables(const Host& host, const std::vector<wire::Variable>& variables);
 
 }  // namespace remote::agent

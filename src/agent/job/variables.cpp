@@ -19,6 +19,12 @@ bool has_python(const Path& folder) {
   return is_program(folder / "bin/python");
 }
 
+void isolate(const wire::PythonEnvironment& environment) {
+  if (environment.is_isolated) {
+    ::setenv("PYTHONNOUSERSITE", "1", 0);
+  }
+}
+
 void enter_virtual_environment(const Path& folder) {
   set_variable("VIRTUAL_ENV", folder);
   prepend_variable("PATH", folder / "bin");
@@ -119,9 +125,11 @@ bool enter_environment(const wire::PythonEnvironment& environment) {
         return false;
       }
       enter_conda(folder, expand_path(environment.conda));
+      isolate(environment);
     }
   } else if (environment.manager == Manager::venv && has_python(folder)) {
     enter_virtual_environment(folder);
+    isolate(environment);
   } else if (environment.manager == Manager::system && has_python(scripts)) {
     prepend_variable("PATH", scripts / "bin");
   }

@@ -20,7 +20,7 @@ class ProvisionError : public std::runtime_error {
       : std::runtime_error(reason), hint_(std::move(hint)) {}
 
   wire::ProvisionFailure describe() const {
-    return {wire::to_line(what(), max_size), wire::to_line(hint_, max_size)};
+    return {.reason = wire::to_line(what(), max_size), .hint = wire::to_line(hint_, max_size)};
   }
 
  private:

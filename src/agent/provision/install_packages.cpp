@@ -120,6 +120,10 @@ class PackageInstaller {
     auto& variables = steps_.host().environment;
     variables["PIP_DISABLE_PIP_VERSION_CHECK"] = "1";
     variables["PIP_NO_INPUT"] = "1";
+    // Else pip counts the packages in ~/.local as installed. pipenv itself may be in that folder.
+    if (place_.python().is_isolated && packages_.source != PackageSource::pipenv) {
+      variables.try_emplace("PYTHONNOUSERSITE", "1");
+    }
     if (!packages_.index_url.empty()) {
       for (const char* name : {"PIP_INDEX_URL", "UV_DEFAULT_INDEX", "PIPENV_PYPI_MIRROR"}) {
         variables[name] = packages_.index_url;

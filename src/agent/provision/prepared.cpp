@@ -7,6 +7,7 @@
 
 #include "agent/facts/others.hpp"
 #include "agent/host/processes.hpp"
+#include "agent/host/variables.hpp"
 #include "agent/provision/failure.hpp"
 #include "agent/provision/prologue.hpp"
 #include "agent/provision/provision.hpp"
@@ -44,8 +45,9 @@ std::string find_first_server(const Path& scripts, const wire::PreparedRequest& 
 
 void check_steps(const Host& host, const wire::PreparedRequest& request, wire::PreparedReply& reply) {
   const PythonPlace place(host, request.python);
-  const Prologue prologue = run_prologue(host, request.python.prologue,
-                                         [&](std::string_view text) { append_end(reply.errors, text); });
+  const Prologue prologue =
+      run_prologue(add_variables(host, request.python.variables), request.python.prologue,
+                   [&](std::string_view text) { append_end(reply.errors, text); });
   reply.errors.clear();
   if (!make_open_folders(place.project())) {
     throw ProvisionError("cannot make the project's folder " + place.project().string(),

@@ -4,9 +4,17 @@
 #   __project   the project's folder       __scripts   its .remote-scripts
 #   __env       the environment's folder   __conda     where Miniconda is (conda)
 #   __other     another folder of the environment (conda; may be empty)
+#   __isolated  not empty: an environment that remote made, whose Python ignores the packages in ~/.local (conda, venv)
 # and __manager: conda, venv (also for uv), system, `prologue` (system, where prologue.sh has put another Python into PATH), or none.
 # shellcheck shell=sh
 # shellcheck disable=SC2154
+
+__isolate() {
+  if [ -n "${__isolated-}" ]; then
+    PYTHONNOUSERSITE=${PYTHONNOUSERSITE-1}
+    export PYTHONNOUSERSITE
+  fi
+}
 
 # An environment made by venv, uv, virtualenv or pipenv.
 __enter() {
@@ -32,6 +40,7 @@ case $__manager in
       CONDA_PREFIX=$__env CONDA_DEFAULT_ENV=${__env##*/} CONDA_SHLVL=1
       if [ "$__env" = "$__conda" ]; then CONDA_DEFAULT_ENV=base; fi
       export PATH CONDA_PREFIX CONDA_DEFAULT_ENV CONDA_SHLVL
+      __isolate
       for __hook in "$__env"/etc/conda/activate.d/*.sh; do
         # shellcheck disable=SC1090  # a package's own file
         if [ -f "$__hook" ] && (. "$__hook") </dev/null >/dev/null 2>&1; then . "$__hook"; fi
@@ -40,7 +49,12 @@ case $__manager in
     fi
     unset __conda __other
     ;;
-  venv) if [ -x "$__env/bin/python" ]; then __enter; fi ;;
+  venv)
+    if [ -x "$__env/bin/python" ]; then
+      __enter
+      __isolate
+    fi
+    ;;
   system)
     if [ -x "$__scripts/bin/python" ]; then
       PATH=$__scripts/bin:$PATH
@@ -69,5 +83,5 @@ esac
 # What a program prints shows up at once, and is there when it is killed.
 PYTHONUNBUFFERED=${PYTHONUNBUFFERED-1}
 export PYTHONPATH PYTHONUNBUFFERED
-unset __env __project __scripts __manager
-unset -f __enter
+unset __env __project __scripts __manager __isolated
+unset -f __enter __isolate
