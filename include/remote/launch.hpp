@@ -252,6 +252,7 @@ struct PlannedProcess {
   std::string command;
   std::string shown{};  // for people, in place of a command whose secrets are not to be found any more
   Env env{};            // may hold secrets
+  Env defaults{};       // for variables that neither the server nor `env` sets
   std::vector<std::string> tags{};
   std::vector<std::string> helpers{};    // programs of remote's own that it finds on its PATH
   std::string mpi_host{};                // what mpirun calls its server; "": no mpirun has to do with it

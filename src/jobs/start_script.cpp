@@ -40,11 +40,20 @@ std::optional<wire::JobContainer> to_wire(const std::optional<servers::Container
   return result;
 }
 
+std::vector<wire::Variable> to_wire(const Env& env) {
+  std::vector<wire::Variable> variables;
+  for (const Env::value_type& variable : env) {
+    variables.push_back(to_wire(variable));
+  }
+  return variables;
+}
+
 // The spec of the first job, without variables.
 wire::JobSpec make_common(const RemoteFolder& folder, const servers::ProcessSpec& process, bool is_leased) {
   check_value(process.command);
   check_value(process.activate);
   return {.project = folder.project,
+          .defaults = to_wire(process.defaults),
           .activate = process.activate,
           .environment = process.environment,
           .startup_files = process.startup_files,

@@ -27,17 +27,21 @@ const Planner& planner_of(Launcher launcher);
 // make_plan() (plan.hpp) with this planner, whatever the spec names.
 Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Planner& planner);
 
-// Variables in order, of which each name stands once.
+// The variables of a process in order, each name once.
 class EnvBuilder {
  public:
   void set(const std::string& name, const std::string& value);
   void set(const std::string& name, int value) { set(name, std::to_string(value)); }
-  // Only where the user set none.
+  // Of a variable that neither the user nor the server sets (PlannedProcess::defaults).
   void set_default(const Env& user, const std::string& name, const std::string& value);
-  Env take() { return std::move(env_); }
+  void give_to(PlannedProcess& process) {
+    process.env = std::move(env_);
+    process.defaults = std::move(defaults_);
+  }
 
  private:
   Env env_;
+  Env defaults_;
 };
 
 // What every process of a server gets but for its rank: thread count, buffering and interfaces where the user

@@ -188,7 +188,7 @@ std::vector<PlannedProcess> plan_mpirun(const LaunchSpec& spec, const std::vecto
     user.insert(user.end(), spec.env.begin(), spec.env.end());
     add_interfaces(env, user, node);
     add_common(env, spec, node);
-    process.env = env.take();
+    env.give_to(process);
     process.tags = tags_of(spec, n == 0);
     processes.push_back(std::move(process));
     rank += node.nproc;

@@ -80,7 +80,7 @@ void EnvBuilder::set(const std::string& name, const std::string& value) {
 
 void EnvBuilder::set_default(const Env& user, const std::string& name, const std::string& value) {
   if (!sets(user, name)) {
-    set(name, value);
+    defaults_.emplace_back(name, value);
   }
 }
 
@@ -95,11 +95,11 @@ void add_common(EnvBuilder& env, const LaunchSpec& spec, const Node& node) {
   }
   env.set_default(user, "PYTHONUNBUFFERED", "1");
   if (!spec.commit.empty()) {
-    env.set_default(user, "REMOTE_COMMIT", spec.commit);
+    env.set("REMOTE_COMMIT", spec.commit);
   }
   if (node.interface) {
     env.set_default(user, "GLOO_SOCKET_IFNAME", *node.interface);
-    env.set_default(user, "NCCL_SOCKET_IFNAME", *node.interface);
+    env.set_default(user, "NCCL_SOCKET_IFNAME", "=" + *node.interface);  // without "=" it is a prefix
   }
   for (const auto& [name, value] : user) {
     env.set(name, value);

@@ -40,7 +40,7 @@ std::vector<PlannedProcess> plan_ranks(const LaunchSpec& spec, const std::vector
       env.set("TORCHELASTIC_RUN_ID", spec.run_id);
       env.set("RUN_UUID", spec.run_id);
       add_common(env, spec, nodes[n]);
-      process.env = env.take();
+      env.give_to(process);
       process.tags = tags_of(spec, rank == 0);
       processes.push_back(std::move(process));
     }

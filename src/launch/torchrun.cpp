@@ -192,7 +192,7 @@ std::vector<PlannedProcess> plan_agents(const LaunchSpec& spec, const std::vecto
     if (rendezvous.c10d) {
       env.set("REMOTE_RENDEZVOUS_KEY", spec.rendezvous_key);
     }
-    process.env = env.take();
+    env.give_to(process);
     process.tags = tags_of(spec, n == 0);
     processes.push_back(std::move(process));
     rank += nproc;

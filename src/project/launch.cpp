@@ -268,9 +268,9 @@ std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
     // in a tree: sitecustomize.py sees to what is installed as editable
     const bool stacks =
         request_.enable_stacks.value_or(request_.python || process.is_torch_agent || !tree_.empty());
-    jobs::NewJob job =
-        new_job(core_.config, *server,
-                {process.command, process.env, stacks, container, process.is_torch_agent, tree_});
+    jobs::NewJob job = new_job(
+        core_.config, *server,
+        {process.command, process.env, stacks, container, process.is_torch_agent, tree_, process.defaults});
     job.process.programs = process.helpers;
     job.job.command = shown;
     set_tags(job.job, process.tags);

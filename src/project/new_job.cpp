@@ -23,7 +23,7 @@
 namespace remote::project {
 
 jobs::NewJob new_job(const config::Config& config, const config::Server& server, const JobProgram& program) {
-  const auto& [command, env, enable_stacks, container, is_torch_agent, tree] = program;
+  const auto& [command, env, enable_stacks, container, is_torch_agent, tree, defaults] = program;
   const auto on_error = std::ranges::find(env, pdb_on_error_variable, &Env::value_type::first);
   if (server.slurm && on_error != env.end()) {
     throw Error::usage("cannot keep a rank after an error",
@@ -37,7 +37,10 @@ jobs::NewJob new_job(const config::Config& config, const config::Server& server,
   job.process = {command,
                  container ? servers::container_activation(config, server, tree)
                            : servers::activation(config, server, tree),
-                 env, container, tree};
+                 env,
+                 defaults,
+                 container,
+                 tree};
   job.process.environment = container ? servers::container_environment(config, server, tree)
                                       : servers::python_environment(config, server, tree);
   if (enable_stacks) {

@@ -16,6 +16,7 @@ struct JobProgram {
   std::optional<servers::ContainerRun> container{};  // nullopt: in the project's environment on the server
   bool is_torch_agent = false;
   std::string tree{};  // the digest of the tree that it runs in (jobs/trees.hpp); "": in the project's folder
+  Env defaults{};      // for variables that nothing else sets
 };
 
 // A job on a server. The command that people are shown is left to the caller.

@@ -245,8 +245,9 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
                                          *process.container, core.cancel());
   }
   const bool stacks = request.enable_stacks.value_or(request.python || process.is_torch_agent);
-  jobs::NewJob job =
-      new_job(core.config, login, {process.command, process.env, stacks, container, process.is_torch_agent});
+  jobs::NewJob job = new_job(
+      core.config, login,
+      {process.command, process.env, stacks, container, process.is_torch_agent, {}, process.defaults});
   job.batch = result.plan.batch_script;
   job.job.backend = jobs::slurm_backend;
   job.requeue = request.requeue;

@@ -20,6 +20,7 @@ struct ProcessSpec {
   std::string command;                      // run by bash where the server has it, else sh
   std::string activate;                     // sh text that enters the Python environment; may be ""
   Env env;                                  // exported, in this order; may hold secrets
+  Env defaults{};                           // of a job: for variables that nothing else sets
   std::optional<ContainerRun> container{};  // of a job: what it runs in; `activate` is for the inside then
   std::string tree{};                       // of a job: the digest of the tree that it runs in; "": none
   // Has the effect of `activate`, without a shell; nullopt if only that does.

@@ -105,6 +105,7 @@ struct JobSpec {
   std::string program{};  // the digest of its ServerProgram; set by the agent
   std::string project{};  // can begin with "~/"
   std::vector<Variable> variables{};
+  std::vector<Variable> defaults{};                // set if they are not set behind `activate`
   std::string activate{};                          // sh text that enters the Python environment
   std::optional<PythonEnvironment> environment{};  // has the effect of `activate`
   StartupFiles startup_files = StartupFiles::none;
@@ -121,6 +122,7 @@ struct JobSpec {
     return field_list(
         field("program", &S::program, a_word("", 64)), field("project", &S::project, at_most(4096)),
         field("variables", &S::variables, at_most(max_variables)),
+        field("defaults", &S::defaults, at_most(max_variables)),
         field("activate", &S::activate, at_most(max_start_text)), field("environment", &S::environment),
         field("startup_files", &S::startup_files), field("tree", &S::tree, a_word("", 64)),
         field("container", &S::container), field("programs", &S::programs, a_word("-", 32)),

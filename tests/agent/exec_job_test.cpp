@@ -310,6 +310,37 @@ TEST_F(ExecJob, EntersEnvironmentsAsTheScriptDoes) {
               HasSubstr("PYTHONPATH=" + project().string() + ":" + project().string() + "/src\n"));
 }
 
+// By the agent, and by a shell if there is a prologue.
+TEST_F(ExecJob, DefaultsReplaceNoValueOfTheLoginTheSpecOrThePrologue) {
+  const std::string show =
+      "echo ${OMP_NUM_THREADS-none} ${GLOO_SOCKET_IFNAME-none} ${NCCL_SOCKET_IFNAME-none}";
+  spec.defaults = {{"OMP_NUM_THREADS", "1"}, {"GLOO_SOCKET_IFNAME", "eth0"}, {"NCCL_SOCKET_IFNAME", "=eth0"}};
+  const auto expect_out = [&](const std::string& expected) {
+    spec.environment = {.code = project(), .scripts = project()};
+    spec.activate = "not run";
+    EXPECT_EQ(run_out(show), expected + "\n");
+    spec.environment.reset();
+    spec.activate = "true";
+    EXPECT_EQ(run_out(show), expected + "\n") << "by a shell";
+  };
+  expect_out("1 eth0 =eth0");
+  environment["OMP_NUM_THREADS"] = "7";
+  environment["GLOO_SOCKET_IFNAME"] = "";
+  expect_out("7 =eth0");
+  spec.variables = {{"OMP_NUM_THREADS", "5"}, {"NCCL_SOCKET_IFNAME", "ib0"}};
+  expect_out("5 ib0");
+  spec.variables.clear();
+  put(home() / ".nccl.conf", "# NCCL_SOCKET_IFNAME=x\nNCCL_SOCKET_IFNAMES=x\n");
+  expect_out("7 =eth0");
+  put(home() / ".nccl.conf", "NCCL_DEBUG=WARN\nNCCL_SOCKET_IFNAME=ib0\n");
+  expect_out("7 none");
+  put(home() / "other.conf", "");
+  environment["NCCL_CONF_FILE"] = home() / "other.conf";
+  expect_out("7 =eth0");
+  spec.activate = "export GLOO_SOCKET_IFNAME=ib1 NCCL_SOCKET_IFNAME=ib1";
+  EXPECT_EQ(run_out(show), "7 ib1 ib1\n");
+}
+
 TEST_F(ExecJob, HooksOfCondasPackagesRun) {
   spec.environment = {.manager = Manager::conda,
                       .code = project(),

@@ -310,7 +310,8 @@ TEST(SlurmVariables, AreThoseOfSlurmTorchAndGpus) {
   for (const char* name :
        {"SLURM_JOB_ID", "SLURMD_NODENAME", "MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK",
         "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE",
-        "NCCL_SOCKET_IFNAME", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"}) {
+        "NCCL_SOCKET_IFNAME", interface_variable, "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
+        "ZE_AFFINITY_MASK"}) {
     EXPECT_TRUE(is_of_slurm(name)) << name;
   }
   for (const char* name : {"PATH", "slurm_x", "RANKS", "HOME", "SLURM"}) {
@@ -357,8 +358,8 @@ TEST_F(SlurmJobTest, TheInterfaceLeadsToTheFirstNode) {
   EXPECT_EQ(run_rank("1", script, "ranks", {{"MASTER_ADDR", "127.0.0.1"}, {"NCCL_SOCKET_IFNAME", "ib0"}}), 0);
   EXPECT_EQ(run_rank("1", script, "ranks", {{"MASTER_ADDR", "127.0.0.1"}, {"GLOO_SOCKET_IFNAME", ""}}), 0);
   const bool has_ipv6 = fs::exists("/proc/net/if_inet6") && !read_lines("/proc/net/if_inet6").empty();
-  EXPECT_EQ(read("ranks/1.out"), std::string("lo lo\nnone none\n") + (has_ipv6 ? "lo lo\n" : "none none\n") +
-                                     "none none\nlo ib0\n lo\n");
+  EXPECT_EQ(read("ranks/1.out"), std::string("lo =lo\nnone none\n") +
+                                     (has_ipv6 ? "lo =lo\n" : "none none\n") + "none none\nlo ib0\n =lo\n");
 }
 
 TEST_F(SlurmJobTest, AFailedRankRecordsWhenAndItsLastLines) {

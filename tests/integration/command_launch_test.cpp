@@ -94,6 +94,14 @@ TEST_F(CommandLaunch, EachRankHasItsVariables) {
                                "[2] 2 4 0 1 127.0.0.1 29500 a b 1", "[3] 3 4 1 1 127.0.0.1 29500 a b 1"));
 }
 
+TEST_F(CommandLaunch, VariablesOfTheLoginAreKept) {
+  const Variable threads{"OMP_NUM_THREADS", "7"};
+  const Variable interface { "NCCL_SOCKET_IFNAME", "ib0" };
+  const std::string command = "echo $OMP_NUM_THREADS $NCCL_SOCKET_IFNAME";
+  EXPECT_EQ(launch({"--cmd", command, "--nproc-per-node", "2", "--follow"}).lines().back(), "7 ib0");
+  EXPECT_EQ(launch({"--cmd", command, "--follow", "-e", "OMP_NUM_THREADS=3"}).lines().back(), "3 ib0");
+}
+
 TEST_F(CommandLaunch, LinesOfManyRanksAreFoldedFilteredAndChosen) {
   launch({"--cmd", "echo begun; [ $RANK != 2 ] || echo nan; echo \"rank $RANK\"; echo ended; echo late >&2",
           "--nproc-per-node", "2", "--follow"});

@@ -18,6 +18,7 @@ allowed() {
 lib/environment.sh|eval "$REMOTE_HID_FUNCTIONS" # as `declare -pfx` of the account's shell printed them
 lib/environment.sh|eval "[ -z \"\${REMOTE_HID_$se_name+set}\" ] || [ -n \"\${$se_name+set}\" ] || export $se_name=\"\$REMOTE_HID_$se_name\"; unset REMOTE_HID_$se_name"
 lib/job.sh|eval "$1"
+lib/job.sh|eval "[ -z \"\${$1+set}\" ]" || return 0
 lib/job.sh|eval "set --
 lib/prologue.sh|eval "$__text"
 lib/prologue.sh|eval "[ -n \"\${$__name+set}\" ]" || echo "unset $__name"

@@ -92,7 +92,7 @@ class Server:
         """`jobs`: (id, command, {variable: value}). `lease`: see lease(). For each the words of its outcome: id, outcome, pid or "-", and those of the reason."""
         self.keep_program()
         # as make_specs() in src/jobs/start_script.cpp
-        common = {"program": "", "project": self.project, "variables": [], "activate": "", "startup_files": "none", "tree": "", "programs": [], "is_leased": lease is not None, "command": ""}
+        common = {"program": "", "project": self.project, "variables": [], "defaults": [], "activate": "", "startup_files": "none", "tree": "", "programs": [], "is_leased": lease is not None, "command": ""}
         new_jobs = []
         for job, command, env in jobs:
             own = {"variables": [{"name": name, "value": value} for name, value in env.items()], "activate": "", "command": command}

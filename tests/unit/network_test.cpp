@@ -224,7 +224,7 @@ TEST(NetworkFindings, AHealthyNetworkIsFine) {
   EXPECT_THAT(project::network_findings(healthy()),
               ElementsAre(ElementsAre(finding("network", CheckStatus::ok, "reaches node-2"),
                                       finding("network-launch", CheckStatus::ok,
-                                              "MASTER_ADDR=10.0.0.1 NCCL_SOCKET_IFNAME=eth0")),
+                                              "MASTER_ADDR=10.0.0.1 NCCL_SOCKET_IFNAME==eth0")),
                           SizeIs(2)));
 }
 

@@ -42,10 +42,12 @@ const std::vector<Node> two{node("first-server", 2, "eth0"), node("second-server
 std::string value_of(const PlannedProcess& process, const std::string& name) {
   std::string value = "(unset)";
   int times = 0;
-  for (const auto& [known, given] : process.env) {
-    if (known == name) {
-      value = given;
-      ++times;
+  for (const Env* env : {&process.env, &process.defaults}) {
+    for (const auto& [known, given] : *env) {
+      if (known == name) {
+        value = given;
+        ++times;
+      }
     }
   }
   EXPECT_LE(times, 1) << name;
@@ -308,7 +310,7 @@ TEST(Plan, TheUsersValuesWinButNotOverTheRanks) {
   const Plan plan = make_plan(spec, two);
   EXPECT_EQ(value_of(plan.processes[3], "PYTHONUNBUFFERED"), "");
   EXPECT_EQ(value_of(plan.processes[3], "GLOO_SOCKET_IFNAME"), "ib0");
-  EXPECT_EQ(value_of(plan.processes[3], "NCCL_SOCKET_IFNAME"), "ens5");
+  EXPECT_EQ(value_of(plan.processes[3], "NCCL_SOCKET_IFNAME"), "=ens5") << "exactly this interface";
   EXPECT_EQ(value_of(plan.processes[3], "OMP_NUM_THREADS"), "8");
   for (const char* name :
        {"RANK", "WORLD_SIZE", "MASTER_PORT", "LOCAL_RANK", "REMOTE_JOB_ID", "1A", "", "A-B", "A=B", "é"}) {
@@ -428,6 +430,9 @@ TEST(Plan, AServersVariablesAreOverriddenByTheUsers) {
   EXPECT_EQ(value_of(plan.processes[2], "OTHER"), "server");
   EXPECT_EQ(value_of(plan.processes[2], "OMP_NUM_THREADS"), "7");
   EXPECT_EQ(value_of(plan.processes[2], "MINE"), "user");
+  EXPECT_EQ(
+      plan.processes[2].defaults,
+      (Env{{"PYTHONUNBUFFERED", "1"}, {"GLOO_SOCKET_IFNAME", "ens5"}, {"NCCL_SOCKET_IFNAME", "=ens5"}}));
   nodes[1].env = {{"RANK", "0"}};
   EXPECT_THROW(make_plan(spec, nodes), Error);
 }

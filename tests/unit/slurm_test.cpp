@@ -107,10 +107,9 @@ TEST(SlurmPlan, HasOneProcessForAllRanks) {
   EXPECT_EQ(plan.processes[0].ranks, 4);
   EXPECT_EQ(plan.processes[0].command, "python train.py");
   for (const auto& [name, value] : plan.processes[0].env) {
-    EXPECT_TRUE(name == "RUN_UUID" || name == "TORCHELASTIC_RUN_ID" || name == "OMP_NUM_THREADS" ||
-                name == "PYTHONUNBUFFERED")
-        << name;
+    EXPECT_TRUE(name == "RUN_UUID" || name == "TORCHELASTIC_RUN_ID") << name;
   }
+  EXPECT_EQ(plan.processes[0].defaults, (Env{{"OMP_NUM_THREADS", "1"}, {"PYTHONUNBUFFERED", "1"}}));
 }
 
 TEST(SlurmPlan, RefusesWhatDoesNotGoWithSlurm) {

@@ -166,6 +166,10 @@ class JobProcess {
       separate_attempt();
     }
     const bool is_entered = trim(spec_.activate).empty() || enter(outer_home);
+    const std::vector<wire::Variable> defaults = take_defaults();
+    if (is_entered) {
+      set_defaults(defaults);
+    }
     const std::string startup = find_startup_folder(project);
     const std::string programs = spec_.programs.empty() ? "" : link_programs();
     if (is_entered && is_inside && !is_on_path("python")) {
@@ -191,6 +195,9 @@ class JobProcess {
         script += "HOME=$remote_home\ncommand -v python >/dev/null 2>&1 || PATH=$PATH:" +
                   quote_word((folder_ / "bin").string()) + "\nexport PATH\n";
       }
+      for (const auto& [name, value] : defaults) {
+        script += "job_default " + name + " " + quote_word(value) + "\n";
+      }
       if (!startup.empty()) {
         script += "PYTHONPATH=" + quote_word(startup) + "${PYTHONPATH:+:$PYTHONPATH}\nexport PYTHONPATH\n";
       }
@@ -202,6 +209,17 @@ class JobProcess {
     script +=
         (spec_.command.size() > longest_argument ? "eval " : "job_command ") + quote_word(spec_.command);
     run_script(script);
+  }
+
+  // Those of the spec, and of the interface that a rank under Slurm has found (agent/slurm/slurm_rank.cpp).
+  std::vector<wire::Variable> take_defaults() const {
+    std::vector<wire::Variable> defaults = spec_.defaults;
+    if (const std::string interface = get_variable(interface_variable); !interface.empty()) {
+      defaults.push_back({"GLOO_SOCKET_IFNAME", interface});
+      defaults.push_back({"NCCL_SOCKET_IFNAME", "=" + interface});  // without "=" it is a prefix
+      ::unsetenv(interface_variable);
+    }
+    return defaults;
   }
 
   // Returns false if a shell has to enter the Python environment.

@@ -16,6 +16,10 @@ struct RankFiles {
   std::string variables = "-";  // of Slurm, for the inside of a container; "-": none
 };
 
+// Of a process under Slurm, and so also set inside its container: the network interface that leads to the
+// first node. It becomes the default of GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME.
+constexpr const char* interface_variable = "REMOTE_SOCKET_IFNAME";
+
 // Ends this process with a message in the job's stderr, and the exit code 127.
 [[noreturn]] void fail_job(const std::string& reason);
 

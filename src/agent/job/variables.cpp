@@ -53,6 +53,20 @@ void enter_conda(const Path& folder, const Path& conda) {
   set_variable("CONDA_SHLVL", "1");
 }
 
+// Whether a file that NCCL reads sets the variable.
+bool is_in_nccl_conf(const std::string& name) {
+  const std::string chosen = get_variable("NCCL_CONF_FILE");
+  for (const Path& file :
+       {Path(chosen.empty() ? get_variable("HOME") + "/.nccl.conf" : chosen), Path("/etc/nccl.conf")}) {
+    for (const std::string& line : read_lines(file)) {
+      if (line.starts_with(name + "=")) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string get_variable(const char* name) {
@@ -147,6 +161,14 @@ bool enter_environment(const wire::PythonEnvironment& environment) {
   }
   ::setenv("PYTHONUNBUFFERED", "1", 0);
   return true;
+}
+
+void set_defaults(const std::vector<wire::Variable>& variables) {
+  for (const auto& [name, value] : variables) {
+    if (!name.starts_with("NCCL_") || !is_in_nccl_conf(name)) {
+      ::setenv(name.c_str(), value.c_str(), 0);
+    }
+  }
 }
 
 void set_variables(std::string_view lines) {

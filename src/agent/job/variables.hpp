@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "wire/start.hpp"
 
@@ -37,6 +38,10 @@ bool enter_environment(const wire::PythonEnvironment& environment);
 void set_variables(std::string_view lines);
 // Makes the rendezvous of an attempt differ from those before it, which must not meet it.
 void separate_attempt();
+
+// Sets each variable that is not set, unless it is one of NCCL's that nccl.conf sets, because a variable
+// takes precedence over that file.
+void set_defaults(const std::vector<wire::Variable>& variables);
 
 // Sets the account's variables that Host::list_job_variables() has put aside. Returns false if it has
 // exported functions of bash, which only bash can define.

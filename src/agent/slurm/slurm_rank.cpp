@@ -42,8 +42,7 @@ void set_interface(const Host& host) {
     interface = interface == "lo" ? "" : interface;
   }
   if (!interface.empty()) {
-    ::setenv("GLOO_SOCKET_IFNAME", interface.c_str(), 0);
-    ::setenv("NCCL_SOCKET_IFNAME", interface.c_str(), 0);
+    ::setenv(interface_variable, interface.c_str(), 1);
   }
 }
 

@@ -77,7 +77,7 @@ json to_json(const Network& network, std::size_t server) {
            {"interfaces", interfaces},
            {"launch",
             {{"MASTER_ADDR", or_null(from.master_addr)},
-             {"NCCL_SOCKET_IFNAME", or_null(from.interface)},
+             {"NCCL_SOCKET_IFNAME", or_null(from.interface.empty() ? "" : "=" + from.interface)},
              {"GLOO_SOCKET_IFNAME", or_null(from.interface)},
              {"address", or_null(from.data_address)}}},
            {"skipped", or_null(from.skipped)},

@@ -19,22 +19,33 @@ std::string shown_value(const std::string& name, const std::string& value) {
   return visible_line(mask_value(name, value));
 }
 
-// What all processes have in common.
-Env shared_env(const std::vector<PlannedProcess>& processes) {
-  Env shared = processes.front().env;
+// The variables that all processes have with the same value.
+Env shared_env(const std::vector<PlannedProcess>& processes, Env PlannedProcess::*of) {
+  Env shared = processes.front().*of;
   for (const PlannedProcess& process : processes) {
-    std::erase_if(
-        shared, [&](const auto& pair) { return std::ranges::find(process.env, pair) == process.env.end(); });
+    const Env& env = process.*of;
+    std::erase_if(shared, [&](const auto& pair) { return std::ranges::find(env, pair) == env.end(); });
   }
   return shared;
 }
 
-void print_env(std::string& text, const Env& env, const Env& without, std::string_view indent) {
+void print_env(std::string& text, const Env& env, const Env& without, std::string_view indent,
+               std::string_view note = "") {
   for (const auto& pair : env) {
     if (std::find(without.begin(), without.end(), pair) == without.end()) {
-      text += fmt::format("{}{}={}\n", indent, pair.first, shown_value(pair.first, pair.second));
+      text += fmt::format("{}{}={}{}\n", indent, pair.first, shown_value(pair.first, pair.second), note);
     }
   }
+}
+
+constexpr std::string_view default_note = "  (unless set there)";
+
+nlohmann::ordered_json env_json(const Env& env) {
+  auto json = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : env) {
+    json[name] = mask_value(name, value);
+  }
+  return json;
 }
 
 std::string container_words(const Container& container) {
@@ -134,9 +145,11 @@ std::string plan_text(const Plan& plan) {
                         plan.master_port)
           : fmt::format("launch {}: {} by Slurm, launcher {}\n", plan.run_id,
                         counted(static_cast<std::size_t>(plan.world_size), "rank"), to_string(plan.launcher));
-  const Env everywhere = shared_env(plan.processes);
+  const Env everywhere = shared_env(plan.processes, &PlannedProcess::env);
+  const Env default_everywhere = shared_env(plan.processes, &PlannedProcess::defaults);
   text += "on every process\n";
   print_env(text, everywhere, {}, "  ");
+  print_env(text, default_everywhere, {}, "  ", default_note);
   int node = -1;
   for (const PlannedProcess& process : plan.processes) {
     if (node != process.node_rank) {
@@ -151,6 +164,7 @@ std::string plan_text(const Plan& plan) {
       text += fmt::format("    container: {}\n", visible_line(container_words(*process.container)));
     }
     print_env(text, process.env, everywhere, "    ");
+    print_env(text, process.defaults, default_everywhere, "    ", default_note);
   }
   if (!plan.batch_script.empty()) {
     text += "batch script\n";
@@ -165,17 +179,14 @@ nlohmann::ordered_json plan_json(const Plan& plan) {
   using Json = nlohmann::ordered_json;
   Json processes = Json::array();
   for (const PlannedProcess& process : plan.processes) {
-    Json env = Json::object();
-    for (const auto& [name, value] : process.env) {
-      env[name] = mask_value(name, value);
-    }
     processes.push_back(Json{{"server", process.server},
                              {"node_rank", process.node_rank},
                              {"rank", process.rank},
                              {"local_rank", process.local_rank},
                              {"ranks", process.ranks},
                              {"command", shown_command(process)},
-                             {"env", std::move(env)},
+                             {"env", env_json(process.env)},
+                             {"defaults", env_json(process.defaults)},
                              {"tags", process.tags}});
     if (process.container) {
       processes.back()["container"] = container_json(*process.container);

@@ -309,7 +309,7 @@ void Judge::judge_launch() {
     return;
   }
   add("network-launch", CheckStatus::ok,
-      fmt::format("MASTER_ADDR={} NCCL_SOCKET_IFNAME={} GLOO_SOCKET_IFNAME={}", server.master_addr,
+      fmt::format("MASTER_ADDR={} NCCL_SOCKET_IFNAME=={} GLOO_SOCKET_IFNAME={}", server.master_addr,
                   server.interface, server.interface));
 }
 

@@ -31,6 +31,15 @@ job_prologue() {
   prologue_is_well
 }
 
+# job_default NAME VALUE: set_defaults() of src/agent/job/variables.cpp, after the prologue.
+job_default() {
+  eval "[ -z \"\${$1+set}\" ]" || return 0
+  case $1 in
+    NCCL_*) ! grep -qs "^$1=" "${NCCL_CONF_FILE:-${HOME-}/.nccl.conf}" /etc/nccl.conf 2>/dev/null || return 0 ;;
+  esac
+  export "$1=$2"
+}
+
 # A command never runs without what the user wants to stand before it.
 prologue_is_well() {
   [ -z "${__failed-}" ] || job_fails "the prologue in configs.yaml failed (exit code $__failed)"
