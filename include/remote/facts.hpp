@@ -118,7 +118,9 @@ struct ServerFacts {
 
   // Where the environment's python3 is, else that of PATH; empty: none.
   std::string python_program;
-  std::string python;  // "3.11.2"
+  std::string python_path{};  // PYTHONPATH of the login, if jobs have it
+  std::string python_home{};  // PYTHONHOME, likewise
+  std::string python;         // "3.11.2"
   // torch/version.py in its packages; torch is not imported.
   std::string torch;
   std::string cuda;                              // that torch was built for

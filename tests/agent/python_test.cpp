@@ -242,6 +242,22 @@ TEST_F(AgentPython, AsksAShimForItsFolder) {
   EXPECT_TRUE(ask().packages.empty());
 }
 
+TEST_F(AgentPython, VariablesOfTheLoginAreNamedIfJobsHaveThem) {
+  make_environment();
+  EXPECT_EQ(ask().python_path + ask().python_home, "");
+  fake.host.environment["PYTHONPATH"] = "/opt/a:/opt/b";
+  fake.host.environment["PYTHONHOME"] = "/opt/python";
+  const std::string enter = request.activate;
+  request.activate += "\nPYTHONPATH=/p:/p/src:$PYTHONPATH";
+  EXPECT_EQ(ask().python_path, "/opt/a:/opt/b");
+  EXPECT_EQ(ask().python_home, "/opt/python");
+  request.variables = {{"PYTHONPATH", "/opt/a:/opt/b"}};
+  EXPECT_EQ(ask().python_path, "") << "configs.yaml has set it";
+  request.variables.clear();
+  request.activate = enter + "\nunset PYTHONPATH PYTHONHOME";
+  EXPECT_EQ(ask().python_path + ask().python_home, "");
+}
+
 TEST_F(AgentPython, TextFromAServerMovesNoCursor) {
   const fs::path bin = fake.folder() / "\x1b[2J";
   fake.put_program(bin / "python3", "echo Python 3.11.2");

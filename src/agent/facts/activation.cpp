@@ -25,7 +25,8 @@ constexpr std::string_view enter_script =
 
 constexpr std::string_view variables_script =
     "printf '\\036temporary\\037%s\\036isolated\\037%s\\036end\\037' \"${TMPDIR-}\" "
-    "\"${PYTHONNOUSERSITE-}\"\n";
+    "\"${PYTHONNOUSERSITE-}\"\n"
+    "printf '\\036path\\037%s\\036home\\037%s\\036end\\037' \"${PYTHONPATH-}\" \"${PYTHONHOME-}\"\n";
 
 // A `python` of version 2 does not count.
 constexpr std::string_view python_script =
@@ -84,6 +85,10 @@ void read_record(std::string_view record, Activation& found, std::map<std::strin
     found.python_version = value.substr(0, value.find_first_not_of("0123456789."));
   } else if (key == "temporary") {
     found.temporary = value;
+  } else if (key == "path") {
+    found.python_path = value;
+  } else if (key == "home") {
+    found.python_home = value;
   } else if (key == "isolated") {
     found.is_isolated = !value.empty();
   } else if (key == "program") {

@@ -24,6 +24,8 @@ struct Activation {
   std::string python_version;            // "3.11.2"
   bool has_program = false;              // the program of the request
   std::optional<std::string> temporary;  // TMPDIR; nullopt: unknown
+  std::string python_path;               // PYTHONPATH
+  std::string python_home;               // PYTHONHOME
   bool is_isolated = false;              // its Python ignores the packages in ~/.local
   std::string mpirun;                    // the output of `mpirun --version`
   bool has_mpi_daemon = false;

@@ -1,11 +1,26 @@
 #include "agent/facts/environment.hpp"
 
+#include <algorithm>
+
 #include "agent/facts/activation.hpp"
 #include "agent/facts/programs.hpp"
 #include "agent/facts/python.hpp"
 #include "wire/text.hpp"
 
 namespace remote::agent {
+namespace {
+
+// Returns the login's value of a variable that can be a list; "" if it is not at the end of `value`, the
+// variable after the activation.
+std::string find_login_value(const Host& host, const wire::FactsRequest& request, const char* name,
+                             const std::string& value) {
+  const std::string before = host.variable(name);
+  const bool is_given = std::ranges::count(request.variables, name, &wire::Variable::name) > 0;
+  const bool is_kept = !before.empty() && (":" + value).ends_with(":" + before);
+  return is_kept && !is_given ? wire::to_line(before, 4096) : "";
+}
+
+}  // namespace
 
 std::optional<Activation> read_environment(const Host& host, const wire::FactsRequest& request,
                                            wire::FactsReply& reply) {
@@ -19,6 +34,8 @@ std::optional<Activation> read_environment(const Host& host, const wire::FactsRe
   const Activation activation = activate(host, rest);
   if (rest.python) {
     read_python(host, rest, activation, reply.facts);
+    reply.facts.python_path = find_login_value(host, request, "PYTHONPATH", activation.python_path);
+    reply.facts.python_home = find_login_value(host, request, "PYTHONHOME", activation.python_home);
   }
   if (rest.program && !activation.has_program) {
     reply.missing = wire::to_line(*rest.program);

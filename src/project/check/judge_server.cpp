@@ -122,6 +122,22 @@ Finding judge_python(const ServerFacts& facts) {
   return {"python", CheckStatus::ok, fmt::format("{} ({})", facts.python, facts.python_program), {}};
 }
 
+// What the login's variables do to Python, if it sets any.
+void judge_python_variables(const ServerFacts& facts, std::vector<Finding>& findings) {
+  const auto warn = [&](const char* name, const std::string& value, const char* effect) {
+    if (!value.empty()) {
+      findings.push_back(
+          {"python-path", CheckStatus::warn,
+           fmt::format("the login sets {}={}: {}", name, visible_line(value, 200), effect),
+           Fix{Fix::Where::advice, fmt::format("if the project does not need it, `prologue: unset "
+                                               "{}` in configs.yaml",
+                                               name)}});
+    }
+  };
+  warn("PYTHONPATH", facts.python_path, "modules there replace those of the environment");
+  warn("PYTHONHOME", facts.python_home, "Python takes its standard library from there");
+}
+
 Finding judge_logout(const ServerFacts& facts) {
   constexpr std::uint32_t first_user = 1000;  // logind leaves the memory of system users alone
   const bool ends_jobs = servers::logout_ends_jobs(facts, facts.user);
@@ -294,6 +310,7 @@ std::vector<Finding> judge_server(const config::Config& config, const config::Se
   findings.push_back(judge_project(config, server, facts));
   findings.push_back(judge_environment(config, server, facts));
   findings.push_back(judge_python(facts));
+  judge_python_variables(facts, findings);
   findings.push_back(torch_finding(facts));
   judge_gpus(server, facts, findings);
   judge_places(server, facts, findings);
