@@ -99,6 +99,11 @@ std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& pl
   }
   const ServerFacts& facts = answers_[index].facts;
   const std::string jobs = core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;
+  if (answers_[index].has_old_packages) {
+    add_warning(warnings, server.name,
+                {"packages", CheckStatus::warn, "they are older than the project's files: remote prepare",
+                 Fix{Fix::Where::here, "remote prepare --server " + server.name}});
+  }
   if (!facts.sick.empty()) {
     add_warning(warnings, server.name, sick_finding(facts.sick, server.name));
   }

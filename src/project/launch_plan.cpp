@@ -6,6 +6,7 @@
 
 #include "base/command.hpp"
 #include "base/hashing.hpp"
+#include "base/log.hpp"
 #include "base/strings.hpp"
 #include "launch/host_filter.hpp"
 #include "project/launch_attempt.hpp"
@@ -59,6 +60,16 @@ void check_prologue(const config::Server& server, const GpuFacts& facts) {
   }
 }
 
+// "" if files of the project cannot be read. `prepare` then reports that.
+std::string find_packages_digest(const config::Config& config) {
+  try {
+    return servers::packages_digest(config);
+  } catch (const Error& error) {
+    log_info("", "packages: {}", error.message());
+    return "";
+  }
+}
+
 }  // namespace
 
 // The Python that the command begins with, where the server's environment and PATH decide which one it is.
@@ -77,6 +88,7 @@ std::string LaunchAttempt::needed_program(const config::Server& server) const {
 
 std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& master_addr) {
   looking_.resize(servers_.size());
+  const std::string packages = request_.check ? find_packages_digest(core_.config) : "";
   return servers::values_of(
       servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t index) {
         const StepTimer timer(looking_[index], "look", server.name);
@@ -103,6 +115,9 @@ std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& mast
           wanted.clock = wanted.logind = true;
           wanted.jobs = core_.config.remote_jobs_folder_name;
           wanted.disks = {wire::DiskPlace::project, wire::DiskPlace::shm};
+          if (!packages.empty() && !servers::container_of(server, request_.image)) {
+            wanted.packages = servers::packages_stamp(core_.config, server, packages);
+          }
           if (const std::string program = needed_program(server); !program.empty()) {
             wanted.program = program;
             wanted.environments = servers::needed_environments(core_.config, server);

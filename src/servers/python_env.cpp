@@ -49,6 +49,10 @@ std::string other_environment(const config::Config& config) {
              : "~/.conda/envs/" + conda_environment_name(config);
 }
 
+std::string project_key(const std::string& project) {
+  return sha256_hex(project).substr(0, 12);
+}
+
 // Whether the environment is one that remote makes, so that it has the same packages on all servers.
 bool is_isolated(const config::Config& config) {
   const config::Python& python = config.python;
@@ -243,7 +247,7 @@ wire::ManagedPython managed_python(const config::Config& config, const config::S
   return {.manager = static_cast<wire::PythonManager>(config.python.manager),
           .project = project,
           .scripts = scripts_folder(config, server),
-          .project_key = sha256_hex(project).substr(0, 12),
+          .project_key = project_key(project),
           .folder = environment_folder(config, server),
           .other_folder = other_environment(config),
           .conda = conda_root(config),
@@ -256,6 +260,13 @@ wire::ManagedPython managed_python(const config::Config& config, const config::S
           .variables = to_wire(server.variables()),
           .prologue = with_prologue ? inline_files(prologue(config, server)) : "",
           .has_prologue = !config.prologue_on(server).empty()};
+}
+
+wire::PackagesStamp packages_stamp(const config::Config& config, const config::Server& server,
+                                   const std::string& digest) {
+  return {.scripts = scripts_folder(config, server),
+          .project_key = project_key(config.project_path_on(server)),
+          .digest = digest};
 }
 
 wire::Setup setup_request(const config::Config& config, const std::string& default_version, bool force) {

@@ -55,6 +55,10 @@ std::string setup_digest(const config::Config& config);
 wire::ManagedPython managed_python(const config::Config& config, const config::Server& server,
                                    bool with_prologue);
 
+// `digest`: packages_digest().
+wire::PackagesStamp packages_stamp(const config::Config& config, const config::Server& server,
+                                   const std::string& digest);
+
 // `default_version` is used if configs.yaml has no version.
 wire::Setup setup_request(const config::Config& config, const std::string& default_version, bool force);
 

@@ -32,6 +32,20 @@ enum class GpuDetail {
   full,   // also topology, errors, and slower queries
 };
 
+// What the packages of a project are installed from.
+struct PackagesStamp {
+  std::string scripts;      // our own folder in the project
+  std::string project_key;  // as in ManagedPython
+  std::string digest;
+
+  static constexpr auto fields() {
+    using S = PackagesStamp;
+    return field_list(field("scripts", &S::scripts, at_most(4096)),
+                      field("project_key", &S::project_key, a_word("", 64)),
+                      field("digest", &S::digest, a_word("", 64)));
+  }
+};
+
 // Paths are absolute, or relative to the home folder ("~/x", "x").
 struct FactsRequest {
   static constexpr std::string_view kind = "facts";
@@ -53,7 +67,8 @@ struct FactsRequest {
   // there.
   std::optional<std::string> open{};
   std::vector<DiskPlace> disks{};
-  std::optional<bool> python{};  // true: with its packages
+  std::optional<PackagesStamp> packages{};  // whether the packages in `environment` are installed from this
+  std::optional<bool> python{};             // true: with its packages
   std::optional<GpuDetail> gpus{};
   std::optional<std::string> program{};  // whether a job would find this program
   bool mpi = false;
@@ -73,10 +88,11 @@ struct FactsRequest {
         field("clock", &R::clock), field("machine", &R::machine), field("load", &R::load),
         field("logind", &R::logind), field("others", &R::others), field("jobs", &R::jobs, at_most(255)),
         field("open", &R::open, at_most(255)), field("disks", &R::disks, at_most(4)),
-        field("python", &R::python), field("gpus", &R::gpus), field("program", &R::program, at_most(255)),
-        field("mpi", &R::mpi), field("route_to", &R::route_to, at_most(255)),
-        field("port", &R::port, in_range(0, 65535)), field("code", &R::code),
-        field("scripts", &R::scripts, at_most(4096)), field("environments", &R::environments, at_most(4096)));
+        field("packages", &R::packages), field("python", &R::python), field("gpus", &R::gpus),
+        field("program", &R::program, at_most(255)), field("mpi", &R::mpi),
+        field("route_to", &R::route_to, at_most(255)), field("port", &R::port, in_range(0, 65535)),
+        field("code", &R::code), field("scripts", &R::scripts, at_most(4096)),
+        field("environments", &R::environments, at_most(4096)));
   }
 };
 
@@ -195,6 +211,7 @@ struct FactsReply {
   std::vector<OtherProject> others;
   std::vector<std::string> running;  // jobs of this project
   bool disks_hang = false;           // a disk did not answer in time: nothing is known of any
+  bool has_old_packages = false;     // remote has installed them from something else
   bool has_leases = false;           // files of leases are there; only if the load was asked for
   std::optional<RouteFacts> route;
   std::optional<PortFacts> port;
@@ -206,14 +223,14 @@ struct FactsReply {
 
   static constexpr auto fields() {
     using R = FactsReply;
-    return field_list(field("facts", &R::facts), field("clock", &R::clock, in_range(0, last_moment)),
-                      field("cpus_online", &R::cpus_online, in_range(1, max_count)),
-                      field("ticks", &R::ticks), field("others", &R::others, at_most(1000)),
-                      field("disks_hang", &R::disks_hang), field("has_leases", &R::has_leases),
-                      field("route", &R::route), field("port", &R::port), field("mpi", &R::mpi),
-                      field("code", &R::code), field("missing", &R::missing, a_word("._-")),
-                      field("running", &R::running, ids(max_running)), field("source", &R::source),
-                      field("lacks_environment", &R::lacks_environment));
+    return field_list(
+        field("facts", &R::facts), field("clock", &R::clock, in_range(0, last_moment)),
+        field("cpus_online", &R::cpus_online, in_range(1, max_count)), field("ticks", &R::ticks),
+        field("others", &R::others, at_most(1000)), field("disks_hang", &R::disks_hang),
+        field("has_old_packages", &R::has_old_packages), field("has_leases", &R::has_leases),
+        field("route", &R::route), field("port", &R::port), field("mpi", &R::mpi), field("code", &R::code),
+        field("missing", &R::missing, a_word("._-")), field("running", &R::running, ids(max_running)),
+        field("source", &R::source), field("lacks_environment", &R::lacks_environment));
   }
 };
 

@@ -43,6 +43,22 @@ TEST(CollectFacts, TemporaryFilesAreWhereThoseOfJobsAre) {
   EXPECT_EQ(find_path(), "/tmp");
 }
 
+TEST(CollectFacts, PackagesAreOldIfTheirStampHasAnotherDigest) {
+  HostFolder folder;
+  wire::FactsRequest request{.environment = "env"};
+  request.packages = wire::PackagesStamp{.scripts = "scripts", .project_key = "12ab", .digest = "cd"};
+  const auto are_old = [&] { return collect_facts(folder.host, request, "").has_old_packages; };
+  EXPECT_FALSE(are_old()) << "remote has installed none";
+  HostFolder::put(folder.host.home / "scripts/.remote-packages.12ab", "00\n");
+  EXPECT_TRUE(are_old());
+  HostFolder::put(folder.host.home / "env/.remote-packages.12ab", "cd\n");
+  EXPECT_FALSE(are_old());
+  HostFolder::put(folder.host.home / "env/.remote-packages.12ab", "cdef\n");
+  EXPECT_TRUE(are_old());
+  request.packages->project_key = "34";
+  EXPECT_FALSE(are_old()) << "of another project in this environment";
+}
+
 TEST(CollectFacts, SeesLeases) {
   HostFolder folder;
   wire::FactsRequest request;

@@ -98,6 +98,18 @@ TEST_F(CommandCode, TheQuestionBeforeALaunchIsAnsweredOrNothingStarts) {
   EXPECT_EQ(there(), "2\n\n");
 }
 
+TEST_F(CommandCode, PackagesThatAreOlderThanTheFilesAreTold) {
+  const std::string old = "packages: they are older than the project's files";
+  write("requirements.txt", "# none\n");
+  ASSERT_EQ(world.run({"prepare"}).code, 0);
+  EXPECT_THAT(launch(), Not(HasSubstr(old)));
+  write("requirements.txt", "# none yet\n");
+  EXPECT_THAT(launch({"--rsync"}), HasSubstr(old));
+  EXPECT_THAT(launch({"--no-check"}), Not(HasSubstr(old)));
+  ASSERT_EQ(world.run({"prepare"}).code, 0);
+  EXPECT_THAT(launch(), Not(HasSubstr(old)));
+}
+
 TEST_F(CommandCode, AProjectThatWasNeverSentIsTold) {
   EXPECT_THAT(launch(), HasSubstr("warning: nothing was sent from here to a, b yet"));
   rsync({"--dry-run"});

@@ -26,6 +26,7 @@
 #include "agent/host/path.hpp"
 #include "agent/host/variables.hpp"
 #include "agent/lease/lease_files.hpp"
+#include "agent/provision/python_place.hpp"
 #include "agent/provision/source.hpp"
 
 namespace remote::agent {
@@ -37,7 +38,19 @@ constexpr std::chrono::seconds disk_limit{3};
 struct OnDisk {
   std::vector<DiskFacts> disks{};
   ServerFacts project{};  // facts about its folders
+  bool has_old_packages = false;
 };
+
+// The stamp is in the environment, or in our own folder if the environment is not writable.
+bool has_old_packages(const Host& host, const wire::FactsRequest& request) {
+  for (const std::string& folder : {request.environment, request.packages->scripts}) {
+    const Path stamp = host.expand(folder) / name_packages_stamp(request.packages->project_key);
+    if (exists(stamp)) {
+      return !has_stamp(stamp, request.packages->digest);
+    }
+  }
+  return false;
+}
 
 OnDisk look_at_disks(const Host& host, const wire::FactsRequest& request) {
   OnDisk found;
@@ -45,6 +58,9 @@ OnDisk look_at_disks(const Host& host, const wire::FactsRequest& request) {
   const Path project = host.expand(request.project);
   if (request.jobs) {
     check_jobs_folder(project, *request.jobs, found.project);
+  }
+  if (request.packages) {
+    found.has_old_packages = has_old_packages(host, request);
   }
   if (request.open) {
     found.project.open_path = find_open_path(host, project, *request.open);
@@ -148,7 +164,7 @@ wire::FactsReply collect_facts(const Host& host, const wire::FactsRequest& reque
   if (request.port) {
     reply.port = look_at_port(host, *request.port);
   }
-  if (!request.disks.empty() || request.jobs || request.open) {
+  if (!request.disks.empty() || request.jobs || request.open || request.packages) {
     if (std::ranges::find(request.disks, wire::DiskPlace::tmp) != request.disks.end()) {
       environment.wait();  // the prologue may set TMPDIR
       if (entered && entered->temporary) {
@@ -163,6 +179,7 @@ wire::FactsReply collect_facts(const Host& host, const wire::FactsRequest& reque
       reply.facts.open_path = found->project.open_path;
       reply.facts.flaw = found->project.flaw;
       reply.facts.flaw_text = found->project.flaw_text;
+      reply.has_old_packages = found->has_old_packages;
     } else {
       reply.disks_hang = true;
     }

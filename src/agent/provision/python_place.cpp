@@ -80,6 +80,10 @@ void PythonPlace::refresh() const {
   }
 }
 
+std::string name_packages_stamp(const std::string& project_key) {
+  return ".remote-packages." + project_key;
+}
+
 bool has_stamp(const Path& path, std::string_view digest) {
   const std::string text = read_job_file(path).value_or("");
   return !text.empty() && std::string_view(text).substr(0, text.find('\n')) == digest;

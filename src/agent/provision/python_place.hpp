@@ -11,6 +11,9 @@
 
 namespace remote::agent {
 
+// The file name of the stamp of a project's packages.
+std::string name_packages_stamp(const std::string& project_key);
+
 // The folders of a Python environment. The programs in it are looked up with the environment of the user's
 // prologue.
 class PythonPlace {
@@ -24,7 +27,7 @@ class PythonPlace {
   const Path& folder() const { return folder_; }
   const Path& conda() const { return conda_; }
   Path setup_stamp() const { return stamps_ / ".remote-setup"; }
-  Path packages_stamp() const { return stamps_ / (".remote-packages." + python_.project_key); }
+  Path packages_stamp() const { return stamps_ / name_packages_stamp(python_.project_key); }
 
   // The interpreter; "" if there is none.
   Path find_interpreter(const Host& host) const;
