@@ -38,7 +38,7 @@ bool is_same(const YamlNode& one, const YamlNode& other) {
          std::ranges::equal(one.entries, other.entries, same_entry);
 }
 
-// The settings without these keys of a server, or without the server if there are no keys.
+// Returns the settings without these keys of a server; without the whole server if `keys` is empty.
 YamlNode without(const YamlNode& root, const std::string& server, const Keys& keys) {
   YamlNode rest = root;
   rest.kind = Kind::map;
@@ -104,7 +104,7 @@ class Source {
   }
   bool is_flow(const YamlNode& node) const { return text[offset(node.mark)] == '{'; }
 
-  // Where a scalar that begins there ends.
+  // Returns the end of a scalar that begins there.
   std::size_t scalar_end(std::size_t at, bool in_flow) const {
     const char quote = text[at];
     if (quote == '"' || quote == '\'') {
@@ -152,8 +152,8 @@ class Source {
     return text[at] == '{' || text[at] == '[' ? flow_end(at) : scalar_end(at, in_flow);
   }
 
-  // Where the lines end that belong to what begins at `from`, and at the latest at `end`, a line's start:
-  // comments that are not indented more than `indent`, and empty lines, belong to what follows.
+  // Returns the end of the lines that belong to the entry at `from`, at most `end`, which is a line's start.
+  // Empty lines, and comments that are not indented more than `indent`, belong to the next entry.
   std::size_t own_lines_end(std::size_t from, std::size_t end, std::size_t indent) const {
     for (auto line = std::ranges::lower_bound(starts_, end); line != starts_.begin();) {
       --line;
@@ -169,7 +169,7 @@ class Source {
     }
     return end;
   }
-  // Where the block of all servers ends.
+  // Returns the end of the block of all servers.
   std::size_t servers_end() const {
     std::size_t end = text.size();
     const int own = servers()->mark.line;
@@ -252,8 +252,7 @@ std::string add_server(std::string content, const fs::path& project, const std::
     const std::size_t begin = text.find_last_not_of(' ', at - 1) + 1;
     text.replace(begin, source.flow_end(at) - begin, "\n" + block.substr(0, block.size() - 1));
   } else if (source.is_flow(*servers->value)) {
-    const std::size_t end = source.flow_end(source.offset(servers->value->mark)) - 1;
-    text.insert(text.find_last_not_of(" \t\r\n", end - 1) + 1, ", " + flow_of(name, keys));
+    text.insert(source.value_end(*servers->value->entries.back().value, true), ", " + flow_of(name, keys));
   } else {
     const YamlNode::Entry& first = servers->value->entries.front();
     const auto indent = static_cast<std::size_t>(first.mark.column - 1);

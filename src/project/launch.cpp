@@ -348,6 +348,10 @@ namespace {
 // The same launch started twice by mistake: their ranks would share GPUs and overwrite each other's files.
 void tell_same_launch(Core& core, const std::vector<jobs::NewJob>& jobs) {
   std::vector<Job> known = stored_jobs(core, {.unfinished_only = true, .hidden = false});
+  std::map<std::optional<JobId>, int> keys;  // the first of each launch
+  for (const Job& job : known) {
+    keys.try_emplace(job.launch, job.key);
+  }
   std::erase_if(known, [&](const Job& job) {
     return job.elsewhere || !job.launch || std::ranges::none_of(jobs, [&](const jobs::NewJob& one) {
              return one.job.server == job.server && one.job.command == job.command;
@@ -359,7 +363,7 @@ void tell_same_launch(Core& core, const std::vector<jobs::NewJob>& jobs) {
       continue;
     }
     SameLaunchRuns& event = found[job.launch];
-    event.key = event.servers.empty() ? job.key : event.key;
+    event.key = keys.at(job.launch);
     if (std::ranges::count(event.servers, job.server) == 0) {
       event.servers.push_back(job.server);
     }

@@ -24,14 +24,14 @@ namespace {
 // that follow a line with their number: the request that the agent was to get, which is discarded, then the
 // script.
 constexpr std::string_view command_format =
-    R"sh(unset -f command [ echo read; r_p= r_m= r_n=; if [ -t 0 ]; then echo; echo "{4}"; exit 1; fi; )sh"
-    R"sh(if [ -z "${{HOME-}}" ]; then r_m=$(PATH=${{PATH-}}:/usr/bin:/bin; command getent passwd "$(command id -u)"); r_m=${{r_m%:*}} HOME=; HOME=${{r_m##*:}}; export HOME; r_m=; fi; )sh"
-    R"sh([ "$HOME" ] || {{ echo; echo "{3}HOME is not set, and the account has no home directory"; exit 1; }}; )sh"
+    R"sh(unset -f command [ echo read; r_p= r_m= r_n=; r_no() {{ trap - EXIT; echo; echo "{3}$1"; exit 1; }}; )sh"
+    R"sh([ -t 0 ] && r_no "{4}"; {5})sh"
+    R"sh([ "$HOME" ] || r_no "HOME is not set"; )sh"
     R"sh(r_full() {{ while command read -r r_a r_b r_m r_c; do [ "$r_a$r_b" = Maxprocesses ] && break; done </proc/self/limits; )sh"
     R"sh(case $r_m in unlimited|"") return 1 ;; esac; command read -r r_a r_b r_c r_n r_c </proc/loadavg; )sh"
     R"sh([ "${{r_n#*/}}" -ge $((r_m-8)) ] || return; r_n=8; for r_a in /proc/[0-9]*; do [ -O "$r_a" ] && r_n=$((r_n+1)); done; )sh"
     R"sh([ $r_n -ge $r_m ]; }} 2>/dev/null; )sh"
-    R"sh(r_last() {{ trap - EXIT; [ -z "$r_p" ] || exec "$r_p" serve; echo; echo "{3}the process limit of this account is reached"; exit 1; }}; )sh"
+    R"sh(r_last() {{ trap - EXIT; [ -z "$r_p" ] || exec "$r_p" serve; r_no "the process limit of this account is reached"; }}; )sh"
     R"sh(r_start() {{ [ -O "$1/." ] && [ -O "$1/.." ] && [ -O "$1/remote-agent" ] || return; [ -L "$1" ] || [ -L "${{1%/*}}" ] && return 1; )sh"
     R"sh(r_p=$1/remote-agent; if r_full; then r_last; fi; )sh"
     R"sh(set -- $(PATH=/usr/bin:/bin:${{PATH-}}; command cd "$1" && LC_ALL=C command ls -ldn . .. remote-agent 2>/dev/null); [ $# = 27 ] || return; )sh"
@@ -80,7 +80,7 @@ std::string agent_command(std::string_view folder) {
   }
   return "exec /bin/sh -c '" +
          fmt::format(fmt::runtime(command_format), folder_text(folder), join_digests(' '), agent_needed,
-                     agent_failed, agent_on_terminal) +
+                     agent_failed, failed_on_terminal, find_home) +
          "'";
 }
 

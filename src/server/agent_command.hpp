@@ -15,14 +15,19 @@
 //                                  agent_installation() and the request again, as before; empty lines report
 //                                  progress until "here" or "failed". "xz": the server can decompress
 //   @remote-agent failed REASONS   PLACE: REASON; PLACE: REASON…
-//   @remote-agent on a terminal    something in between, such as a ForceCommand, has given the command one
+//                                  "terminal": something in between, such as a ForceCommand, has given the
+//                                  command one
 
 namespace remote::server {
 
 inline constexpr std::string_view agent_here = "@remote-agent here";
 inline constexpr std::string_view agent_needed = "@remote-agent need ";
 inline constexpr std::string_view agent_failed = "@remote-agent failed ";
-inline constexpr std::string_view agent_on_terminal = "@remote-agent on a terminal";
+inline constexpr std::string_view failed_on_terminal = "terminal";
+
+// sh text that sets HOME where a start file has taken it away; empty if the account has none.
+inline constexpr std::string_view find_home =
+    R"sh([ "${HOME-}" ] || { r_m=$(command getent passwd "$(command id -u)" || :); r_m=${r_m%:*}; export HOME="${r_m##*:}"; r_m=; }; )sh";
 
 // The command for the channel. The folder is "~", "~/x", "/x", or "x", which is below the home directory. An
 // empty one means ~/.cache/remote, with fallbacks. Throws std::logic_error unless is_plain_in_every_shell().

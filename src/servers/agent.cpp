@@ -302,6 +302,9 @@ Error Agent::explain_end() const {
     return Error("cannot start the agent", "its installation has ended: " + ended,
                  "check the disk of the home directory there");
   }
+  if (start_->has_echo()) {
+    return ssh::terminal_in_between();
+  }
   return login_shell_ended(status.success() ? "" : ended, start_->printed());
 }
 

@@ -177,8 +177,7 @@ void Preparation::note_source(const wire::PreparedReply& found) {
     report_.notes.push_back(
         is_own ? "its address is new, and its disk is the same as before: the project there was sent " +
                      sent_by_text(*found.source, *steps_.source)
-               : "its address is new, and it has nothing that was sent from here: another "
-                 "machine, or a new disk");
+               : "its address, user or folder is new, and nothing was sent there from here");
   }
   if (found.source && !is_own) {
     report_.notes.push_back("the project there was sent " + sent_by_text(*found.source, *steps_.source));

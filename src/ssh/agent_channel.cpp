@@ -34,8 +34,23 @@ const server::Agent& agent_for(std::string_view architecture) {
 
 }  // namespace
 
+Error terminal_in_between() {
+  return Error("cannot start the agent",
+               "the server runs commands on a terminal, which changes the bytes: a ForceCommand such as "
+               "script, "
+               "or a gateway, is in between",
+               "use the machine's own address and port, or a login without that command")
+      .because(Cause::refused);
+}
+
 AgentStart::AgentStart(std::string_view request, AgentFolders folders)
     : request_(fmt::format("{}\n{}", request.size(), request)), folders_(std::move(folders)) {}
+
+bool AgentStart::has_echo() const {
+  // A byte of the request can interrupt the shell, and nothing else is echoed then.
+  return trim(printed_).ends_with("^C") ||
+         printed_.find(request_.substr(0, request_.find('\n')) + "\r\n") != std::string::npos;
+}
 
 void AgentStart::resume() {
   state_ = State::running;
@@ -56,18 +71,15 @@ void AgentStart::take_line(std::string_view line, const std::function<void(std::
     send(request_);  // the server has discarded the first one
   } else if (line.starts_with(server::agent_failed)) {
     const std::string_view reasons = line.substr(server::agent_failed.size());
+    if (reasons == server::failed_on_terminal) {
+      throw terminal_in_between();
+    }
     const bool names_folders = reasons.find(": ") != std::string_view::npos;
     throw Error("cannot start the agent", visible_line(reasons, 1000),
                 names_folders
                     ? "make room in one of these folders, or set 'agent' in configs.yaml to a folder "
                       "of the server that is not mounted noexec"
                     : "")
-        .because(Cause::refused);
-  } else if (line == server::agent_on_terminal) {
-    throw Error("cannot start the agent",
-                "the server runs commands on a terminal, which changes the bytes: a ForceCommand such as "
-                "script, or a gateway, is in between",
-                "use the machine's own address and port, or a login without that command")
         .because(Cause::refused);
   }
 }

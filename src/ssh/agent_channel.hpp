@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <remote/error.hpp>
+
 #include "ssh/pump.hpp"
 
 namespace remote::ssh {
@@ -28,6 +30,8 @@ class AgentStart {
   bool is_installing() const { return state_ == State::installing; }
   // The end of the output before that.
   const std::string& printed() const { return printed_; }
+  // It has an echo of what was sent: the server gave the command a terminal.
+  bool has_echo() const;
 
  private:
   enum class State { asked, installing, running };
@@ -40,6 +44,9 @@ class AgentStart {
   std::string line_;
   std::size_t received_ = 0;
 };
+
+// The agent cannot work over a terminal.
+Error terminal_in_between();
 
 // A channel with the agent, which is installed first if the server does not have it. `sink` gets the
 // output of the agent, and stderr.

@@ -23,6 +23,7 @@
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
+#include "server/agent_command.hpp"
 #include "ssh/pump.hpp"
 #include "ssh/rsync_pipe.hpp"
 
@@ -157,13 +158,13 @@ void RsyncTunnel::open_channel() {
   // gone, and which umask and settings of rsync it has set, must not decide where the files come and who may
   // enter their folders.
   const std::string command =
-      "exec /bin/sh -c " + shell_quote(
-                               "unset -f cd echo umask; cd || exit; umask u=rwx,go-w; unset "
-                               "RSYNC_CHECKSUM_LIST RSYNC_COMPRESS_LIST "
-                               "RSYNC_CONNECT_PROG RSYNC_ICONV RSYNC_MAX_ALLOC RSYNC_OLD_ARGS "
-                               "RSYNC_PARTIAL_DIR RSYNC_PROTECT_ARGS; command -v rsync >/dev/null || "
-                               "PATH=$PATH:/usr/bin:/bin; echo " +
-                               std::string(begin_mark) + "; exec " + shell_join(offer->command));
+      "exec /bin/sh -c " + shell_quote("unset -f cd echo umask; " + std::string(server::find_home) +
+                                       "cd || exit; umask u=rwx,go-w; unset "
+                                       "RSYNC_CHECKSUM_LIST RSYNC_COMPRESS_LIST "
+                                       "RSYNC_CONNECT_PROG RSYNC_ICONV RSYNC_MAX_ALLOC RSYNC_OLD_ARGS "
+                                       "RSYNC_PARTIAL_DIR RSYNC_PROTECT_ARGS; command -v rsync >/dev/null || "
+                                       "PATH=$PATH:/usr/bin:/bin; echo " +
+                                       std::string(begin_mark) + "; exec " + shell_join(offer->command));
   flow_ = std::make_unique<Flow>(pump_, command,
                                  [this](Stream stream, std::string_view data) { take_output(stream, data); });
   flow_->expect_answer([this] { return greeting_.over(); });

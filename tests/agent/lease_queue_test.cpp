@@ -201,18 +201,21 @@ TEST_F(LeaseQueueTest, AMemberThatIsMissingAfterTheStartDoesNot) {
 
 TEST_F(LeaseQueueTest, TheDigestIsTheMachines) {
   EXPECT_THAT(machine_, ::testing::MatchesRegex("[0-9a-f]{16}"));
+  test::HostFolder first;
+  first.put_system("etc/machine-id", "5\n");
+  const std::string machine = read_machine_digest(first.host);
   test::HostFolder other;
   other.put_system("var/lib/dbus/machine-id", " 5 \n");
   other.put_system("etc/machine-id", "\n");
-  EXPECT_EQ(read_machine_digest(other.host), machine_);
+  EXPECT_EQ(read_machine_digest(other.host), machine);
   other.put_system("etc/machine-id", "6\n");
-  EXPECT_NE(read_machine_digest(other.host), machine_);
+  EXPECT_NE(read_machine_digest(other.host), machine);
   // Machines that were made from one image.
   other.put_system("etc/machine-id", "5\n");
-  EXPECT_EQ(read_machine_digest(other.host), machine_);
+  EXPECT_EQ(read_machine_digest(other.host), machine);
   other.put_system("proc/sys/kernel/hostname", "node-2\n");
   const std::string renamed = read_machine_digest(other.host);
-  EXPECT_NE(renamed, machine_);
+  EXPECT_NE(renamed, machine);
   other.put_system("sys/class/net/veth0/address", "02:00:00:00:00:01\n");
   EXPECT_EQ(read_machine_digest(other.host), renamed) << "it is not a card";
   other.put_system("sys/class/net/eth0/address", "52:54:00:00:00:07\n");

@@ -179,13 +179,13 @@ TEST_F(CommandCheck, ALaunchIsWarnedOfHoldersOfItsOwnGpusAlone) {
   const auto have = [&](const char* second) {
     world.servers().add_program(
         "nvidia-smi",
-        fmt::format(
-            "case $1 in\n"
-            "--query-gpu=*) for gpu in '0, GPU-0a, A' '1, GPU-1b, {}'; do echo "
-            "\"${{gpu%,*}}, 0:0, 80000, 4000, 0, 30, 50, 400, 1000, 1000, 0x0, Disabled, 0,${{gpu##*,}}\"; "
-            "done ;;\n"
-            "--query-compute-apps=*) echo 'GPU-0a, {}, 4000, python3' ;;\n*) exit 2 ;;\nesac\n",
-            second, ::getpid()));
+        fmt::format("case $1 in\n"
+                    "--query-gpu=*) for gpu in '0, GPU-0a, A' '1, GPU-1b, {}'; do echo "
+                    "\"${{gpu%,*}}, 0:0, 80000, 4000, 0, 30, 50, 400, 1000, 1000, 0x0, Disabled, 0, "
+                    "535.54.03,${{gpu##*,}}\"; "
+                    "done ;;\n"
+                    "--query-compute-apps=*) echo 'GPU-0a, {}, 4000, python3' ;;\n*) exit 2 ;;\nesac\n",
+                    second, ::getpid()));
   };
   have("A");
   const auto warned = [&](int gpu) {

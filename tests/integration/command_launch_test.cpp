@@ -398,8 +398,9 @@ TEST_F(CommandLaunch, AutoCountsTheGpusThatTheLoginLeaves) {
       HasSubstr(
           "1 rank (one for each GPU; 1 of 4 GPUs: CUDA_VISIBLE_DEVICES is set by the login) on 1 server"));
   EXPECT_THAT(dry({"--nproc-per-node", "gpu", "-e", "CUDA_VISIBLE_DEVICES=0,2"}).out, HasSubstr("2 ranks"));
-  EXPECT_THAT(dry({"--include", "a:0"}),
-              Refused("there is no GPU 0 on a (CUDA_VISIBLE_DEVICES, set by the login, leaves GPU 1)"));
+  EXPECT_THAT(world.run({"launch", "--include", "a:0", "--cmd", "true", "--dry-run"}),
+              AllOf(Refused("there is no GPU 0 on a"),
+                    Refused("CUDA_VISIBLE_DEVICES, set by the login, leaves GPU 1")));
   EXPECT_EQ(world.run({"servers", "--json"}).json()[0]["gpus"], 1);
   EXPECT_THAT(world.run({"launch", "--server", "a", "--gpus", "2", "--", "true"}).err,
               HasSubstr("2 GPUs needed, and there is 1 of 4: CUDA_VISIBLE_DEVICES is set by the login"));

@@ -152,7 +152,7 @@ TEST_F(CommandSweep, ADryRunShowsThePointsAndStartsNone) {
 }
 
 TEST_F(CommandSweep, AScriptAloneIsGivenToPython) {
-  ASSERT_EQ(world.run({"sweep", "--param", "n=1", "--", "nosuch.py", "{n}"}).code, 0);
+  ASSERT_EQ(world.run({"sweep", "--no-check", "--param", "n=1", "--", "nosuch.py", "{n}"}).code, 0);
   EXPECT_EQ(world.run({"--json", "job-list"}).json().at(0).at("command"), "python nosuch.py '{n}'");
 }
 

@@ -158,6 +158,7 @@ TEST_F(Account, AShellThatAnotherReplacesIsQuoted) {
 
 // As a ForceCommand can have it, for recordings. It changes bytes.
 TEST_F(Account, ATerminalInBetween) {
+  make_folders(there(""));
   for (const char* state : {"without the agent", "with the agent"}) {
     start_with("exec script -qec \"$SSH_ORIGINAL_COMMAND\" /dev/null");
     const ExecResult result = run("echo here; exit 4");

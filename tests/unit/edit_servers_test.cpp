@@ -49,9 +49,9 @@ TEST(EditServers, AddsTheFirstOne) {
 TEST(EditServers, AddsWithinBraces) {
   EXPECT_EQ(put("servers: {a: {hostname: x}}\n", b),
             "servers: {a: {hostname: x}, b: {hostname: 192.0.2.2, port: 40022, username: root}}\n");
-  EXPECT_EQ(
-      put("servers: {\n  a: {hostname: 'x}'}  # }\n}\n", b),
-      "servers: {\n  a: {hostname: 'x}'}, b: {hostname: 192.0.2.2, port: 40022, username: root}  # }\n}\n");
+  EXPECT_EQ(put("servers: {\n  a: {hostname: x, prologue: 'y}'}  # }\n}\n", b),
+            "servers: {\n  a: {hostname: x, prologue: 'y}'}, b: {hostname: 192.0.2.2, port: 40022, username: "
+            "root}  # }\n}\n");
 }
 
 TEST(EditServers, ChangesTheAddressAlone) {

@@ -61,7 +61,7 @@ std::string make_gpus_script() {
     script +=
         "[ -z \"${" + name + "+set}\" ] || printf '\\036visible\\037" + name + "=%s' \"$" + name + "\"\n";
   }
-  return script + "printf '\\036path\\037%s' \"$PATH\"\n";
+  return script + "printf '\\036folders\\037%s' \"$PATH\"\n";
 }
 
 RunResult run_entered(const Host& host, const std::string& activation, std::string_view script,
@@ -95,7 +95,7 @@ void read_record(std::string_view record, Activation& found, std::map<std::strin
     found.has_program = true;
   } else if (key == "daemon") {
     found.has_mpi_daemon = true;
-  } else if (key == "path") {
+  } else if (key == "folders") {
     found.gpus.emplace(GpuEnvironment{std::string(value), visible});
   } else if (key == "visible") {
     if (const std::size_t equals = value.find('='); equals != std::string_view::npos) {

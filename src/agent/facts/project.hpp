@@ -20,8 +20,8 @@ void check_jobs_folder(const Path& project, const std::string& jobs, ServerFacts
 std::string find_open_path(const Host& host, const Path& project, const std::string& jobs,
                            std::chrono::milliseconds limit = std::chrono::seconds(3));
 
-// Does in the folder, or the nearest one above it that exists, what a run does there, and sets the flaw of
-// `facts`. Removes what it makes. Nothing is tried where the login cannot write. Any thread.
+// Writes, locks and makes entries as a run does, in the folder or the nearest one above it that exists, and
+// sets the flaw of `facts`. Removes its files. Does nothing if the login cannot write there. Any thread.
 void try_folder(const Path& folder, ServerFacts& facts);
 
 }  // namespace remote::agent

@@ -182,7 +182,7 @@ config::NewProject gather(Context& context, const InitOptions& options, const fs
   }
   std::vector<std::string> left_out;
   for (const std::string& text : options.servers) {
-    // An ssh command may have a '=', too.
+    // An ssh command can also contain a '='.
     const bool is_line = config::is_ssh_line(text);
     const std::size_t equals = is_line ? std::string::npos : text.find('=');
     const bool is_named_line = equals != std::string::npos && config::is_ssh_line(text.substr(equals + 1));

@@ -122,8 +122,8 @@ void EventText::operator()(const CodeChanged& event) {
             ? fmt::format("changed on {} since the last rsync, or sent there from elsewhere: {}; "
                           "`remote rsync --overwrite` replaces {}",
                           servers, named(event.names), them)
-            : fmt::format("{} has other code, sent {}: {}; `remote rsync --overwrite` replaces {}", servers,
-                          event.by, named(event.names), them));
+            : fmt::format("{} {} other code, sent {}: {}; `remote rsync --overwrite` replaces {}", servers,
+                          event.servers.size() == 1 ? "has" : "have", event.by, named(event.names), them));
     return;
   }
   if (event.gone) {

@@ -199,7 +199,9 @@ std::string elsewhere_text(const Batch& batch) {
 }
 
 std::string state_text(const Batch& batch) {
-  return state_of(batch) + attempt_of(batch) + elsewhere_text(batch);
+  const std::string text = state_of(batch) + attempt_of(batch);
+  const std::string elsewhere = elsewhere_text(batch);
+  return text.ends_with(elsewhere) ? text : text + elsewhere;  // the text of a single job has it
 }
 
 std::string usage_text(const Batch& batch) {
