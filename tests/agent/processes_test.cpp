@@ -1,7 +1,9 @@
 #include "agent/host/processes.hpp"
 
+#include <chrono>
 #include <csignal>
 #include <functional>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <grp.h>
@@ -50,6 +52,30 @@ TEST(Processes, ReadsTheStatFileWhateverTheName) {
         stat_text("a", "S x 1 1"), "x" + stat_text("a"), std::string("1234) (S 1 2 3")}) {
     EXPECT_FALSE(parse_process(text)) << text;
   }
+}
+
+// The kernel shows no environment of a process while it becomes another program.
+TEST(Processes, TheEnvironmentOfANewProcessIsWaitedFor) {
+  test::HostFolder folder;
+  const auto ticks = read_boot_clock().count() * ::sysconf(_SC_CLK_TCK) / 1000;
+  const auto begun = [&](std::int64_t start) {
+    std::string text = stat_text("sleep");
+    text.replace(text.find(" 777"), 4, " " + std::to_string(start));
+    return text;
+  };
+  folder.put_system("proc/1234/stat", begun(ticks));
+  folder.put_system("proc/1234/environ", "");
+  folder.put_system("proc/1234/status", "Name:\tsleep\nUid:\t" + std::to_string(::geteuid()) + "\t0\t0\t0\n");
+  fs::create_symlink("/bin/sleep", folder.host.system("/proc/1234/exe").string());
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // the time that it takes is what is tried
+    folder.put_system("proc/1234/environ", "REMOTE_JOB_ID=" + job_id + std::string(1, '\0'));
+  });
+  EXPECT_EQ(read_job_variable(folder.host, 1234, ::geteuid()).job, job_id);
+  later.join();
+  folder.put_system("proc/1234/environ", "");
+  folder.put_system("proc/1234/stat", begun(1));
+  EXPECT_FALSE(read_job_variable(folder.host, 1234, ::geteuid()).is_readable) << "an old one has none";
 }
 
 TEST(Processes, AZombieIsDead) {

@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -242,10 +243,38 @@ bool send_signal(const Host& host, ProcessId id, int signal) {
   return is_sent;
 }
 
-JobVariable read_job_variable(const Host& host, int pid, uid_t user) {
+namespace {
+
+// Whether a process that is no kernel thread began within the last second.
+bool is_young(const Host& host, int pid) {
+  const std::optional<Process> process = read_process(host, pid);
+  if (!process || read_link(find_process_folder(host, pid) / "exe").empty()) {
+    return false;
+  }
+  const auto ticks = static_cast<std::int64_t>(::getauxval(AT_CLKTCK));
+  const std::int64_t age =
+      read_boot_clock().count() * ticks / 1000 - static_cast<std::int64_t>(process->id.start);
+  return age >= 0 && age < ticks;
+}
+
+// A process shows no environment while it becomes another program, which it does at its beginning.
+std::string await_environment(const Host& host, int pid) {
   constexpr std::size_t most_bytes = std::size_t{8} << 20U;
-  const std::string environment =
-      read_file(find_process_folder(host, pid) / "environ", most_bytes).value_or("");
+  constexpr int most_tries = 50;
+  constexpr timespec moment{.tv_sec = 0, .tv_nsec = 1'000'000};
+  const Path path = find_process_folder(host, pid) / "environ";
+  std::string text = read_file(path, most_bytes).value_or("");
+  for (int i = 0; i < most_tries && text.empty() && is_young(host, pid); ++i) {
+    ::nanosleep(&moment, nullptr);
+    text = read_file(path, most_bytes).value_or("");
+  }
+  return text;
+}
+
+}  // namespace
+
+JobVariable read_job_variable(const Host& host, int pid, uid_t user) {
+  const std::string environment = await_environment(host, pid);
   JobVariable variable{.job = find_job_variable(environment), .is_readable = !environment.empty()};
   // A setuid program started by another user is owned by root.
   if (!variable.job.empty() && user == 0 && find_real_user(host, pid) != user) {
