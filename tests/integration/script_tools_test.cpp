@@ -78,9 +78,10 @@ TEST_P(JobTools, CleanDoesNotFollowLinks) {
   EXPECT_TRUE(fs::exists(precious / "journal.jsonl"));
 }
 
+// Prints and sleeps in one line, as it may be seen before it sleeps.
 constexpr const char* program =
     "exec /usr/bin/python3 -c 'import threading, time\n"
-    "def wait_here():\n  print(\"up\", flush=True)\n  time.sleep(60)\n"
+    "def wait_here():\n  print(\"up\", flush=True); time.sleep(60)\n"
     "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nwait_here()'";
 
 TEST_P(JobTools, StacksOfAPreparedProgram) {
@@ -95,7 +96,7 @@ TEST_P(JobTools, StacksOfAPreparedProgram) {
     const std::vector<ThreadStack>& threads = found[0].threads;
     ASSERT_EQ(threads.size(), 2U);
     ASSERT_FALSE(threads[0].frames.empty());
-    EXPECT_EQ(threads[0].frames[0], "wait_here (<string>:4)");
+    EXPECT_EQ(threads[0].frames[0], "wait_here (<string>:3)");
   }
   EXPECT_TRUE(runs(id));
   end(id);
