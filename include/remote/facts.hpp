@@ -15,8 +15,8 @@
 
 namespace remote {
 
-// A file system, as a folder of interest lies on it (statfs(2)).
-// What a trial in the project's folder found: it writes 1 MiB, sets a mode, locks, and makes a link and a
+// The result of a trial in the project's folder.
+// It writes 1 MiB, sets a mode, locks, and makes a link and a
 // pipe, as a run does.
 enum class FolderFlaw {
   none,
@@ -29,7 +29,7 @@ enum class FolderFlaw {
   no_links,  // or no pipes
   other
 };
-
+// A file system, as a folder of interest lies on it (statfs(2)).
 struct DiskFacts {
   std::string what;          // "project", "environment", "tmp" or "shm"
   std::string path;          // the folder, or the nearest one above it that is there

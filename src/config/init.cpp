@@ -87,13 +87,18 @@ NewServer make_new_server(const std::string& name, const std::string& address) {
   return NewServer{name, at.host, at.user, at.port, std::nullopt};
 }
 
-NewServer parse_new_server(const std::string& text) {
+std::pair<std::string, std::string> split_new_server(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos) {
     throw Error::usage("server " + printable(text), "there is no '='",
                        "write it as NAME=[USER@]HOST[:PORT], such as first-server=ubuntu@3.19.32.53");
   }
-  return make_new_server(text.substr(0, equals), text.substr(equals + 1));
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+NewServer parse_new_server(const std::string& text) {
+  const auto [name, address] = split_new_server(text);
+  return make_new_server(name, address);
 }
 
 std::string private_key_value(const std::string& key, const fs::path& here, const fs::path& project) {

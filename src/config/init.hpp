@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 // What `remote init` (and `remote sandbox up`) writes: .remote/configs.yaml, .remote/exclude.txt and
@@ -27,6 +28,8 @@ struct NewProject {
   std::string manager{};  // of the Python environment; "": the usual one
 };
 
+// The two parts of "NAME=ADDRESS". Throws Error (usage).
+std::pair<std::string, std::string> split_new_server(const std::string& text);
 // "NAME=[USER@]HOST[:PORT]"; an IPv6 address as [ADDRESS] or [ADDRESS]:PORT. Throws Error (usage).
 NewServer parse_new_server(const std::string& text);
 // The same, the two parts given apart.

@@ -5,8 +5,12 @@
 #include <set>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/hashing.hpp"
 #include "base/log.hpp"
+#include "base/ownership.hpp"
+#include "base/strings.hpp"
+#include "config/folder_id.hpp"
 #include "servers/fanout.hpp"
 #include "servers/python_env.hpp"
 #include "servers/source.hpp"
@@ -40,8 +44,9 @@ class Comparing {
         mark_(state_.mark()),
         sent_(state_.files()) {}
 
+  // `own`: see own_source().
   Comparison compare(const std::optional<wire::CodeFacts>& answer,
-                     const std::optional<wire::ProjectSource>& source) {
+                     const std::optional<wire::ProjectSource>& source, const wire::ProjectSource& own) {
     Comparison found{.known = answer.has_value(), .never_sent = mark_.never(), .here = {}, .there = {}};
     if (!answer) {
       found.here = servers::changed_since(core_.config, mark_, here_);
@@ -50,8 +55,7 @@ class Comparing {
     const auto is_missing = [](const wire::ChangedFile& file) { return !file.stamp; };
     found.gone = !mark_.never() && answer->count == here_.files().size() &&
                  std::ranges::all_of(answer->files, is_missing);
-    if (const wire::ProjectSource own = servers::own_source(core_.config);
-        source && source->folder_id != own.folder_id) {
+    if (source && source->folder_id != own.folder_id) {
       found.by = servers::sent_by_text(*source, own);
     }
     for (const std::string& name : differing(*answer)) {
@@ -166,6 +170,13 @@ void add_event(std::vector<CodeChanged>& all, CodeChanged event) {
 
 }  // namespace
 
+wire::ProjectSource own_source(const config::Config& config) {
+  return {.folder_id = config::find_folder_id(config),
+          .user = visible_line(user_at_host(), 150),
+          .folder = visible_line(resolved(config.project).string(), 1000),
+          .at = now_seconds().time_since_epoch().count()};
+}
+
 CodeCheck::CodeCheck(const Core& core)
     : config_(core.config),
       here_(std::async(std::launch::async, [&core] { return files_here(core.config, core.cancel()); })) {}
@@ -190,10 +201,13 @@ CodeCheck::Result CodeCheck::tell(Core& core, const std::vector<config::Server>&
     if (here.files().empty()) {
       return result;  // there is no code
     }
+    const wire::ProjectSource own = own_source(core.config);
     const auto outcomes = servers::fan_out(
         servers, &config::Server::name, [&](const config::Server& server, std::size_t index) {
-          const servers::FactsAnswer answer = answers.empty() ? ask(core, server, *this) : answers[index];
-          return Comparing(core, server, logins[index], here).compare(answer.code, answer.source);
+          const servers::FactsAnswer asked =
+              answers.empty() ? ask(core, server, *this) : servers::FactsAnswer();
+          const servers::FactsAnswer& answer = answers.empty() ? asked : answers[index];
+          return Comparing(core, server, logins[index], here).compare(answer.code, answer.source, own);
         });
     for (std::size_t i = 0; i < servers.size(); ++i) {
       const Comparison& one = outcomes[i].value ? *outcomes[i].value : Comparison();

@@ -8,6 +8,7 @@
 #include "project/git_state.hpp"
 #include "servers/facts.hpp"
 #include "servers/sent_state.hpp"
+#include "wire/source.hpp"
 
 namespace remote::project {
 
@@ -36,6 +37,9 @@ class CodeCheck {
   const config::Config& config_;
   std::shared_future<servers::ProjectState> here_;
 };
+
+// This folder as the sender of the project, now.
+wire::ProjectSource own_source(const config::Config& config);
 
 // Waits for git, and tells LaunchCode, unless it has no server.
 void tell_code(Core& core, GitState& git, LaunchCode code);

@@ -345,7 +345,7 @@ void LaunchAttempt::check_code() {
 
 namespace {
 
-// The same launch started twice by mistake: their ranks would share GPUs and overwrite each other's files.
+// Warns of a launch that was started twice by mistake: the ranks would share GPUs and overwrite files.
 void tell_same_launch(Core& core, const std::vector<jobs::NewJob>& jobs) {
   std::vector<Job> known = stored_jobs(core, {.unfinished_only = true, .hidden = false});
   std::map<std::optional<JobId>, int> keys;  // the first of each launch

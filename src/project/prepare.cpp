@@ -8,6 +8,7 @@
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
+#include "project/code_check.hpp"
 #include "project/core.hpp"
 #include "servers/fanout.hpp"
 #include "servers/links.hpp"
@@ -16,7 +17,6 @@
 #include "servers/project_tree.hpp"
 #include "servers/python_env.hpp"
 #include "servers/shared.hpp"
-#include "servers/source.hpp"
 
 namespace remote::project {
 namespace {
@@ -160,7 +160,7 @@ std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request, co
     });
   }
   if (steps.sync && !request.dry_run && &config == &core.config) {
-    steps.source = servers::own_source(config);
+    steps.source = own_source(config);
     if (steps.source->folder_id.empty()) {
       steps.source.reset();
     }

@@ -2,15 +2,11 @@
 
 #include <string>
 
-#include "config/config.hpp"
 #include "wire/source.hpp"
 
 // The sender of a project, as a server records it.
 
 namespace remote::servers {
-
-// This folder, now.
-wire::ProjectSource own_source(const config::Config& config);
 
 // "from ada@laptop:/home/ada/proj, 2 hours ago" for another machine, "from /home/ada/copy, 2 hours ago" for
 // another folder of this one.

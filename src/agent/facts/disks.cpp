@@ -64,6 +64,14 @@ Path folder_of_place(const Host& host, const wire::FactsRequest& request, wire::
 
 }  // namespace
 
+Path find_nearest_folder(const Path& folder) {
+  Path found = folder;
+  while (!is_folder(found) && !found.empty() && found != "/") {
+    found = found.parent_path();
+  }
+  return found.empty() ? "/" : found;
+}
+
 std::optional<DiskFacts> read_disk(const Host& host, wire::DiskPlace place, const Path& folder) {
   DiskFacts disk;
   disk.what = wire::name_of_value(place);
@@ -71,11 +79,7 @@ std::optional<DiskFacts> read_disk(const Host& host, wire::DiskPlace place, cons
   if (!disk.there && place == wire::DiskPlace::shm) {
     return std::nullopt;
   }
-  Path found = folder;
-  while (!is_folder(found) && !found.empty() && found != "/") {
-    found = found.parent_path();
-  }
-  found = found.empty() ? "/" : found;
+  const Path found = find_nearest_folder(folder);
   struct statfs sizes {};
   struct stat info {};
   if (::statfs(found.c_str(), &sizes) != 0 || ::stat(found.c_str(), &info) != 0) {

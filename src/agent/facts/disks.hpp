@@ -10,6 +10,9 @@
 
 namespace remote::agent {
 
+// The folder, or the nearest one above it that exists.
+Path find_nearest_folder(const Path& folder);
+
 // The file system of a folder, or of the nearest one above it that exists. nullopt if shared memory is
 // missing, or if statfs(2) fails. A hanging network file system blocks it. Any thread.
 std::optional<DiskFacts> read_disk(const Host& host, wire::DiskPlace place, const Path& folder);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/facts/disks.hpp"
 #include "agent/host/descriptor.hpp"
 #include "agent/host/files.hpp"
 #include "agent/host/users.hpp"
@@ -211,11 +212,8 @@ std::string find_open_path(const Host& host, const Path& project, const std::str
 }
 
 void try_folder(const Path& folder, ServerFacts& facts) {
-  Path found = folder;
-  while (!is_folder(found) && !found.empty() && found != "/") {
-    found = found.parent_path();
-  }
-  if (!is_folder(found) || ::access(found.c_str(), W_OK | X_OK) != 0) {
+  const Path found = find_nearest_folder(folder);
+  if (::access(found.c_str(), W_OK | X_OK) != 0) {
     return;
   }
   const Trial trial(found);

@@ -245,7 +245,7 @@ bool send_signal(const Host& host, ProcessId id, int signal) {
 
 namespace {
 
-// Whether a process that is no kernel thread began within the last second.
+// Whether a process began within the last second, and is not a kernel thread.
 bool is_young(const Host& host, int pid) {
   const std::optional<Process> process = read_process(host, pid);
   if (!process || read_link(find_process_folder(host, pid) / "exe").empty()) {

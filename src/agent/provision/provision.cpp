@@ -1,7 +1,6 @@
 #include "agent/provision/provision.hpp"
 
 #include <optional>
-#include <vector>
 
 #include "agent/facts/disks.hpp"
 #include "agent/host/variables.hpp"
@@ -12,23 +11,6 @@
 #include "agent/provision/steps.hpp"
 
 namespace remote::agent {
-namespace {
-
-// The file systems that installers write to.
-std::vector<DiskFacts> read_disks_of_installers(const Host& host, const PythonPlace& place) {
-  const std::string temporary = host.variable("TMPDIR");
-  std::vector<DiskFacts> disks;
-  for (const auto& [what, folder] :
-       {std::pair(wire::DiskPlace::tmp, temporary.empty() ? Path("/tmp") : host.expand(temporary)),
-        std::pair(wire::DiskPlace::environment, place.folder())}) {
-    if (auto disk = read_disk(host, what, folder)) {
-      disks.push_back(std::move(*disk));
-    }
-  }
-  return disks;
-}
-
-}  // namespace
 
 void answer_provision(const Host& host, const wire::Provisioning& work, Stream& stream) {
   wire::ProvisionEnd end;
@@ -45,7 +27,10 @@ void answer_provision(const Host& host, const wire::Provisioning& work, Stream& 
   } catch (const ProvisionError& error) {
     end.failure = error.describe();
     if (steps && end.failure->hint.empty()) {
-      end.failure->disks = read_disks_of_installers(steps->host(), place);
+      // Those that installers write to.
+      end.failure->disks =
+          read_disks(steps->host(), {.environment = place.folder().string(),
+                                     .disks = {wire::DiskPlace::tmp, wire::DiskPlace::environment}});
     }
   }
   stream.send(wire::ProvisionReply{.end = end});

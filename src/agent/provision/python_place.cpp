@@ -89,10 +89,13 @@ bool has_stamp(const Path& path, std::string_view digest) {
   return !text.empty() && std::string_view(text).substr(0, text.find('\n')) == digest;
 }
 
-void write_stamp(const Path& path, const std::vector<std::string>& lines) {
+bool replace_open_file(const Path& path, std::string_view text) {
   const Path unfinished = path.string() + ".new";
-  if (!make_open_folders(path.parent_path()) || !put_open_file(unfinished, join(lines, "\n") + "\n") ||
-      ::rename(unfinished.c_str(), path.c_str()) != 0) {
+  return put_open_file(unfinished, text) && ::rename(unfinished.c_str(), path.c_str()) == 0;
+}
+
+void write_stamp(const Path& path, const std::vector<std::string>& lines) {
+  if (!make_open_folders(path.parent_path()) || !replace_open_file(path, join(lines, "\n") + "\n")) {
     throw ProvisionError("cannot write " + path.string());
   }
 }

@@ -53,6 +53,8 @@ void write_stamp(const Path& path, const std::vector<std::string>& lines);
 
 // Creates a file that all users can read. Returns false on failure.
 bool put_open_file(const Path& path, std::string_view text);
+// The same by rename(2): readers find the old content or the new one.
+bool replace_open_file(const Path& path, std::string_view text);
 // Creates a folder and its parents, with access for all users. Existing folders are not changed.
 bool make_open_folders(const Path& path);
 

@@ -1,7 +1,5 @@
 #include "agent/provision/source.hpp"
 
-#include <cstdio>
-
 #include "agent/job/job_files.hpp"
 #include "agent/provision/python_place.hpp"
 #include "wire/json_text.hpp"
@@ -20,11 +18,7 @@ std::optional<wire::ProjectSource> read_source(const Path& scripts) {
 }
 
 void write_source(const Path& scripts, const wire::ProjectSource& source) {
-  const Path file = scripts / source_name;
-  const Path unfinished = file.string() + ".new";
-  if (put_open_file(unfinished, wire::to_json_text(source) + "\n")) {
-    std::rename(unfinished.c_str(), file.c_str());
-  }
+  replace_open_file(scripts / source_name, wire::to_json_text(source) + "\n");
 }
 
 }  // namespace remote::agent

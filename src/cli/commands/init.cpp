@@ -182,16 +182,11 @@ config::NewProject gather(Context& context, const InitOptions& options, const fs
   }
   std::vector<std::string> left_out;
   for (const std::string& text : options.servers) {
-    // An ssh command can also contain a '='.
-    const bool is_line = config::is_ssh_line(text);
-    const std::size_t equals = is_line ? std::string::npos : text.find('=');
-    const bool is_named_line = equals != std::string::npos && config::is_ssh_line(text.substr(equals + 1));
-    config::NewServer server =
-        is_line || is_named_line
-            ? config::read_new_server(
-                  is_line ? fmt::format("server-{}", project.servers.size() + 1) : text.substr(0, equals),
-                  text.substr(is_line ? 0 : equals + 1), current_folder(), folder, left_out)
-            : config::parse_new_server(text);
+    // An ssh command without a name can contain a '=', too.
+    const auto [name, address] = config::is_ssh_line(text)
+                                     ? std::pair(fmt::format("server-{}", project.servers.size() + 1), text)
+                                     : config::split_new_server(text);
+    config::NewServer server = config::read_new_server(name, address, current_folder(), folder, left_out);
     if (is_named(project.servers, server.name)) {
       throw Error::usage("--server " + server.name, "two servers have this name",
                          "give one of them another name: --server NAME=HOST");

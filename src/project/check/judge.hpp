@@ -23,9 +23,9 @@ std::vector<Finding> judge_server(const config::Config& config, const config::Se
 void judge_machine(const ServerFacts& facts, std::vector<Finding>& findings);
 void judge_disks(const ServerFacts& facts, std::vector<Finding>& findings);
 void judge_gpus(const config::Server& server, const ServerFacts& facts, std::vector<Finding>& findings);
-// Of the project's torch, by its files and the GPUs.
+// Judges the project's torch, by its files and the GPUs.
 Finding torch_finding(const ServerFacts& facts);
-// Of a vendor's program. `user`: the login.
+// Judges a vendor's program. `user`: the login.
 Finding driver_finding(const GpuTool& tool, const std::string& user);
 
 // A server beside the others.
