@@ -51,6 +51,7 @@ enum class Remedy {
   no_image,         // run this without a container
   skip_check,       // mend what was found on the servers, or launch without looking at it
   prepare_servers,  // the servers have no Python environment yet
+  find_program,     // preparing the server finds the program, or names the reason why not
   start_sandbox,    // it is a practice server of this machine, which does not run
   name_servers,     // name the servers that are to take part
   check_server,     // look what is wrong with the server

@@ -121,6 +121,10 @@ struct ServerFacts {
   std::string python_path{};  // PYTHONPATH of the login, if jobs have it
   std::string python_home{};  // PYTHONHOME, likewise
   std::string python;         // "3.11.2"
+  // If there is none: why the first program that was tried is not used, and one that jobs do not find, as it
+  // is not on their PATH. Foreign text.
+  std::string python_refusal{};
+  std::string hidden_python{};
   // torch/version.py in its packages; torch is not imported.
   std::string torch;
   std::string cuda;                              // that torch was built for

@@ -75,11 +75,26 @@ bool is_secret_header(const std::string& name) {
          (names_secret(name) || lower == "cookie" || lower == "set-cookie");
 }
 
+// Masks the values of secret parameters in the query of the URL that begins at `at`: "?token=…&sig=…".
+void mask_query(std::string& text, std::size_t at) {
+  const auto end_of_url = [&] { return std::min(text.find_first_of("'\" \t", at), text.size()); };
+  std::size_t mark = text.find('?', at);
+  while (mark != std::string::npos && mark < end_of_url()) {
+    const std::size_t end = std::min(text.find_first_of("&;#", mark + 1), end_of_url());
+    const std::size_t equals = text.find('=', mark);
+    if (equals < end && names_secret(std::string_view(text).substr(mark + 1, equals - mark - 1))) {
+      text = masked_between(text, equals + 1, end);
+    }
+    mark = text.find_first_of("&;", mark + 1);
+  }
+}
+
 // A text without the password of a URL, and without the value of a header that holds a secret.
 std::string mask_inside(std::string text) {
   constexpr std::size_t shortest_token = 20;  // a longer user name without a password is one; of the web each
   for (std::size_t at = text.find("://"); at != std::string::npos; at = text.find("://", at + 3)) {
     const std::size_t user = at + 3;
+    mask_query(text, user);
     const std::size_t end = text.find_first_of("/?#'\" \t", user);
     const std::size_t sign = text.substr(0, end).rfind('@');
     if (sign == std::string::npos || sign <= user) {

@@ -88,6 +88,23 @@ bool is_nccl_log(std::string_view line) {
   return contains(line, "] NCCL INFO ") || contains(line, "] NCCL WARN ");
 }
 
+bool is_python_warning(std::string_view line) {
+  const std::string_view text = without_rank_label(line);
+  if (trim(text).starts_with("warnings.warn(")) {
+    return true;
+  }
+  const std::size_t end = text.find("Warning: ");
+  const std::size_t category = text.substr(0, end).rfind(": ");
+  if (end == std::string_view::npos || category == std::string_view::npos ||
+      text.substr(category + 2, end - category - 2).find(' ') != std::string_view::npos) {
+    return false;
+  }
+  const std::string_view place = text.substr(0, category);
+  const std::size_t colon = place.rfind(':');
+  return colon != std::string_view::npos && colon + 1 < place.size() &&
+         place.find_first_not_of("0123456789", colon + 1) == std::string_view::npos;
+}
+
 bool is_cuda_error(std::string_view line) {
   return contains(line, "CUDA out of memory. ") || contains(line, "CUDA_LAUNCH_BLOCKING=1") ||
          is_kernel_assertion(line) || is_stack_frame(line);

@@ -16,6 +16,9 @@ bool is_torch_log(std::string_view line);
 // "host:4242:4250 [0] NCCL INFO Channel 00/02 : 0 1"
 bool is_nccl_log(std::string_view line);
 
+// "lib/x.py:12: UserWarning: text", or the line of code below it: "  warnings.warn(".
+bool is_python_warning(std::string_view line);
+
 // Whether the line is part of an error of CUDA or of torch's C++ code, and not of a traceback.
 bool is_cuda_error(std::string_view line);
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/strings.hpp"
 
@@ -20,10 +23,56 @@ std::string join_last_lines(std::string_view text) {
   return join(lines, "; ");
 }
 
-bool speaks_of_terminal(std::string_view text) {
-  constexpr std::array words{"PTY", " pty", "without a terminal", "requires a terminal", "needs a terminal"};
-  return std::ranges::any_of(words,
-                             [&](const char* word) { return text.find(word) != std::string_view::npos; });
+// What a server says when it takes no commands, and what to do then. The first that fits counts.
+struct Refusal {
+  std::string_view text;
+  std::string_view hint;
+};
+
+constexpr std::string_view change_password = "log in once with ssh and change the password";
+constexpr std::string_view is_gateway =
+    "a gateway that takes no commands, as some providers have it: use the machine's own address and port, "
+    "which "
+    "the provider's page shows too (SSH over TCP)";
+constexpr std::string_view other_account =
+    "log in as another user, or have its administrator give it a shell: chsh -s /bin/sh USER";
+
+constexpr std::array refusals{
+    Refusal{"account is currently not available", other_account},  // nologin(8)
+    Refusal{"sftp connections only", other_account},
+    Refusal{"Please login as the user",
+            "log in as the user that it names: `username` of the server in configs.yaml"},
+    Refusal{"assword change required", change_password},
+    Refusal{"assword has expired", change_password},
+    Refusal{"required to change your password", change_password},
+    Refusal{"PTY", is_gateway},
+    Refusal{" pty", is_gateway},
+    Refusal{"without a terminal", is_gateway},
+    Refusal{"requires a terminal", is_gateway},
+    Refusal{"needs a terminal", is_gateway},
+    Refusal{"Interactive login required", is_gateway},
+    Refusal{"nteractive session", is_gateway},
+};
+
+// Returns the error for a server that takes no commands; nullopt if these texts do not say so.
+std::optional<Error> find_refusal(const std::string& said, const std::string& detail) {
+  for (const Refusal& refusal : refusals) {
+    for (const std::string* text : {&said, &detail}) {
+      if (text->find(refusal.text) != std::string::npos) {
+        return Error("nothing was run on the server", "it takes no commands, and says: " + *text,
+                     refusal.hint);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// Whether the text contains binary data: parts of our request, which another program has read and printed.
+bool has_binary(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) {
+    return static_cast<unsigned char>(c) < ' ' &&
+           std::string_view("\t\n\r\f\a\b\x1b").find(c) == std::string_view::npos;
+  });
 }
 
 }  // namespace
@@ -31,20 +80,10 @@ bool speaks_of_terminal(std::string_view text) {
 Error login_shell_ended(const std::string& ended, std::string_view printed) {
   const std::string said = join_last_lines(printed);
   const std::string detail = join_last_lines(ended);
-  if (speaks_of_terminal(said) || speaks_of_terminal(detail)) {
-    return {"nothing was run on the server", speaks_of_terminal(said) ? said : detail,
-            "a gateway that takes no commands, as some providers have it: use the machine's own address and "
-            "port, which "
-            "the provider's page shows too (SSH over TCP)"};
+  if (auto refusal = find_refusal(said, detail)) {
+    return *std::move(refusal);
   }
   const std::string quoted = said.empty() ? "" : "; it printed: " + said;
-  // What nologin(8) prints.
-  for (const std::string_view text : {std::string_view(said), std::string_view(detail)}) {
-    if (text.find("account is currently not available") != std::string_view::npos) {
-      return {"nothing was run on the server", "the account has no login shell: " + std::string(text),
-              "log in as another user, or have its administrator give it a shell: chsh -s /bin/sh USER"};
-    }
-  }
   if (detail.empty()) {
     return {"no answer from the server",
             "its login shell ended without an error, but nothing of the script's output came" + quoted,
@@ -64,6 +103,26 @@ Error login_shell_ended(const std::string& ended, std::string_view printed) {
           "its login shell ended before the script began: " + detail + quoted,
           "one of the shell's start files there (~/.bashrc, ~/.zshenv, config.fish, ~/.tcshrc) ends it when "
           "there is no terminal: fix that until `ssh HOST true` ends with 0"};
+}
+
+Error login_shell_waits(const std::string& printed, std::chrono::milliseconds time) {
+  const std::string said = join_last_lines(printed);
+  if (auto refusal = find_refusal(said, "")) {
+    return *std::move(refusal);
+  }
+  if (has_binary(printed)) {
+    return {"no answer",
+            "one of the login shell's start files there starts another program, which reads the input",
+            "put exec zsh, ssh-agent bash and the like behind [ -t 0 ], so that only terminals get them"};
+  }
+  return Error("no answer",
+               fmt::format("nothing{} came from its login shell for {} s{}", said.empty() ? "" : " more",
+                           time.count() / 1000, said.empty() ? "" : "; it printed: " + said),
+               "log in with ssh: a start file of the shell may be waiting, start another shell (exec zsh) or "
+               "redirect "
+               "the output (exec >FILE), or the home directory may be on storage that does not respond; "
+               "connect_timeout in configs.yaml allows more time")
+      .because(Cause::timeout);
 }
 
 std::string_view Greeting::strip(std::string_view data,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,10 @@ namespace remote {
 // The error for a server whose login shell ended before a script of ours began. `detail`: how it ended, with
 // the last lines of its stderr; "" if it ended without an error. `printed`: its stdout.
 Error login_shell_ended(const std::string& detail, std::string_view printed = {});
+
+// The error for a server that has sent nothing for this time, before a script of ours began. `printed`: what
+// its login shell printed before.
+Error login_shell_waits(const std::string& printed, std::chrono::milliseconds time);
 
 // Strips what a login shell's start files print before our own output. The script says with a line of its own
 // where that begins. One thread.

@@ -211,7 +211,7 @@ bool looks_secret(std::string_view name) {
   }
   for (const std::string& word : words) {
     if (word.ends_with("token") || word == "key" || word == "keys" || word == "pass" || word == "pwd" ||
-        word == "auth" || word == "pat") {
+        word == "auth" || word == "pat" || word == "sig" || word == "signature") {
       return lower != "pwd" && lower != "oldpwd";
     }
   }

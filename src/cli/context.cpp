@@ -84,6 +84,7 @@ constexpr RemedyWords remedy_words[] = {
     {Remedy::no_image, "--image none does without the container once"},
     {Remedy::skip_check, "--no-check starts it all the same"},
     {Remedy::prepare_servers, "`remote prepare` makes it"},
+    {Remedy::find_program, "`remote prepare` finds one there, or names the reason why not"},
     {Remedy::start_sandbox, "`remote sandbox up` starts the practice servers"},
     {Remedy::name_servers, "--server NAME names those that are to take part"},
     {Remedy::check_server, "`remote check{server}` shows what is wrong there"},

@@ -27,7 +27,19 @@ constexpr std::string_view windows_lines =
 constexpr std::string_view lfs_pointer =
     "the file is only a pointer of git-lfs: `git lfs pull` here, then `remote rsync`";
 constexpr std::string_view no_git =
-    "the copy of the project on a server has no .git: read the commit from the variable REMOTE_COMMIT";
+    "the copy of the project on a server has no .git: `remote launch` and `remote torch-launch` give the "
+    "ranks "
+    "the commit in the variable REMOTE_COMMIT";
+constexpr std::string_view git_failed =
+    "git fails in a copy of the project without .git, or without its tags: `remote launch` and `remote "
+    "torch-launch` give the ranks the commit in the variable REMOTE_COMMIT";
+constexpr std::string_view no_driver =
+    "there is no GPU, or its driver does not answer: `remote check` shows what the server has; choose "
+    "another with "
+    "--server";
+constexpr std::string_view no_interface =
+    "the variable NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME names no interface of that server: `remote check "
+    "--network` shows which it has";
 constexpr std::string_view port_in_use =
     "another process has the port. A script that calls torchrun itself is started once for every rank: give "
     "--nproc-per-node 1, or let remote start the ranks: remote torch-launch -- train.py";
@@ -50,6 +62,8 @@ constexpr std::array hints{
                 "data loader "
                 "workers also torch.multiprocessing.set_sharing_strategy('file_system')"},
     FailureHint{{"Bus error", "shared memory"}, small_shm},
+    FailureHint{{"unable to allocate shared memory"}, small_shm},
+    FailureHint{{"SIGBUS"}, small_shm},  // the cause in a verdict
     FailureHint{{"DataLoader worker", "Bus error"}, small_shm},
     FailureHint{{"DataLoader worker", "exited unexpectedly"}, small_shm},
     FailureHint{{"No space left on device", "/dev/shm"}, small_shm},
@@ -73,7 +87,14 @@ constexpr std::array hints{
     FailureHint{{"CUDA driver version is insufficient"}, wrong_cuda},
     FailureHint{{"not a git repository"}, no_git},
     FailureHint{{"InvalidGitRepositoryError"}, no_git},
-    FailureHint{{"'git'", "returned non-zero exit status 128"}, no_git},
+    FailureHint{{"'git'", "returned non-zero exit status 128"}, git_failed},
+    FailureHint{{"no kernel image is available"},
+                "torch there was built without this GPU's architecture: choose other wheels (`index_url` in "
+                "configs.yaml), then run `remote prepare`"},
+    FailureHint{{"Found no NVIDIA driver"}, no_driver},
+    FailureHint{{"Error 804: forward compatibility"}, wrong_cuda},
+    FailureHint{{"Unable to find address for:"}, no_interface},
+    FailureHint{{"Bootstrap : no socket interface found"}, no_interface},
     FailureHint{{"python: command not found"}, "`remote prepare` makes the Python environment there"},
     FailureHint{{"python: not found"}, "`remote prepare` makes the Python environment there"},
     FailureHint{

@@ -109,9 +109,8 @@ class Source {
     const char quote = text[at];
     if (quote == '"' || quote == '\'') {
       for (std::size_t i = at + 1; i < text.size(); ++i) {
-        if (text[i] == '\\' && quote == '"') {
-          ++i;
-        } else if (text[i] == quote && text.substr(i, 2) == "''" && quote == '\'') {
+        const bool is_escaped = quote == '"' ? text[i] == '\\' : text.substr(i, 2) == "''";
+        if (is_escaped) {
           ++i;
         } else if (text[i] == quote) {
           return i + 1;

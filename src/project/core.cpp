@@ -109,6 +109,12 @@ void Core::take_news() {
   }
 }
 
+void Core::stop_if_cancelled() {
+  if (hooks.cancel.cancelled() || (own_ && own_->cancelled())) {
+    stop_.cancel();
+  }
+}
+
 void Core::take_turn() {
   take_news();  // also what has waited for an outer call
   const auto fd_of = [&](const Cancel& cancel) { return stop_.cancelled() ? -1 : cancel.fd(); };
@@ -116,9 +122,7 @@ void Core::take_turn() {
                                {fd_of(hooks.cancel), POLLIN, 0},
                                {fd_of(own_ ? *own_ : hooks.cancel), POLLIN, 0}}};
   static_cast<void>(::poll(slots.data(), slots.size(), -1));
-  if (hooks.cancel.cancelled() || (own_ && own_->cancelled())) {
-    stop_.cancel();
-  }
+  stop_if_cancelled();
   take_news();
   callbacks_.run();
   if (callbacks_.failed()) {
@@ -127,6 +131,7 @@ void Core::take_turn() {
 }
 
 void Core::carry_out(const std::function<void()>& work) {
+  stop_if_cancelled();  // before a server is asked for anything
   std::exception_ptr failure;
   std::atomic<bool> over = false;
   std::thread body;

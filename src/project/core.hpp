@@ -129,6 +129,7 @@ class Core {
 
  private:
   friend class State;
+  void stop_if_cancelled();
   void take_turn();
   void take_news();
 

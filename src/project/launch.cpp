@@ -343,44 +343,35 @@ void LaunchAttempt::check_code() {
   tell_code(core_, git_, std::move(code));
 }
 
-namespace {
-
 // Warns of a launch that was started twice by mistake: the ranks would share GPUs and overwrite files.
-void tell_same_launch(Core& core, const std::vector<jobs::NewJob>& jobs) {
-  std::vector<Job> known = stored_jobs(core, {.unfinished_only = true, .hidden = false});
-  std::map<std::optional<JobId>, int> keys;  // the first of each launch
-  for (const Job& job : known) {
+void LaunchAttempt::tell_same_launch() {
+  const std::string command = mask_command(request_.command);
+  std::map<std::optional<JobId>, int> keys;                 // the first of each launch
+  std::map<std::optional<JobId>, SameLaunchRuns> launches;  // that run the same here
+  for (const Job& job : stored_jobs(core_, {.unfinished_only = true, .hidden = false})) {
     keys.try_emplace(job.launch, job.key);
-  }
-  std::erase_if(known, [&](const Job& job) {
-    return job.elsewhere || !job.launch || std::ranges::none_of(jobs, [&](const jobs::NewJob& one) {
-             return one.job.server == job.server && one.job.command == job.command;
-           });
-  });
-  std::map<std::optional<JobId>, SameLaunchRuns> found;     // by launch
-  for (const Job& job : refresh(core, std::move(known))) {  // it may have ended since
-    if (is_final(job.state)) {
+    const auto server = std::ranges::find(servers_, job.server, &config::Server::name);
+    if (job.elsewhere || !job.launch || job.command != command || server == servers_.end()) {
       continue;
     }
-    SameLaunchRuns& event = found[job.launch];
+    const wire::FactsReply& answer = answers_[static_cast<std::size_t>(server - servers_.begin())];
+    if (std::ranges::find(answer.running, job.id.text()) == answer.running.end()) {
+      continue;  // it has ended since
+    }
+    SameLaunchRuns& event = launches[job.launch];
     event.key = keys.at(job.launch);
-    if (std::ranges::count(event.servers, job.server) == 0) {
+    if (std::ranges::find(event.servers, job.server) == event.servers.end()) {
       event.servers.push_back(job.server);
     }
   }
-  for (const auto& [launch, event] : found) {
-    core.tell(event);
+  for (const auto& [launch, event] : launches) {
+    core_.tell(event);
   }
 }
-
-}  // namespace
 
 jobs::StartResult LaunchAttempt::start_jobs(const Plan& plan, const std::optional<wire::LaunchSpec>& launch) {
   const StepTimer timer(starting_, "start", "");
   std::vector<jobs::NewJob> jobs = new_jobs(plan);
-  if (request_.check) {
-    tell_same_launch(core_, jobs);
-  }
   if (launch && launch->notifies) {
     jobs.front().notify = make_notify_spec(plan);
   }
@@ -401,6 +392,9 @@ LaunchResult LaunchAttempt::start() {
   if (request_.check && request_.tree.empty()) {
     check_script(core_, servers_, request_.python ? with_python(request_.command) : request_.command,
                  request_.env, request_.image, changed_);
+  }
+  if (request_.check) {
+    tell_same_launch();
   }
   ready_containers();
   const std::optional<wire::LaunchSpec> lifeline = plan_lifeline(result.plan);

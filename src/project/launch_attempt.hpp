@@ -56,6 +56,7 @@ class LaunchAttempt {
   // Throws Error where something of what is to be leased is not there, or not free without
   // LeaseRequest::wait; tells of each such server.
   void judge_leases();
+  std::vector<std::string> names_of_machine(std::size_t server) const;
   void check_hang();
   void choose_servers();
   void add_spares();
@@ -67,6 +68,7 @@ class LaunchAttempt {
     return core_.connector().connect(server, core_.cancel());
   }
   void verify_sync();
+  void tell_same_launch();
   // Tells which code the launch runs.
   void check_code();
   void freeze();

@@ -79,12 +79,18 @@ std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& pl
   std::vector<Error> errors;
   const config::Server& server = servers_[index];
   if (const std::string& missing = answers_[index].missing; !missing.empty()) {
+    const bool is_system = core_.config.python.manager == config::PythonManager::system;
     errors.push_back(
         cannot_run(
             fmt::format("there is no program '{}', and the project's Python environment does not provide it",
                         missing))
-            .mended_by(Remedy::prepare_servers)
+            .mended_by(is_system ? Remedy::find_program : Remedy::prepare_servers)
             .on(server.name));
+  } else if (answers_[index].lacks_environment && needed_program(server).empty()) {
+    add_warning(
+        warnings, server.name,
+        {"environment", CheckStatus::warn, "the project's Python environment is not there: remote prepare",
+         Fix{Fix::Where::here, "remote prepare --server " + server.name}});
   } else if (answers_[index].lacks_environment) {
     errors.push_back(cannot_run("the project's Python environment, with its packages, is not there")
                          .mended_by(Remedy::prepare_servers)

@@ -123,12 +123,17 @@ std::optional<Error> lease_problem(const LeaseRequest& wanted, const FreshLeases
   return std::nullopt;
 }
 
-void judge_lease(const LeaseRequest& wanted, const servers::FactsAnswer& answer, const std::string& server) {
+void judge_lease(const LeaseRequest& wanted, const servers::FactsAnswer& answer, const std::string& server,
+                 int times) {
+  LeaseRequest all = wanted;
+  all.gpus *= times;
+  all.cpus *= times;
+  all.memory *= static_cast<std::uint64_t>(times);
   const std::string silent =
       answer.leases.no_leases.empty() ? "the server did not say what is free" : answer.leases.no_leases;
   const std::optional<Error> problem =
       answer.leases.free
-          ? lease_problem(wanted, {*answer.leases.free, answer.leases.leases, answer.facts.gpus.gpus})
+          ? lease_problem(all, {*answer.leases.free, answer.leases.leases, answer.facts.gpus.gpus})
           : std::optional(Error("cannot lease", silent).mended_by(Remedy::check_server));
   if (problem) {
     throw problem->on(server);
@@ -161,6 +166,21 @@ std::vector<int> LaunchAttempt::gpus_to_lease(const config::Server& server, cons
   return gpus == nullptr ? host->second.gpus : launch::gpus_of(host->second, *gpus, server.gpu_indices);
 }
 
+// The servers of the launch that are the machine of this one: they have its leases and its GPUs.
+std::vector<std::string> LaunchAttempt::names_of_machine(std::size_t server) const {
+  const auto has_same = [](const servers::FactsAnswer& one, const servers::FactsAnswer& other) {
+    return !one.leases.pool.empty() && one.leases.pool == other.leases.pool &&
+           std::ranges::equal(one.facts.gpus.gpus, other.facts.gpus.gpus, {}, &Gpu::uuid, &Gpu::uuid);
+  };
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    if (i == server || has_same(answers_[i], answers_[server])) {
+      names.push_back(servers_[i].name);
+    }
+  }
+  return names;
+}
+
 void LaunchAttempt::judge_leases() {
   if (!request_.lease.any()) {
     return;
@@ -168,10 +188,17 @@ void LaunchAttempt::judge_leases() {
   std::vector<Error> problems;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     project::check_lease(request_.lease, servers_[i].env, "cannot lease on " + servers_[i].name);
+    const std::vector<std::string> names = names_of_machine(i);
     try {
-      judge_lease(request_.lease, answers_[i], servers_[i].name);
+      judge_lease(request_.lease, answers_[i], servers_[i].name, static_cast<int>(names.size()));
     } catch (const Error& problem) {
-      problems.push_back(problem);
+      problems.push_back(names.size() < 2 ? problem
+                                          : Error("cannot lease",
+                                                  fmt::format("{} are one machine: {}", join(names, " and "),
+                                                              problem.reason()),
+                                                  problem.hint())
+                                                .mended_by(problem.remedy())
+                                                .on(servers_[i].name));
     }
   }
   if (problems.empty()) {

@@ -23,8 +23,10 @@ struct FreshLeases {
 // Why it cannot be taken there now, or with LeaseRequest::wait ever; nullopt: it can.
 std::optional<Error> lease_problem(const LeaseRequest& wanted, const FreshLeases& found);
 
-// Throws Error where it cannot be taken on the server that has answered.
-void judge_lease(const LeaseRequest& wanted, const servers::FactsAnswer& answer, const std::string& server);
+// Throws Error where it cannot be taken on the server that has answered. `times`: so many servers of a launch
+// are this one machine by other names.
+void judge_lease(const LeaseRequest& wanted, const servers::FactsAnswer& answer, const std::string& server,
+                 int times = 1);
 
 // Throws Error (usage) for what cannot be meant. `env`: variables of the jobs.
 void check_lease(const LeaseRequest& lease, const Env& env, const std::string& what);

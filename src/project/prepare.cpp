@@ -94,7 +94,7 @@ std::size_t tell_keys(Core& core, const std::shared_future<servers::ProjectState
 // Reads the project's own files before any server is asked: one that cannot be read stops the command once.
 void check_project_files(Core& core, const config::Config& config, const PrepareRequest& request) {
   if (request.setup || request.packages) {
-    servers::packages_digest(config);
+    servers::package_sources(config);
   }
   auto useless = request.sync ? servers::useless_patterns(config) : std::vector<UselessPattern>();
   if (!useless.empty()) {

@@ -10,8 +10,10 @@ using wire::OutcomeState;
 
 constexpr double drift = 0.98;        // a member's clock may be slower by so much
 constexpr Seconds short_attempt{60};  // an attempt that lived for less makes the next one wait
-constexpr Seconds peer_delay{1};      // the cause of a failure after a peer's may be noticed so much later
-constexpr Seconds result_delay{2};    // for a guard to record how its job ended, once it may
+// The cause of a failure after a peer's may be noticed so much later.
+constexpr Seconds peer_delay{1};          // on a server whose ranks have all ended
+constexpr Seconds longest_peer_delay{5};  // while ranks run: longest_delay
+constexpr Seconds result_delay{2};        // for a guard to record how its job ended, once it may
 constexpr Seconds recording_time{5};  // for the guards to record that an attempt ended, once it was killed
 
 const wire::RankFailure* failure_in(const std::optional<wire::Cause>& cause) {
@@ -399,7 +401,9 @@ void RestartPolicy::lead(Seconds now) {
         fail(wire::ServerLoss{name}, now);
       }
     }
-    if (failure_ && !decided_ && now >= failed_at_ + peer_delay) {
+    const bool all_ended =
+        std::ranges::all_of(names, [this](const auto& name) { return outcomes_.contains(name); });
+    if (failure_ && !decided_ && now >= failed_at_ + (all_ended ? peer_delay : longest_peer_delay)) {
       decide(now);
     }
     if (failure_ && decided_ && !released_ && now >= end_at_) {

@@ -270,6 +270,11 @@ void Agent::wait(std::chrono::milliseconds limit, std::chrono::milliseconds sile
     asked_ = ssh::Flow::Clock::now();  // the link determines how long that takes, and Pump::wait() limits it
   }
   const auto heard = std::max(asked_, flow_->heard());
+  if (const std::string printed = start_->printed() + errors_; !start_->is_running() && !printed.empty() &&
+                                                               silence.count() > 0 &&
+                                                               heard + silence <= ssh::Flow::Clock::now()) {
+    throw login_shell_waits(printed, silence);
+  }
   pump_.wait(std::min(limit, ssh::time_left(heard, silence, "nothing came from the server for",
                                             "it may be busy, or the network may have gone; try again")),
              also);
@@ -296,7 +301,9 @@ Error Agent::explain_end() const {
   const std::string ended = ExecResult{status, {}, errors_}.describe();
   if (start_->is_running()) {
     return Error("no answer", "the agent on the server has ended: " + ended,
-                 "try again; -vv logs the requests");
+                 "try again; if it happens each time, a start file of the shell there may read the input "
+                 "(read -p); -vv "
+                 "logs the requests");
   }
   if (start_->is_installing()) {
     return Error("cannot start the agent", "its installation has ended: " + ended,

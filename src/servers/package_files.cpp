@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/beneath.hpp"
+#include "base/build_products.hpp"
 #include "base/command.hpp"
 #include "base/hashing.hpp"
 #include "base/ownership.hpp"
@@ -51,7 +52,7 @@ bool is_archive(const std::string& name) {
   return name.ends_with(".whl") || name.ends_with(".tar.gz") || name.ends_with(".zip");
 }
 
-// The path in "./libs/p[extra] ; marker", "p @ file:libs/p" or "libs/p#egg=p"; "" if there is none.
+// The path in "./libs/p[extra] ; marker", "p @ file:///libs/p" or "libs/p#egg=p"; "" if there is none.
 std::string local_path(std::string text) {
   text = trim(text.substr(0, std::min(text.find(" ;"), text.find(';'))));
   if (const std::size_t at = text.find('@');
@@ -62,7 +63,12 @@ std::string local_path(std::string text) {
     text = text.substr(1, text.size() - 2);
   }
   text = text.substr(0, text.find('#'));
-  if (text.starts_with("file:")) {
+  constexpr std::string_view with_host = "file://";
+  if (text.starts_with(with_host)) {
+    const std::size_t path = text.find('/', with_host.size());
+    const std::string host = text.substr(with_host.size(), path - with_host.size());
+    text = path != std::string::npos && (host.empty() || host == "localhost") ? text.substr(path) : "";
+  } else if (text.starts_with("file:")) {
     text = text.substr(5);
   }
   if (text.ends_with(']')) {
@@ -150,20 +156,16 @@ std::set<std::string> named_texts(std::string_view text) {
   return names;
 }
 
-// What building a package leaves in its folder.
-bool is_built(const std::string& name) {
-  constexpr std::string_view folders[] = {"build", "dist", "__pycache__", ".git", ".venv", "venv"};
-  return name.ends_with(".pyc") || std::ranges::any_of(split(name, '/'), [&](const std::string& part) {
-           return part.ends_with(".egg-info") || std::ranges::find(folders, part) != std::end(folders);
-         });
-}
+// The files that describe the dependencies of a package.
+constexpr const char* descriptions[] = {"pyproject.toml", "setup.cfg", "setup.py"};
 
-class PackageFiles {
+class PackageReader {
  public:
-  explicit PackageFiles(const config::Config& config) : config_(config), project_(config.project) {}
+  explicit PackageReader(const config::Config& config) : config_(config), project_(config.project) {}
 
   // Returns the text; "" for a file that is not there, and for one that was added already.
   std::string add_file(const std::string& name) {
+    add_server_place(name);
     const auto path = own_path(name);
     const auto content = path && seen_.insert(*path).second ? read_beneath(project_, *path) : std::nullopt;
     if (!content) {
@@ -192,6 +194,7 @@ class PackageFiles {
     }
   }
   void add_archives(const std::string& folder) {
+    add_server_place(folder);
     if (!is_own_folder(folder)) {
       return;
     }
@@ -205,6 +208,13 @@ class PackageFiles {
   void add_package(const std::string& place, bool editable) {
     const auto path = own_path(place);
     if (!path) {
+      if (!editable) {
+        add_server_place(place);
+        return;
+      }
+      for (const char* file : descriptions) {  // its code is used where it is
+        add_server_place((fs::path(place) / file).string());
+      }
       return;
     }
     if (!is_own_folder(*path)) {
@@ -222,14 +232,14 @@ class PackageFiles {
     }
     const std::string prefix = *path == "." ? "" : (*path / "").string();
     for (const std::string& name : sent()) {
-      if (name.starts_with(prefix) && !name.ends_with('/') && !is_built(name.substr(prefix.size()))) {
+      if (name.starts_with(prefix) && !name.ends_with('/') && !is_build_product(name.substr(prefix.size()))) {
         add_content(name);
       }
     }
   }
   // What pip reads to find out what a package in this folder needs.
   void add_description(const fs::path& folder) {
-    for (const char* file : {"pyproject.toml", "setup.cfg", "setup.py"}) {
+    for (const char* file : descriptions) {
       const std::string text = add_file((folder / file).string());
       for (const std::string& name : named_texts(text)) {
         try {
@@ -255,7 +265,13 @@ class PackageFiles {
       }
     }
   }
-  std::set<std::string> take_lines() { return std::move(lines_); }
+  // A file or folder outside the project, which only the server can read.
+  void add_server_place(const std::string& place) {
+    if (!place.empty() && !own_path(place)) {
+      server_places_.insert(place);
+    }
+  }
+  PackageFiles take_all() { return {.lines = std::move(lines_), .server_places = std::move(server_places_)}; }
 
  private:
   // nullopt: it is not in the project.
@@ -308,6 +324,7 @@ class PackageFiles {
   std::set<std::pair<fs::path, bool>> packages_;
   std::optional<std::set<std::string>> sent_;
   std::set<std::string> lines_;
+  std::set<std::string> server_places_;
 };
 
 bool is_remote_place(const std::string& place) {
@@ -332,8 +349,8 @@ std::vector<RequirementPlace> requirement_places(std::string_view text) {
   return places;
 }
 
-std::set<std::string> package_files(const config::Config& config, PackageSource source) {
-  PackageFiles files(config);
+PackageFiles package_files(const config::Config& config, PackageSource source) {
+  PackageReader files(config);
   switch (source) {
     case PackageSource::pipenv:
       files.add_paths("", files.add_file("Pipfile"));
@@ -358,7 +375,7 @@ std::set<std::string> package_files(const config::Config& config, PackageSource 
       files.add_requirements(file);
     }
   }
-  return files.take_lines();
+  return files.take_all();
 }
 
 }  // namespace remote::servers

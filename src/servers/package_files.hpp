@@ -24,10 +24,18 @@ struct RequirementPlace {
 // quoted words of options. Not those that pip fetches, nor paths with a variable.
 std::vector<RequirementPlace> requirement_places(std::string_view text);
 
-// The files of the project that decide what pip installs, a line each: "sha256 HEX NAME", or "size BYTES
-// NAME" for an archive. With those of packages that are folders of the project: all files of a package that
-// is copied, and what describes one that is editable. Files outside the project are the server's own, and are
-// not read. Throws Error (usage) for a file that cannot be read as text.
-std::set<std::string> package_files(const config::Config& config, PackageSource source);
+// What decides what pip installs.
+struct PackageFiles {
+  // The files of the project, a line each: "sha256 HEX NAME", or "size BYTES NAME" for an archive. With those
+  // of packages that are folders of the project: all files of a package that is copied, and what describes
+  // one that is editable.
+  std::set<std::string> lines;
+  // Files and folders outside the project: the server's own, which are not read here. Absolute, with "~/", or
+  // relative to the project.
+  std::set<std::string> server_places;
+};
+
+// Throws Error (usage) for a file that cannot be read as text.
+PackageFiles package_files(const config::Config& config, PackageSource source);
 
 }  // namespace remote::servers

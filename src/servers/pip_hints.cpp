@@ -127,6 +127,10 @@ std::string decisive_lines(std::string_view err, std::size_t most) {
   return text;
 }
 
+bool says_disk_full(std::string_view err) {
+  return has_any(err, {"No space left on device"});
+}
+
 std::string pip_hint(std::string_view err, bool own_environment, const std::vector<DiskFacts>& disks) {
   const std::string decisive = decisive_lines(err, most_decisive);
   const auto says = [&](std::initializer_list<std::string_view> texts) { return has_any(decisive, texts); };
@@ -146,24 +150,34 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
     return "the server does not reach the package index: python.index_url in configs.yaml names another one, "
            "python.find_links a folder with wheels";
   }
-  if (says({"Unable to locate package", "has no installation candidate"})) {
-    return "is that the package's name in this distribution? (system_packages in configs.yaml)";
+  if (says({"dpkg was interrupted"})) {
+    return "an earlier installation was interrupted: run `dpkg --configure -a` on the server as root";
   }
   if (says({"Could not get lock"})) {
     return "another process is installing packages there, and the line names it: run the command again when "
            "it has ended";
   }
-  if (says({"dpkg was interrupted"})) {
-    return "an earlier installation was interrupted: run `dpkg --configure -a` on the server as root";
+  if (says({"Unable to locate package", "has no installation candidate"})) {
+    return "is that the package's name in this distribution? (system_packages in configs.yaml)";
   }
   if (says({"Temporary failure resolving", "Failed to fetch http"})) {
     return "the server cannot reach the package mirrors of its distribution";
   }
-  if (says({"No space left on device"})) {
+  if (says_disk_full(decisive)) {
     return full_disk_hint(between(decisive, "No space left on device: '", "'"), disks);
   }
   if (says({"Disk quota exceeded"})) {
     return "free some space on the server's disk, then run the command again";
+  }
+  if (has_any(err, {"setuptools-scm was unable to detect version",
+                    "setuptools_scm was unable to detect version", "unable to detect version for",
+                    "Cannot find the version from SCM", "does not appear to be a Git project",
+                    "Versioning for this project requires either an sdist"})) {
+    return "the package takes its version from git, and the copy of the project there has no .git: remove "
+           ".git from "
+           ".remote/exclude.txt, or give the version: `prologue: export SETUPTOOLS_SCM_PRETEND_VERSION=0.1` "
+           "(of pbr "
+           "PBR_VERSION, of pdm PDM_BUILD_SCM_VERSION)";
   }
   if (says({"ResolutionImpossible", "conflicting dependencies"})) {
     return "the requirements contradict each other: loosen one of the versions that are named";
@@ -172,7 +186,9 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
       !name.empty()) {
     return fmt::format(
         "is '{}' the right name, and does that version exist for the Python there (python.version)? If it "
-        "comes from another index, name that: python.index_url, extra_index_urls or find_links",
+        "comes from another index, name that: python.index_url, extra_index_urls or find_links; pip says the "
+        "same "
+        "if an index refuses the password",
         name);
   }
   if (says({"gcc' failed", "g++' failed", "Python.h: No such file", "Unable to find a compiler"})) {

@@ -13,6 +13,8 @@ namespace remote::servers {
 // the last ones; "" if there are none.
 std::string decisive_lines(std::string_view err, std::size_t most);
 
+bool says_disk_full(std::string_view err);
+
 // What to try after such a program failed, by these lines alone; "" if that is not certain.
 // `own_environment`: remote made the environment that was written to. `disks`: those that the program writes
 // to, as they are after it.

@@ -146,8 +146,9 @@ void Preparation::fail(const char* name, const wire::ProvisionFailure& failure, 
   listener_.failed_output(decisive.empty() ? last_lines(printed, shown_lines) : decisive, log);
   const bool own = config_.python.manager == config::PythonManager::venv ||
                    config_.python.manager == config::PythonManager::uv;
-  throw Error(name, mask_line(failure.reason),
-              failure.hint.empty() ? pip_hint(errors, own, failure.disks) : failure.hint);
+  throw Error(
+      name, mask_line(failure.reason),
+      failure.hint.empty() || says_disk_full(errors) ? pip_hint(errors, own, failure.disks) : failure.hint);
 }
 
 // Creates the project's folder, and returns the steps that are done. It leaves no log.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <set>
 #include <vector>
 
@@ -18,7 +17,6 @@
 #include "servers/shell_text.hpp"
 
 namespace remote::servers {
-namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* own_conda = "~/miniconda";
@@ -94,6 +92,15 @@ std::string digest_of(const config::Config& config, PackageSource source,
     digest.add_field("constraint").add_field(file);
   }
   return digest.hex();
+}
+
+std::vector<std::string> places_on(const config::Config& config, const config::Server& server,
+                                   const PackageSources& sources) {
+  std::vector<std::string> places;
+  for (const std::string& place : sources.server_places) {
+    places.push_back(is_absolute(place) ? place : folder_in(config.project_path_on(server), place));
+  }
+  return places;
 }
 
 }  // namespace
@@ -244,6 +251,7 @@ std::string setup_digest(const config::Config& config) {
 wire::ManagedPython managed_python(const config::Config& config, const config::Server& server,
                                    bool with_prologue) {
   const std::string project = config.project_path_on(server);
+  const PackageSources sources = package_sources(config);
   return {.manager = static_cast<wire::PythonManager>(config.python.manager),
           .project = project,
           .scripts = scripts_folder(config, server),
@@ -255,7 +263,8 @@ wire::ManagedPython managed_python(const config::Config& config, const config::S
           .is_isolated = is_isolated(config),
           .version = config.python.version.value_or(""),
           .setup_digest = setup_digest(config),
-          .packages_digest = packages_digest(config),
+          .packages_digest = sources.digest,
+          .packages_places = places_on(config, server, sources),
           .system_packages = config.system_packages,
           .variables = to_wire(server.variables()),
           .prologue = with_prologue ? inline_files(prologue(config, server)) : "",
@@ -263,10 +272,11 @@ wire::ManagedPython managed_python(const config::Config& config, const config::S
 }
 
 wire::PackagesStamp packages_stamp(const config::Config& config, const config::Server& server,
-                                   const std::string& digest) {
+                                   const PackageSources& sources) {
   return {.scripts = scripts_folder(config, server),
           .project_key = project_key(config.project_path_on(server)),
-          .digest = digest};
+          .digest = sources.digest,
+          .places = places_on(config, server, sources)};
 }
 
 wire::Setup setup_request(const config::Config& config, const std::string& default_version, bool force) {
@@ -317,9 +327,10 @@ std::vector<std::string> needed_environments(const config::Config& config, const
   return folders;
 }
 
-std::string packages_digest(const config::Config& config) {
+PackageSources package_sources(const config::Config& config) {
   const PackageSource source = package_source(config);
-  return digest_of(config, source, package_files(config, source));
+  PackageFiles files = package_files(config, source);
+  return {.digest = digest_of(config, source, files.lines), .server_places = std::move(files.server_places)};
 }
 
 wire::Packages packages_request(const config::Config& config) {
@@ -332,19 +343,16 @@ wire::Packages packages_request(const config::Config& config) {
                           .has_no_index = python.no_index,
                           .find_links = python.find_links,
                           .constraints = python.constraints};
-  for (const std::string& line : package_files(config, source)) {
+  for (const std::string& line : package_files(config, source).lines) {
     const std::size_t value = line.find(' ') + 1;
     const std::size_t name = line.find(' ', value) + 1;
-    // Files outside the project are the server's own.
-    if (line[name] != '/') {
-      wire::PackageFile& file = packages.files.emplace_back();
-      file.name = line.substr(name);
-      const std::string text = line.substr(value, name - 1 - value);
-      if (line.starts_with("size ")) {
-        file.size = parse_number<std::uint64_t>(text).value_or(0);
-      } else {
-        file.sha256 = text;
-      }
+    wire::PackageFile& file = packages.files.emplace_back();
+    file.name = line.substr(name);
+    const std::string text = line.substr(value, name - 1 - value);
+    if (line.starts_with("size ")) {
+      file.size = parse_number<std::uint64_t>(text).value_or(0);
+    } else {
+      file.sha256 = text;
     }
   }
   return packages;

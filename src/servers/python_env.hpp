@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "config/config.hpp"
@@ -35,6 +36,14 @@ wire::PythonEnvironment container_environment(const config::Config& config, cons
 // it failed, __failed is its exit code afterwards.
 std::string prologue(const config::Config& config, const config::Server& server);
 
+// All that decides which packages are installed.
+struct PackageSources {
+  // Computed from the files (with those that requirements name by -r and -c), pip's options, the environment,
+  // and the wheels in find_links folders of the project.
+  std::string digest;
+  std::set<std::string> server_places;  // as in PackageFiles
+};
+
 // The text of activation() or prologue() with the files that it sources: the agent does not have them.
 std::string inline_files(std::string text);
 
@@ -55,9 +64,8 @@ std::string setup_digest(const config::Config& config);
 wire::ManagedPython managed_python(const config::Config& config, const config::Server& server,
                                    bool with_prologue);
 
-// `digest`: packages_digest().
 wire::PackagesStamp packages_stamp(const config::Config& config, const config::Server& server,
-                                   const std::string& digest);
+                                   const PackageSources& sources);
 
 // `default_version` is used if configs.yaml has no version.
 wire::Setup setup_request(const config::Config& config, const std::string& default_version, bool force);
@@ -71,9 +79,7 @@ PackageSource package_source(const config::Config& config);
 // no packages, or they may be in another place.
 std::vector<std::string> needed_environments(const config::Config& config, const config::Server& server);
 
-// Of all that decides what gets installed: the files (with those that requirements name by -r and -c), pip's
-// options, the environment, and the wheels in find_links folders of the project.
-std::string packages_digest(const config::Config& config);
+PackageSources package_sources(const config::Config& config);
 
 wire::Packages packages_request(const config::Config& config);
 

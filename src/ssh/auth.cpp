@@ -78,11 +78,24 @@ class Login {
         if (!alive() || !patience_.over()) {
           broken();
         }
-        throw Unreachable(Error("cannot log in", fmt::format("{} stopped answering", target_.describe()),
-                                "check the server's load; connect_timeout in configs.yaml allows more time")
-                              .because(Cause::timeout));
+        stopped();
       }
     }
+  }
+
+  // Some servers wait until a person has done something in a browser, and say so first.
+  [[noreturn]] void stopped() const {
+    const std::string said = banner();
+    const std::string who = target_.describe();
+    throw Unreachable(
+        (said.empty() ? Error("cannot log in", fmt::format("{} stopped answering", who),
+                              "check the server's load; connect_timeout in configs.yaml allows more time")
+                      : Error("cannot log in",
+                              fmt::format("{} has not answered within {}{}", who, patience_.text(), said),
+                              "if it asks for something, do that, and run the command again; connect_timeout "
+                              "in configs.yaml "
+                              "allows more time"))
+            .because(Cause::timeout));
   }
 
   // True when the server let us in; else remembers the attempt.

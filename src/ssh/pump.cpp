@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/login_shell.hpp"
 #include "base/strings.hpp"
 
 namespace remote::ssh {
@@ -26,19 +27,6 @@ constexpr std::size_t backlog_limit = std::size_t{256} << 10U;
 // ever. The program may take ten minutes on a slow link.
 constexpr int most_greeting = 12;
 constexpr int most_installing = 60;
-
-// `printed`: what came of it before.
-Error no_answer(const std::string& printed, milliseconds time) {
-  const std::string said = last_lines(trim(printed), 3);
-  return Error(
-             "no answer",
-             fmt::format("nothing{} came from its login shell for {} s{}", said.empty() ? "" : " more",
-                         time.count() / 1000, said.empty() ? "" : "; it printed: " + said),
-             "log in with ssh: a start file of the shell may be waiting or redirect the output (exec >FILE), "
-             "or the home directory may be on storage that does not respond; connect_timeout in configs.yaml "
-             "allows more time")
-      .because(Cause::timeout);
-}
 
 }  // namespace
 
@@ -188,7 +176,7 @@ void Flow::check_answer(Clock::time_point now) const {
   }
   const milliseconds time = pump_.connection().answer_time();
   if (heard() + time <= now) {
-    throw no_answer(unanswered_, time);
+    throw login_shell_waits(unanswered_, time);
   }
   const auto whole = std::chrono::floor<std::chrono::seconds>(now - opened_);
   throw Error("no answer", fmt::format("its login shell printed for {} s, but ran no command", whole.count()),

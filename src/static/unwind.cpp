@@ -29,6 +29,7 @@ int look(dl_phdr_info* info, std::size_t /*size*/, void* data) {
   if (segment == nullptr || frames == nullptr) {
     return 0;
   }
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader has addresses
   const auto pointer = [&](ElfW(Addr) address) { return reinterpret_cast<void*>(info->dlpi_addr + address); };
   search.found->dlfo_map_start = pointer(segment->p_vaddr);
   search.found->dlfo_map_end = pointer(segment->p_vaddr + segment->p_memsz);

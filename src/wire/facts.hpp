@@ -37,12 +37,13 @@ struct PackagesStamp {
   std::string scripts;      // our own folder in the project
   std::string project_key;  // as in ManagedPython
   std::string digest;
+  std::vector<std::string> places{};  // of the server, as in ManagedPython
 
   static constexpr auto fields() {
     using S = PackagesStamp;
-    return field_list(field("scripts", &S::scripts, at_most(4096)),
-                      field("project_key", &S::project_key, a_word("", 64)),
-                      field("digest", &S::digest, a_word("", 64)));
+    return field_list(
+        field("scripts", &S::scripts, at_most(4096)), field("project_key", &S::project_key, a_word("", 64)),
+        field("digest", &S::digest, a_word("", 64)), field("places", &S::places, at_most(4096)));
   }
 };
 
@@ -378,6 +379,8 @@ struct Fields<ServerFacts> {
         field("load", &F::load, Limits{.least = 0, .most = 1'000'000, .size = 3}),
         field("disks", &F::disks, at_most(4)), field("limits", &F::limits, a_name(16)),
         field("python_program", &F::python_program, a_line(4096)), field("python", &F::python, version_limit),
+        field("python_refusal", &F::python_refusal, a_line(1000)),
+        field("hidden_python", &F::hidden_python, a_line(4096)),
         field("python_path", &F::python_path, a_line(4096)),
         field("python_home", &F::python_home, a_line(4096)), field("torch", &F::torch, version_limit),
         field("cuda", &F::cuda, version_limit), field("hip", &F::hip, version_limit),

@@ -96,11 +96,13 @@ struct LeasesReply {
   std::vector<Lease> leases{};          // by arrival; the first ones if there are too many
   std::optional<FreeResources> free{};  // only with terms
   std::string no_leases{};              // why the server has none
+  // Two servers with the same text are two names of one machine, with the same leases; "": unknown.
+  std::string pool{};
 
   static constexpr auto fields() {
     using R = LeasesReply;
     return field_list(field("leases", &R::leases, at_most(most_leases)), field("free", &R::free),
-                      field("no_leases", &R::no_leases, a_line(1000)));
+                      field("no_leases", &R::no_leases, a_line(1000)), field("pool", &R::pool, a_word("-")));
   }
 };
 

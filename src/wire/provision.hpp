@@ -38,7 +38,8 @@ struct ManagedPython {
   bool is_isolated = false;       // its Python ignores the packages in ~/.local
   std::string version{};          // of Python: "3.11"; "": any
   std::string setup_digest;       // of the settings for setup
-  std::string packages_digest{};  // of the settings and files for packages
+  std::string packages_digest{};  // of the settings and the client's files for packages
+  std::vector<std::string> packages_places{};  // files and folders of the server for them
   std::vector<std::string> system_packages{};  // of the distribution: "NAME" or "NAME=VERSION"
   std::vector<Variable> variables{};           // of the prologue and all programs
   std::string prologue{};                      // sh text that runs first
@@ -54,6 +55,7 @@ struct ManagedPython {
         field("is_isolated", &P::is_isolated), field("version", &P::version, a_line()),
         field("setup_digest", &P::setup_digest, digest_limit),
         field("packages_digest", &P::packages_digest, digest_limit),
+        field("packages_places", &P::packages_places, at_most(4096)),
         field("system_packages", &P::system_packages, a_line(max_packages)),
         field("variables", &P::variables, at_most(max_variables)),
         field("prologue", &P::prologue, at_most(1U << 20U)), field("has_prologue", &P::has_prologue));

@@ -41,6 +41,8 @@ TEST(CollectFacts, TemporaryFilesAreWhereThoseOfJobsAre) {
   EXPECT_EQ(find_path(), (folder.host.home / "..").string());
   request.activate = "unset TMPDIR";
   EXPECT_EQ(find_path(), "/tmp");
+  request.activate = "export TMPDIR=/none/there";
+  EXPECT_EQ(find_path(), "/tmp") << "which programs take then";
 }
 
 TEST(CollectFacts, PackagesAreOldIfTheirStampHasAnotherDigest) {
@@ -57,6 +59,8 @@ TEST(CollectFacts, PackagesAreOldIfTheirStampHasAnotherDigest) {
   EXPECT_TRUE(are_old());
   request.packages->project_key = "34";
   EXPECT_FALSE(are_old()) << "of another project in this environment";
+  HostFolder::put(folder.host.home / "env/.remote-setup", "ef\n");
+  EXPECT_TRUE(are_old()) << "remote made the environment, and none of this project's packages were installed";
 }
 
 TEST(CollectFacts, SeesLeases) {

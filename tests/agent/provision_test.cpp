@@ -20,8 +20,10 @@
 #include "agent/fake_host.hpp"
 #include "agent/host/descriptor.hpp"
 #include "agent/host/files.hpp"
+#include "agent/job/variables.hpp"
 #include "agent/kept_replies.hpp"
 #include "agent/provision/failure.hpp"
+#include "agent/provision/find_python.hpp"
 #include "agent/provision/lock.hpp"
 #include "agent/provision/make_environment.hpp"
 #include "agent/provision/prologue.hpp"
@@ -52,6 +54,14 @@ constexpr const char* logging_python =
     "echo installing\n"
     "echo trouble >&2\n"
     "exit \"$(cat \"$HOME/fails\" 2>/dev/null || echo 0)\"\n";
+
+// A login shell that adds `folder` to PATH if it is interactive. A shell is asked once.
+void use_shell(test::FakeHost& fake, const fs::path& folder) {
+  const fs::path shell = fake.folder() / ("shell of " + folder.filename().string());
+  fake.put_program(shell, "[ \"$1\" != -i ] || PATH=" + quote_word(folder.string()) +
+                              "\nprintf '\\n@path %s\\n' \"$PATH\"");
+  fake.host.environment["SHELL"] = shell.string();
+}
 
 class Provision : public ::testing::Test {
  protected:
@@ -179,6 +189,33 @@ TEST_F(Provision, StampsTellWhatIsDone) {
   EXPECT_FALSE(ask().has_packages);
 }
 
+// The client cannot read these, so their sizes and times here decide.
+TEST_F(Provision, PackagesAreOldAfterAChangeOfAPlaceOnTheServer) {
+  fake.put_program(environment() / "bin/python", logging_python);
+  fake.put(environment() / ".remote-setup", "aa\n");
+  fake.put(fake.home() / "p/setup.py", "1");
+  fake.put(fake.home() / "p/p/deep/x.py", "1");
+  python.packages_places = {"~/p", (fake.home() / "none").string()};
+  EXPECT_FALSE(ask().has_packages);
+  const auto install_again = [&](const std::string& why) {
+    EXPECT_FALSE(ask().has_packages) << why;
+    EXPECT_EQ(install({.source = PackageSource::requirements}).failure, "");
+    EXPECT_TRUE(ask().has_packages) << why;
+  };
+  install_again("nothing is installed");
+  fake.put(fake.home() / "p/p/deep/x.py", "12");
+  install_again("a file");
+  fake.put(fake.home() / "p/build/lib/x.py", "built");
+  fake.put(fake.home() / "p/p.egg-info/PKG-INFO", "built");
+  EXPECT_TRUE(ask().has_packages) << "what building it leaves";
+  fs::remove(fake.home() / "p/setup.py");
+  install_again("a file is gone");
+  fake.put(fake.home() / "none", "");
+  install_again("a place is new");
+  fs::create_symlink("..", fake.home() / "p/p/circle");
+  install_again("a link");
+}
+
 TEST_F(Provision, TheFirstServerHasTheTokenAndOldOnesAreRemoved) {
   EXPECT_EQ(ask("77", "n1").first, "n1");
   EXPECT_EQ(ask("77", "n2").first, "n1");
@@ -213,32 +250,59 @@ TEST_F(Provision, MissingPackagesOfTheDistributionAreNoticed) {
 TEST_F(Provision, OnlyPythonFrom36IsUsed) {
   put_program("python3", "printf '%s' \"$2\" | grep -q '3, 6' || exit 0\nexit 1");
   put_program("python", "exec /usr/bin/python3 \"$@\"");
-  EXPECT_EQ(find_python(fake.host, ""), Path(fake.programs() / "python"));
-  EXPECT_EQ(find_python(fake.host, "3"), Path(fake.programs() / "python"));
-  EXPECT_EQ(find_python(fake.host, "3.2"), Path());
+  hide_programs();
+  EXPECT_EQ(find_python(fake.host, "").program, Path(fake.programs() / "python"));
+  EXPECT_EQ(find_python(fake.host, "3").program, Path(fake.programs() / "python"));
+  EXPECT_EQ(find_python(fake.host, "3.2").program, Path());
   const std::string minor = "3.11";
   put_program("python" + minor, "exit 0");
-  EXPECT_EQ(find_python(fake.host, minor), Path(fake.programs() / ("python" + minor)));
+  EXPECT_EQ(find_python(fake.host, minor).program, Path(fake.programs() / ("python" + minor)));
 }
 
-TEST_F(Provision, AnEnvironmentIsElsewhereIfCondaCannotBeWritten) {
-  if (::geteuid() == 0) {
-    GTEST_SKIP() << "root can write everywhere";
-  }
-  python.manager = wire::PythonManager::conda;
-  python.folder = "~/miniconda/envs/p";
-  python.other_folder = "~/.conda/envs/p";
-  fs::create_directories(fake.home() / "miniconda/envs");
-  EXPECT_EQ(PythonPlace(fake.host, python).folder(), Path(fake.home() / "miniconda/envs/p"));
-  ::chmod((fake.home() / "miniconda/envs").c_str(), 0555);
-  EXPECT_EQ(PythonPlace(fake.host, python).folder(), Path(fake.home() / ".conda/envs/p"));
-  ::chmod((fake.home() / "miniconda/envs").c_str(), 0755);
-  fake.put_program(fake.home() / "miniconda/envs/p/bin/python", "");
-  ::chmod((fake.home() / "miniconda/envs/p").c_str(), 0555);
-  const PythonPlace place(fake.host, python);
-  EXPECT_EQ(place.folder(), Path(fake.home() / "miniconda/envs/p"));
-  EXPECT_EQ(place.setup_stamp(), Path(scripts() / ".remote-setup"));
-  ::chmod((fake.home() / "miniconda/envs/p").c_str(), 0755);
+// A shim of pyenv, for a version that is not installed.
+TEST_F(Provision, APythonThatFailsIsPassedOverAndNamedIfThereIsNoOther) {
+  const std::string shim = "echo \"pyenv: python3: command not found\" >&2\necho more >&2\nexit 127";
+  put_program("python3", shim);
+  const fs::path more = fake.folder() / "more";
+  fake.put_program(more / "python3", "echo Python 3.9.1");
+  fake.host.environment["PATH"] = fake.programs().string() + ":" + more.string();
+  FoundPython found = find_python(fake.host, "");
+  EXPECT_EQ(found.program, Path(more / "python3"));
+  EXPECT_EQ(found.version, "3.9.1");
+  fake.put_program(more / "python3", "echo Python 2.7.1; exit 1");
+  found = find_python(fake.host, "");
+  EXPECT_EQ(found.program, Path());
+  EXPECT_EQ(found.refusal, (fake.programs() / "python3").string() + ": pyenv: python3: command not found");
+  fs::remove(fake.programs() / "python3");
+  EXPECT_EQ(find_python(fake.host, "").refusal, (more / "python3").string() + ": it is Python 2.7.1");
+}
+
+TEST_F(Provision, APythonThatOnlyOtherShellsFindIsNamed) {
+  hide_programs();
+  const fs::path hidden = fake.folder() / "image";
+  fake.put_program(hidden / "python3", "echo Python 3.9.1");
+  use_shell(fake, hidden);
+  EXPECT_EQ(find_hidden_python(fake.host, ""), Path(hidden / "python3"));
+  EXPECT_EQ(find_hidden_python(fake.host, "3.9"), Path(hidden / "python3"));
+  const Provisioned result = set_up();
+  EXPECT_EQ(result.failure, "there is no Python 3.6 or newer on the PATH of this server");
+  EXPECT_THAT(result.hint, HasSubstr("`prologue: export PATH='" + hidden.string() + "':$PATH`"));
+  fake.put_program(fake.folder() / "image's own/python3", "echo Python 3.9.1");
+  use_shell(fake, fake.folder() / "image's own");
+  EXPECT_THAT(set_up().hint, HasSubstr("image'\\''s own':$PATH`"));
+}
+
+TEST_F(Provision, AHiddenPythonCanBeInAUsualFolderOrOnThePathOfTheContainer) {
+  hide_programs();
+  use_shell(fake, "/none");
+  EXPECT_EQ(find_hidden_python(fake.host, ""), Path());
+  fake.put_program(fake.home() / "miniforge3/bin/python3", "echo Python 3.9.1");
+  EXPECT_EQ(find_hidden_python(fake.host, ""), Path(fake.home() / "miniforge3/bin/python3"));
+  const fs::path image = fake.folder() / "image";
+  fake.put_program(image / "python3", "echo Python 3.9.1");
+  fake.put(fake.host.system("/proc/1/environ").string(),
+           std::string("A=b\0PATH=", 9) + image.string() + std::string("\0C=d", 4));
+  EXPECT_EQ(find_hidden_python(fake.host, ""), Path(image / "python3"));
 }
 
 // ---- The prologue
@@ -419,9 +483,10 @@ TEST_F(Provision, SetupThatIsDoneIsNotRepeated) {
 
 TEST_F(Provision, SetupNamesWhatIsMissing) {
   hide_programs();
-  EXPECT_EQ(set_up().failure, "there is no Python 3.6 or newer on this server");
+  use_shell(fake, "/none");
+  EXPECT_EQ(set_up().failure, "there is no Python 3.6 or newer on the PATH of this server");
   const Provisioned old = set_up({.new_version = "3.2"});
-  EXPECT_EQ(old.failure, "there is no Python 3.2 on this server");
+  EXPECT_EQ(old.failure, "there is no Python 3.2 on the PATH of this server");
   EXPECT_EQ(old.hint, "install python3.2 there, set another python.version, or use python: {manager: conda}");
   python.manager = wire::PythonManager::uv;
   EXPECT_EQ(set_up().failure, "uv was not found on this server");
@@ -438,6 +503,23 @@ TEST_F(Provision, SetupNamesWhatIsMissing) {
   fs::remove(fake.programs() / "id");
   put_program("id", "echo 1000");
   EXPECT_EQ(set_up().failure, "system_packages needs root or sudo, and there is no sudo");
+}
+
+// The lists' lock, which apt-get itself does not wait for.
+TEST_F(Provision, AnotherAptGetIsWaitedFor) {
+  hide_programs();
+  use_shell(fake, "/none");
+  put_program("id", "echo 0");
+  const std::string place = fake.folder().string();
+  put_program("apt-get", "[ \"$1\" != update ] || [ -e '" + place + "/free' ] || { >'" + place +
+                             "/free'; echo 'E: Could not get lock "
+                             "/var/lib/apt/lists/lock. It is held by process 42 (apt-get)' >&2; exit 100; }\n"
+                             "[ \"$1\" != update ] || >'" +
+                             place + "/updated'\n[ -e '" + place + "/updated' ]");
+  python.system_packages = {"liba"};
+  const Provisioned result = set_up();
+  EXPECT_THAT(result.steps, Contains("waiting until another process has installed packages"));
+  EXPECT_EQ(result.failure, "there is no Python 3.6 or newer on the PATH of this server") << "the next step";
 }
 
 TEST_F(Provision, AForeignEnvironmentIsNeverRemoved) {
@@ -541,7 +623,7 @@ TEST_F(ProvisionPackages, AFailedInstallationLeavesNoStamp) {
   const Provisioned result = install(packages);
   EXPECT_EQ(result.failure, "pip could not install the packages");
   EXPECT_EQ(result.errors, "trouble\n");
-  EXPECT_FALSE(fs::exists(stamp()));
+  EXPECT_EQ(read_file(stamp()), "unfinished\n") << "a launch warns of it";
   fs::remove_all(environment());
   EXPECT_EQ(install(packages).failure, "there is no Python environment here");
   fs::remove_all(project());
@@ -616,7 +698,7 @@ TEST_F(ProvisionPackages, FilesThatDifferFromTheClientsAreNamed) {
     EXPECT_THAT(install(packages).notes,
                 ElementsAre("the packages are those of the project on the server, where " + wrong.name +
                             " is not what it is here: send the project, then update again"));
-    EXPECT_FALSE(fs::exists(stamp()));
+    EXPECT_EQ(read_file(stamp()), "unfinished\n");
   }
 }
 

@@ -79,7 +79,12 @@ TEST_F(AgentPython, OfVersion2PrintsItsVersionOnStderr) {
 TEST_F(AgentPython, IsMissingIfNoneWorks) {
   fake.put_program(fake.programs() / "python3", "exit 127");
   fake.put_program(fake.programs() / "python", "exit 127");
+  fake.host.environment["PATH"] = fake.programs().string();
+  for (const char* name : {"sh", "id"}) {
+    fs::create_symlink(Host::of_this_process().find_program(name).string(), fake.programs() / name);
+  }
   const ServerFacts facts = ask();
+  EXPECT_EQ(facts.python_refusal, (fake.programs() / "python3").string() + ": it fails and prints nothing");
   EXPECT_EQ(facts.python, "");
   EXPECT_EQ(facts.python_program, "");
   EXPECT_TRUE(facts.packages.empty());

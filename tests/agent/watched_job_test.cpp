@@ -180,6 +180,15 @@ TEST_F(WatchedJobTest, AWorkerFollowsByItsSignalOrItsLastWords) {
   EXPECT_EQ(failed("9 signal 15 1700000000000 torchrun\n7 exit 1 1700000000000\n")->rank, 9);
 }
 
+// MPICH's mpirun kills the other ranks, and may record that before the end of the one that failed.
+TEST_F(WatchedJobTest, UnderMpiAKilledRankGivesWayToOneThatExited) {
+  put("failures/agent", "0 signal 9 1700000000000 mpirun\n2 exit 3 1700000000090 mpirun\n");
+  EXPECT_EQ(watch(true).find_failed_worker(), make_failure(2, {EndKind::exit, 3}));
+  EXPECT_EQ(watch(false).find_failed_worker(), make_failure(0, {EndKind::signal, 9}));
+  put("failures/agent", "0 signal 9 1700000000000 mpirun\n1 signal 15 1700000000090 mpirun\n");
+  EXPECT_EQ(watch(true).find_failed_worker(), make_failure(0, {EndKind::signal, 9})) << "somebody killed it";
+}
+
 TEST_F(WatchedJobTest, LastWordsCanBlameAPeer) {
   const std::string lost =
       "Traceback (most recent call last):\nRuntimeError: Connection closed by peer [10.0.0.2]:1\n";

@@ -41,7 +41,7 @@ all_well() {
   looked -
   for n in 1 2 3 4; do
     says node-$n "network ok reaches all others"
-    says node-$n "network-launch ok MASTER_ADDR=10.77.0.1 NCCL_SOCKET_IFNAME==eth0 GLOO_SOCKET_IFNAME=eth0"
+    says node-$n "network-launch ok MASTER_ADDR=10.77.0.1, and unless they are set there, NCCL_SOCKET_IFNAME==eth0 GLOO_SOCKET_IFNAME=eth0"
     [ "$(network node-$n | wc -l)" = 2 ] || fail "a healthy network gives a finding: $(network node-$n)"
   done
 }

@@ -18,6 +18,13 @@ done
 remote top --once --json
 grep -q nvidia-smi "$work/out" || skip "the login shell reads no start file for a command, so it finds no pretended nvidia-smi"
 
+# --- two names of one machine
+cp "$sandbox/node-1/home/bin/gpus/gpus.csv" "$work/gpus.csv"
+cp "$work/gpus.csv" "$sandbox/node-2/home/bin/gpus/gpus.csv"
+code 1 launch --gpus 2 --wait --no-check -- true
+grep -q 'node-1 and node-2 are one machine: 4 GPUs needed, and there are 2' "$work/err" || fail "one machine counts as two"
+sed 's/node-1/node-2/' "$work/gpus.csv" >"$sandbox/node-2/home/bin/gpus/gpus.csv"
+
 code 0 launch --gpus 2 --no-check -- sh -c 'echo $CUDA_VISIBLE_DEVICES; exec sleep 1000'
 code 1 launch --gpus 1 --no-check -- true
 grep -q '1 GPU needed, and 0 of 2 free: ' "$work/err" || fail "it does not say how many are free"

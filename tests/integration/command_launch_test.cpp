@@ -475,7 +475,7 @@ TEST_F(CommandLaunch, ATorchThatCannotUseTheGpusIsNamed) {
   write_file_atomic(world.project() / "train.py", "");
   world.servers().add_nvidia_smi(fs::path(source_folder) / "tests/data/gpus/470");
   EXPECT_THAT(launch_with("__version__ = '2.6.0+cu124'\ncuda = '12.4'\n"),
-              HasSubstr("a: torch: 2.6.0+cu124, CUDA 12.4: the driver knows CUDA up to 11"));
+              HasSubstr("a: torch: 2.6.0+cu124, CUDA 12.4: the driver knows CUDA up to 11.x"));
   EXPECT_THAT(launch_with("__version__ = '2.6.0+cpu'\ncuda = None\n"),
               HasSubstr("a: torch: 2.6.0+cpu: it is built for processors only, and the server has 1 GPU"));
   EXPECT_THAT(launch_with("__version__ = '2.4.0+cu118'\ncuda = '11.8'\n"), Not(HasSubstr("torch:")));

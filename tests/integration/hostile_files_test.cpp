@@ -125,9 +125,9 @@ TEST_F(HostileFiles, NoDigestOfAFileOutsideTheProjectIsSent) {
   config::Config config;
   config.project = world.project();
   EXPECT_THAT(wire::to_json_text(servers::packages_request(config)), Not(HasSubstr(sha256_hex(secret))));
-  const std::string before = servers::packages_digest(config);
+  const std::string before = servers::package_sources(config).digest;
   write_file_atomic(world.home() / ".netrc", "other");
-  EXPECT_EQ(servers::packages_digest(config), before);
+  EXPECT_EQ(servers::package_sources(config).digest, before);
 }
 
 TEST_F(HostileFiles, PatternsWithoutEffectAreNamedOnce) {

@@ -143,8 +143,9 @@ TEST_P(KillTorchrun, LeavesNothing) {
             agent_is_dead
                 ? "job 1 on one: had ended before: failed SIGKILL; what it left behind was ended now\n"
                 : "job 1 on one: killed\n");
-  EXPECT_TRUE(workers().empty());
-  EXPECT_EQ(world.processes(), std::vector<pid_t>{});
+  EXPECT_EQ(world.processes(jobs[0].id.text()), std::vector<pid_t>{});
+  EXPECT_TRUE(eventually([&] { return world.processes().empty(); }, patience))
+      << "the agent ends after its answer";
 }
 
 INSTANTIATE_TEST_SUITE_P(Agent, KillTorchrun, ::testing::Values(false, true),

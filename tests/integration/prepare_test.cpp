@@ -383,19 +383,19 @@ TEST(LocalPackages, CodeOfAPackageThatIsCopiedCounts) {
   write("libs/p/setup.py", "1\n");
   write("libs/q/setup.py", "1\n");
   write("libs/other/setup.py", "1\n");
-  std::string before = packages_digest(config);
+  std::string before = package_sources(config).digest;
   for (const char* name : {"libs/p/p/__init__.py", "libs/p/p/data.bin", "libs/q/q.py", "libs/q/setup.py"}) {
     write(name, "2\n");
-    EXPECT_NE(packages_digest(config), before) << name;
-    before = packages_digest(config);
+    EXPECT_NE(package_sources(config).digest, before) << name;
+    before = package_sources(config).digest;
   }
   for (const char* name : {"train.py", "libs/other/setup.py", "libs/p/p/__pycache__/x.pyc", "libs/p/run.log",
                            "libs/p/p.egg-info/PKG-INFO", "libs/p/build/lib/p.py"}) {
     write(name, "3\n");
-    EXPECT_EQ(packages_digest(config), before) << name;
+    EXPECT_EQ(package_sources(config).digest, before) << name;
   }
   fs::remove(folder.path() / "libs/p/p/data.bin");
-  EXPECT_NE(packages_digest(config), before);
+  EXPECT_NE(package_sources(config).digest, before);
 }
 
 }  // namespace

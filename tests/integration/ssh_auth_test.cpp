@@ -197,6 +197,18 @@ TEST_F(SshAuth, WhatTheServerSaysIsInTheError) {
               HasSubstr("and says: The system is starting; log in again in a moment."));
 }
 
+TEST_F(SshAuth, WhatTheServerSaysIsInTheErrorAlsoIfItWaits) {
+  test::PasswordRules rules;
+  rules.banner = "To log in, open https://login.example/a/1\n";
+  const test::PasswordServer waiting(rules);
+  config::Config config = client.config();
+  config.connect_timeout_s = 2;
+  config::Server server = waiting.server("waiting");
+  server.private_key = client.key();
+  EXPECT_THAT(log_in(*ssh::make_connector(config, client.options()), server),
+              HasSubstr("has not answered within 2 s, and says: To log in, open https://login.example/a/1"));
+}
+
 TEST_F(SshAuth, TheAgentsKeysAreUsed) {
   const auto process = agent({client.key()});
   TestSshd sshd(client.public_key());

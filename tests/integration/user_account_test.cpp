@@ -133,8 +133,21 @@ TEST_F(Account, AGatewayThatNeedsATerminalIsNamed) {
 TEST_F(Account, WithoutALoginShell) {
   start_with("echo 'This account is currently not available.'; exit 1");
   for (const ExecResult& result : {run("true"), world_.remote({"rsync"})}) {
-    EXPECT_THAT(result.err, AllOf(HasSubstr("the account has no login shell"), HasSubstr("chsh"),
+    EXPECT_THAT(result.err, AllOf(HasSubstr("it takes no commands, and says"), HasSubstr("chsh"),
                                   Not(HasSubstr(".bashrc"))));
+  }
+}
+
+// As the images of clouds, accounts for files, and accounts with an old password answer.
+TEST_F(Account, WhatTheServerSaysInPlaceOfACommandHasItsRemedy) {
+  const std::vector<std::pair<std::string, std::string>> answers = {
+      {"Please login as the user 'ubuntu' rather than the user 'root'.", "`username` of the server"},
+      {"This service allows sftp connections only.", "log in as another user"},
+      {"Password change required but no TTY available.", "change the password"},
+      {"Interactive login required.", "the machine's own address"}};
+  for (const auto& [text, hint] : answers) {
+    start_with("echo \"" + text + "\"; exit 1");
+    EXPECT_THAT(run("true").err, AllOf(HasSubstr(hint), Not(HasSubstr(".bashrc")))) << text;
   }
 }
 

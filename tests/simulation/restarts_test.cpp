@@ -258,6 +258,18 @@ TEST(Restarts, DoNotDecideByAFailureAfterAPeers) {
   EXPECT_EQ(world.server(0).no_restart, NoRestart::cause);
 }
 
+// Where mpirun runs, ranks are ended before the server of the cause has reported it.
+TEST(Restarts, WaitForTheCauseOnAServerWhoseRanksRun) {
+  QuietWorld world({.servers = 2, .least = 2});
+  ASSERT_TRUE(world.reaches_second(5));
+  world.server(0).after_peer = true;
+  world.server(0).fail({wire::EndKind::signal, 15});
+  ASSERT_TRUE(world.reaches_second(8));
+  world.server(1).fail({wire::EndKind::exit, 3});
+  ASSERT_TRUE(world.reaches([&] { return world.lives(2, {"s0", "s1"}); }));
+  EXPECT_EQ(rank_failure(world.attempts[0])->rank, 1);
+}
+
 TEST(Restarts, EndAfterTheSameFailureTwice) {
   for (const bool progresses : {false, true}) {
     QuietWorld world({.servers = 2, .most = 5, .least = 2});

@@ -41,6 +41,12 @@ class Doorman {
 
   // True when the message let the client in.
   bool handle(ssh_session session, ssh_message message) {
+    if (!rules_.banner.empty()) {
+      const std::unique_ptr<ssh_string_struct, void (*)(ssh_string)> text(
+          ssh_string_from_char(rules_.banner.c_str()), ssh_string_free);
+      ssh_send_issue_banner(session, text.get());
+      return false;
+    }
     ssh_message_auth_set_methods(message, methods());
     const auto kind = static_cast<unsigned>(ssh_message_subtype(message));
     if (kind == SSH_AUTH_METHOD_NONE && rules_.open) {

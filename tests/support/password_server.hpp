@@ -21,6 +21,7 @@ struct PasswordRules {
   bool all = false;   // a key of home()'s .ssh/authorized_keys first, and then one of the above
   bool real = false;  // commands run with sh in home(), and the keys in its .ssh/authorized_keys log in too
   bool open = false;  // no method is needed, as with Tailscale
+  std::string banner{};  // is all that it answers, as if it waited for a page in a browser
 };
 
 // A small SSH server inside the test, over libssh's server half, for the ways to log in that an sshd without

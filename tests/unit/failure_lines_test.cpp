@@ -68,6 +68,14 @@ TEST(FailureLines, LinesOfTorchsLog) {
   EXPECT_FALSE(is_torch_log("[W 3] loss 0.5"));
   EXPECT_FALSE(is_torch_log("[1/3]"));
   EXPECT_FALSE(is_torch_log(""));
+  EXPECT_TRUE(is_python_warning("/usr/lib/x y.py:50: UserWarning: max_iter=100 is small"));
+  EXPECT_TRUE(is_python_warning("<frozen importlib._bootstrap>:241: DeprecationWarning: x"));
+  EXPECT_TRUE(is_python_warning("[rank1]: a.py:1: torch.jit.TracerWarning: x"));
+  EXPECT_TRUE(is_python_warning("  warnings.warn(f\"lr={lr}\")"));
+  EXPECT_FALSE(is_python_warning("step 3: Warning: loss 0.5"));
+  EXPECT_FALSE(is_python_warning("a.py:12: loss 0.5"));
+  EXPECT_FALSE(is_python_warning("Warning: loss 0.5"));
+  EXPECT_FALSE(is_python_warning(""));
   EXPECT_EQ(without_rank_label("[rank12]: x"), " x");
   EXPECT_EQ(without_rank_label("[rank]: x"), "[rank]: x");
 }

@@ -48,7 +48,7 @@ ServerFacts healthy() {
                  disk("tmp", 2, 50 * gib, 40 * gib), disk("shm", 3, 256 * gib, 256 * gib)};
   facts.limits = {{"nofile", 1024}, {"nproc", 2'000'000}, {"memlock", 8 * mib}, {"core", 0}};
   facts.python = "3.11.2";
-  facts.python_program = "/usr/bin/python3";
+  facts.python_program = "/home/ada/environment/bin/python3";
   facts.torch = "2.1.0+cu121";
   facts.cuda = "12.1";
   facts.nccl = "2.18.1";
@@ -87,11 +87,11 @@ TEST(Judge, TheVersionOfADriverTellsWhichCudaItKnows) {
     return finding.detail.substr(finding.detail.find(": ") + 1);
   };
   const GpuVendor nvidia = GpuVendor::nvidia;
-  EXPECT_EQ(torch("12.4", "", nvidia, "470.82.01"), " the driver knows CUDA up to 11");
+  EXPECT_EQ(torch("12.4", "", nvidia, "470.82.01"), " the driver knows CUDA up to 11.x");
   EXPECT_EQ(torch("12.4", "", nvidia, "525.60.13"), "2.6.0, CUDA 12.4");
-  EXPECT_EQ(torch("13.0", "", nvidia, "575.57.08"), " the driver knows CUDA up to 12");
+  EXPECT_EQ(torch("13.0", "", nvidia, "575.57.08"), " the driver knows CUDA up to 12.x");
   EXPECT_EQ(torch("13.0", "", nvidia, "580.65.06"), "2.6.0, CUDA 13.0");
-  EXPECT_EQ(torch("14.0", "", nvidia, "580.65.06"), " the driver knows CUDA up to 13");
+  EXPECT_EQ(torch("14.0", "", nvidia, "580.65.06"), " the driver knows CUDA up to 13.x");
   EXPECT_EQ(torch("11.8", "", nvidia, "440.33"), "2.6.0, CUDA 11.8") << "unknown";
   EXPECT_EQ(torch("12.4", "", nvidia, ""), "2.6.0, CUDA 12.4") << "unknown";
   EXPECT_EQ(torch("", "6.2", nvidia, "580.65.06"),
@@ -183,7 +183,7 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
       {"nearly full disk", [](ServerFacts& f) { disk_of(f, "project").free_bytes = 500 * mib; }, "disk", warn,
        "500 MiB of", "du "},
       {"full /tmp", [](ServerFacts& f) { disk_of(f, "tmp").free_bytes = mib; }, "disk", fail,
-       "free where /tmp is", "du -xhd 2 /tmp"},
+       "free where /tmp is", "set TMPDIR in `env`"},
       {"no inodes", [](ServerFacts& f) { disk_of(f, "project").free_inodes = 3; }, "inodes", fail,
        "3 of 1000000 inodes are free", "du --inodes"},
       {"few inodes", [](ServerFacts& f) { disk_of(f, "tmp").free_inodes = 500; }, "inodes", warn, "500 of",
@@ -263,6 +263,22 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
        "project", fail, "cannot be written by this login", "remote_path"},
       {"no environment", [](ServerFacts& f) { disk_of(f, "environment").there = false; }, "environment", warn,
        "is not there yet", "remote prepare --server gpu1"},
+      {"an environment whose Python is gone", [](ServerFacts& f) { f.python_program = "/usr/bin/python3"; },
+       "environment", fail, "has no working Python", "remote prepare --server gpu1"},
+      {"no Python on the PATH of jobs",
+       [](ServerFacts& f) {
+         f.python = f.python_program = "";
+         f.hidden_python = "/opt/my conda/bin/python3";
+       },
+       "python", fail, "/opt/my conda/bin/python3 is not on their PATH",
+       "prologue: export PATH='/opt/my conda/bin':$PATH"},
+      {"a Python that fails",
+       [](ServerFacts& f) {
+         f.python = f.python_program = "";
+         f.python_refusal = "/x/python3: pyenv: python3: command not found";
+       },
+       "python", fail, "no working python3 was found; /x/python3: pyenv: python3",
+       "apt-get install -y python3"},
       {"no Slurm", [](ServerFacts&) {}, "slurm", fail, "no sbatch", "login node", ", scheduler: slurm"},
       {"no engine", [](ServerFacts&) {}, "container", fail, "podman was found", "apt-get install -y podman",
        ", container: {engine: podman, image: img}"},

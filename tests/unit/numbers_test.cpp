@@ -105,6 +105,7 @@ TEST(Curves, LossesComeFirstAndWhatIsNotTheProgramsDoesNotCount) {
     reader.take("remote: the workers begin anew, wave 3");
     reader.take("[rank0]:[W1126 16:05:40.816896340 ProcessGroupNCCL.cpp:1575] Warning: WARNING: left");
     reader.take("[W1126 16:05:40.816896340 socket.cpp:759] [c10d] retry 4");
+    reader.take("/usr/lib/python3/optim.py:50: UserWarning: patience=10 is small");
     reader.take(
         "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 8.00 GiB. Process 12403 has "
         "682.00 MiB memory in use.");

@@ -13,6 +13,8 @@
 namespace remote::servers {
 namespace {
 namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::Not;
 
 struct Packages : ::testing::Test {
@@ -26,7 +28,7 @@ struct Packages : ::testing::Test {
     fs::create_directories((folder.path() / name).parent_path());
     std::ofstream(folder.path() / name) << text;
   }
-  std::string digest() const { return packages_digest(config); }
+  std::string digest() const { return package_sources(config).digest; }
   TempFolder folder;
   config::Config config;
 };
@@ -48,7 +50,7 @@ TEST_F(Packages, TheDigestSeesAllThatCounts) {
   write("sub/more.txt", "-c deep.txt\n-r more.txt\n");
   std::vector<std::string> seen = {digest()};
   const auto changed = [&](const std::string& why) {
-    EXPECT_THAT(seen, Not(::testing::Contains(digest()))) << why;
+    EXPECT_THAT(seen, Not(Contains(digest()))) << why;
     seen.push_back(digest());
     EXPECT_EQ(digest(), seen.back());
   };
@@ -90,6 +92,10 @@ TEST_F(Packages, FilesThatRequirementsNameAreFound) {
       {"./libs/p", {{Kind::package, "./libs/p"}}},
       {"./libs/p[fast] ; python_version > '3'", {{Kind::package, "./libs/p"}}},
       {"p @ file:libs/p", {{Kind::package, "libs/p"}}},
+      {"p @ file:///opt/p", {{Kind::package, "/opt/p"}}},
+      {"p@file://localhost/opt/p", {{Kind::package, "/opt/p"}}},
+      {"-e file:///opt/p#egg=p", {{Kind::editable, "/opt/p"}}},
+      {"p @ file://elsewhere/opt/p", {}},
       {"libs/p --config-settings x=y", {{Kind::package, "libs/p"}}},
       {"wheels/p-1-py3-none-any.whl", {{Kind::package, "wheels/p-1-py3-none-any.whl"}}},
       {"p-1-py3-none-any.whl", {{Kind::package, "p-1-py3-none-any.whl"}}},
@@ -136,6 +142,22 @@ TEST_F(Packages, AnEditablePackageCountsByWhatDescribesIt) {
   changes("a package beside it");
   write("libs/r/setup.cfg", "[metadata]\n");
   changes("what describes that one");
+}
+
+// They are read on the server: package_files() knows only their names.
+TEST_F(Packages, PlacesOutsideTheProjectAreNamed) {
+  write("requirements.txt",
+        "-r more/all.txt\n-c /etc/limits.txt\np @ file:///opt/p\n-e ~/q\n../r-1.tar.gz\n-f /opt/wheels\n");
+  write("more/all.txt", "../../s/\n");
+  config.python.constraints = {"/opt/limits.txt", "https://example.org/limits.txt"};
+  EXPECT_THAT(package_files(config, PackageSource::requirements).server_places,
+              ElementsAre("../../s/", "../r-1.tar.gz", "/etc/limits.txt", "/opt/limits.txt", "/opt/p",
+                          "/opt/wheels", "~/q/pyproject.toml", "~/q/setup.cfg", "~/q/setup.py"));
+  const wire::ManagedPython python = managed_python(config, config.servers[0], false);
+  EXPECT_THAT(python.packages_places, Contains("~/my pro'ject/../r-1.tar.gz"));
+  EXPECT_THAT(python.packages_places, Contains("/opt/p"));
+  EXPECT_EQ(packages_stamp(config, config.servers[0], package_sources(config)).places,
+            python.packages_places);
 }
 
 TEST_F(Packages, TheRequestHasFilesAndSettings) {

@@ -538,6 +538,21 @@ TEST(Plan, SecretsInOutputAreMasked) {
   }
 }
 
+TEST(Plan, SecretsInTheQueryOfAUrlAreMasked) {
+  const std::vector<std::pair<const char*, const char*>> lines = {
+      {"get https://h/p.whl?private_token=abc", "get https://h/p.whl?private_token=********"},
+      {"'https://h/b?sv=1&sig=a%2Fb&se=2' x?token=y", "'https://h/b?sv=1&sig=********&se=2' x?token=y"},
+      {"https://h/?X-Amz-Signature=ab;X-Amz-Date=1#key=1",
+       "https://h/?X-Amz-Signature=********;X-Amz-Date=1#key=1"},
+      {"https://a:b@h/?a=1&access_token=c https://h/?token=d",
+       "https://a:********@h/?a=1&access_token=******** https://h/?token=********"},
+      {"https://h/?page=3&max_tokens=5", "https://h/?page=3&max_tokens=5"},
+      {"https://h/a?", "https://h/a?"}};
+  for (const auto& [line, right] : lines) {
+    EXPECT_EQ(mask_line(line), right);
+  }
+}
+
 TEST(Plan, OptionsOfTheInterpreterGetOne) {
   EXPECT_EQ(with_python("-m pkg.train --lr 1"), "python -m pkg.train --lr 1");
   EXPECT_EQ(with_python(" -u train.py"), "python -u train.py");

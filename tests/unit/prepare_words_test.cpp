@@ -54,6 +54,8 @@ TEST(PipHint, SaysWhatToTry) {
   EXPECT_THAT(pip_hint("NewConnectionError …\nERROR: No matching distribution found for six"),
               HasSubstr("does not reach the package index"));
   EXPECT_THAT(pip_hint("ERROR: ResolutionImpossible: for help"), HasSubstr("contradict"));
+  EXPECT_THAT(pip_hint("LookupError: setuptools-scm was unable to detect version for /home/ada/demo."),
+              HasSubstr("SETUPTOOLS_SCM_PRETEND_VERSION"));
   EXPECT_THAT(pip_hint("OSError: [Errno 28] No space left on device"), HasSubstr("free some space"));
   EXPECT_THAT(pip_hint("fatal error: Python.h: No such file or directory"), HasSubstr("compiled"));
   EXPECT_EQ(pip_hint("something else"), "");

@@ -91,6 +91,7 @@ ManagedPython make_managed_python() {
           "3.11",
           std::string(64, 'a'),
           std::string(64, 'b'),
+          {"/opt/p"},
           {"libx=1"},
           {{"TOKEN", "secret"}},
           "__failed=1\n",

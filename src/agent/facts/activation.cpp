@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "agent/host/run.hpp"
+#include "agent/provision/find_python.hpp"
 #include "base/strings.hpp"
 #include "rules/usable.hpp"
 #include "wire/text.hpp"
@@ -137,11 +138,13 @@ Activation activate(const Host& host, const wire::FactsRequest& request, std::ch
   }
   Activation found = run_script(host, request.activate, script, request.program.value_or(""), limit);
   if (request.python && found.python.empty()) {
-    const Activation plain = run_script(host, "", std::string(variables_script) + std::string(python_script),
-                                        "", std::chrono::seconds(5));
-    found.python = plain.python;
-    found.is_isolated = plain.is_isolated;
-    found.python_version = plain.python_version;
+    const FoundPython plain = find_python(host, "");
+    found.is_isolated = !host.variable("PYTHONNOUSERSITE").empty();
+    if (plain.program.is_absolute() && !plain.version.empty()) {
+      found.python = plain.program;
+      found.python_version = plain.version;
+    }
+    found.python_refusal = plain.refusal;
   } else {
     found.text = request.activate;
   }

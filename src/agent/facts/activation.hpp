@@ -22,6 +22,7 @@ struct Activation {
   std::string text;                      // the sh text that entered it; "": none, or it has no Python
   Path python;                           // the first Python 3.6 or newer on PATH; "": none
   std::string python_version;            // "3.11.2"
+  std::string python_refusal{};          // if there is none: as in FoundPython
   bool has_program = false;              // the program of the request
   std::optional<std::string> temporary;  // TMPDIR; nullopt: unknown
   std::string python_path;               // PYTHONPATH

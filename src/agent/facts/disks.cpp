@@ -53,8 +53,10 @@ Path folder_of_place(const Host& host, const wire::FactsRequest& request, wire::
     case wire::DiskPlace::environment:
       return host.expand(request.environment);
     case wire::DiskPlace::tmp: {
+      // Python, too, takes /tmp in place of a folder that it cannot write to.
       const std::string folder = host.variable("TMPDIR");
-      return folder.empty() ? "/tmp" : host.expand(folder);
+      const Path path = host.expand(folder);
+      return !folder.empty() && is_folder(path) && ::access(path.c_str(), W_OK) == 0 ? path : "/tmp";
     }
     case wire::DiskPlace::shm:
       break;

@@ -27,6 +27,7 @@
 #include "agent/host/variables.hpp"
 #include "agent/lease/lease_files.hpp"
 #include "agent/provision/python_place.hpp"
+#include "agent/provision/server_places.hpp"
 #include "agent/provision/source.hpp"
 
 namespace remote::agent {
@@ -41,15 +42,19 @@ struct OnDisk {
   bool has_old_packages = false;
 };
 
-// The stamp is in the environment, or in our own folder if the environment is not writable.
+// The stamps are in the environment, or in our own folder if the environment is not writable. An environment
+// of ours without the packages' stamp has none of this project's packages.
 bool has_old_packages(const Host& host, const wire::FactsRequest& request) {
+  bool is_ours = false;
   for (const std::string& folder : {request.environment, request.packages->scripts}) {
-    const Path stamp = host.expand(folder) / name_packages_stamp(request.packages->project_key);
+    const Path stamps = host.expand(folder);
+    const Path stamp = stamps / name_packages_stamp(request.packages->project_key);
     if (exists(stamp)) {
-      return !has_stamp(stamp, request.packages->digest);
+      return !has_stamp(stamp, digest_with_places(host, request.packages->digest, request.packages->places));
     }
+    is_ours = is_ours || exists(stamps / setup_stamp_name);
   }
-  return false;
+  return is_ours;
 }
 
 OnDisk look_at_disks(const Host& host, const wire::FactsRequest& request) {

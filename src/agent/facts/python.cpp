@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/host/files.hpp"
+#include "agent/provision/find_python.hpp"
 #include "base/strings.hpp"
 #include "wire/text.hpp"
 
@@ -205,6 +206,8 @@ void read_all_packages(const Host& host, const Activation& activation, PackageRe
 void read_python(const Host& host, const wire::FactsRequest& request, const Activation& activation,
                  ServerFacts& facts) {
   if (activation.python.empty()) {
+    facts.python_refusal = activation.python_refusal;
+    facts.hidden_python = wire::to_line(find_hidden_python(host, "").string(), 4096);
     return;
   }
   facts.python = wire::to_line(activation.python_version);

@@ -90,8 +90,17 @@ bool may_have_gpus(const Host& host) {
 Host add_gpu_folders(const Host& host) {
   Host extended = host;
   std::string& path = extended.environment["PATH"];
-  for (const char* folder : {"/usr/lib/wsl/lib", "/usr/local/nvidia/bin", "/opt/rocm/bin"}) {
+  const auto add = [&](const std::string& folder) {
     path += (path.empty() ? "" : ":") + host.system(folder).string();
+  };
+  for (const char* folder :
+       {"/usr/lib/wsl/lib", "/usr/local/nvidia/bin", "/usr/local/cuda/bin", "/opt/rocm/bin"}) {
+    add(folder);
+  }
+  for (const std::string& name : list_names(host.system("/opt"))) {
+    if (name.starts_with("rocm-")) {
+      add("/opt/" + name + "/bin");
+    }
   }
   return extended;
 }

@@ -11,7 +11,10 @@ namespace remote::agent {
 // thread.
 std::string read_login_path(const Host& host);
 
-// The host with that PATH after its own, for programs of the site.
+// The PATH of an interactive shell, in which .bashrc or .zshrc does not return early.
+std::string read_interactive_path(const Host& host);
+
+// The host with the PATH of the login shell after its own, for programs of the site.
 Host add_login_path(const Host& host);
 
 }  // namespace remote::agent

@@ -26,4 +26,10 @@ std::string hash_file(const RegularFile& file) {
   return to_hex(hash);
 }
 
+std::string hash_text(std::string_view text) {
+  std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
+  ::crypto_hash_sha256(hash.data(), reinterpret_cast<const unsigned char*>(text.data()), text.size());
+  return to_hex(hash);
+}
+
 }  // namespace remote::agent

@@ -96,7 +96,7 @@ std::string expand_path(const std::string& path) {
   if (path.starts_with('/')) {
     return path;
   }
-  const std::string home = get_variable("HOME");
+  std::string home = get_variable("HOME");
   if (path.empty() || path == "~") {
     return home;
   }

@@ -130,6 +130,7 @@ std::optional<wire::RankFailure> WatchedJob::describe_failure(const rules::JobHi
 }
 
 std::optional<wire::RankFailure> WatchedJob::find_failed_worker() const {
+  std::optional<wire::RankFailure> killed;
   std::optional<wire::RankFailure> consequence;
   for (const WorkerEnd& worker : read_worker_ends(folder_)) {
     if (worker.rank > wire::RankFailure::max_rank) {
@@ -142,6 +143,11 @@ std::optional<wire::RankFailure> WatchedJob::find_failed_worker() const {
                               .ending = to_worker_ending(worker.end.how, was_out_of_memory),
                               .after_peer = follows_peer(worker.rank, worker.end.how),
                               .mark = {}};
+    // MPICH's mpirun ends other ranks with KILL after a failure, which may be recorded later.
+    if (!failure.after_peer && is_mpi_ && worker.end.how.signal == SIGKILL && !was_out_of_memory) {
+      killed = killed ? killed : failure;
+      continue;
+    }
     if (!failure.after_peer) {
       return failure;
     }
@@ -150,7 +156,7 @@ std::optional<wire::RankFailure> WatchedJob::find_failed_worker() const {
       consequence = std::move(failure);
     }
   }
-  return consequence;
+  return killed ? killed : consequence;
 }
 
 bool WatchedJob::follows_peer(int rank, const wire::ProcessEnd& end) const {

@@ -134,7 +134,7 @@ Path find_leases_folder(const Host& host) {
         "{} is not a folder that its users can share: it must be root's, with mode 1777", chosen));
   }
   for (const char* place : shared_places) {
-    const Path path = host.system(place);
+    Path path = host.system(place);
     const auto info = look_at_entry(path);
     if (info && S_ISDIR(info->st_mode) && is_open_to_all(*info) &&
         (info->st_uid == 0 || info->st_uid == unmapped_user)) {

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <vector>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/host/processes.hpp"
 #include "agent/host/users.hpp"
 #include "agent/lease/lease_files.hpp"
 #include "agent/lease/lease_machine.hpp"
+#include "base/format.hpp"
 #include "wire/text.hpp"
 
 namespace remote::agent {
@@ -43,13 +46,22 @@ wire::FreeResources find_free(const Host& host, const wire::LeaseTerms& terms,
           .server_memory = clamp_memory(machine.memory)};
 }
 
+// Names a folder of leases on a running machine. Its containers may use other folders.
+std::string name_pool(const Host& host, const Path& folder) {
+  const auto info = look_at(folder);
+  const std::string boot = read_boot_id(host);
+  return info && wire::is_word(boot, "-") ? text::format("{}-{}-{}", boot, info->st_dev, info->st_ino) : "";
+}
+
 }  // namespace
 
 wire::LeasesReply list_leases(const Host& host, const wire::LeasesRequest& request) {
   wire::LeasesReply reply;
   std::vector<rules::LeaseEntry> entries;
   try {
-    entries = read_lease_entries(find_leases_folder(host));
+    const Path folder = find_leases_folder(host);
+    reply.pool = name_pool(host, folder);
+    entries = read_lease_entries(folder);
     if (request.terms) {
       reply.free = find_free(host, *request.terms, entries);
     }

@@ -375,18 +375,18 @@ void install_packages(Steps& steps, const PythonPlace& place, const wire::Packag
   }
   steps.enter_folder(place.project());
   const EnvironmentLock lock(steps, place);
-  const std::string& digest = place.python().packages_digest;
+  const std::string digest = place.packages_digest(steps.host());
   if (lock.has_waited() && has_stamp(place.packages_stamp(), digest)) {
     return;  // the other process has just done it
   }
   const Path python = place.find_interpreter(steps.host());
   if (python.empty()) {
-    throw ProvisionError("there is no Python environment here", "set the server up first");
+    throw ProvisionError("there is no Python environment here", "prepare the server first");
   }
   if (!make_open_folders(place.folder())) {
     throw ProvisionError("cannot write to " + place.folder().string());
   }
-  ::unlink(place.packages_stamp().c_str());
+  write_stamp(place.packages_stamp(), {"unfinished"});  // if this fails, launches warn of it
   // Before the installation: a file that arrives during it would count as installed.
   const std::string different = find_different_file(place, packages);
   PackageInstaller(steps, place, packages, python).install();

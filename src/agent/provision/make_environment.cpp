@@ -1,7 +1,9 @@
 #include "agent/provision/make_environment.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <unistd.h>
@@ -9,9 +11,12 @@
 #include "agent/host/processes.hpp"
 #include "agent/host/utc_time.hpp"
 #include "agent/job/job_files.hpp"
+#include "agent/job/variables.hpp"
 #include "agent/provision/failure.hpp"
+#include "agent/provision/find_python.hpp"
 #include "agent/provision/lock.hpp"
 #include "base/strings.hpp"
+#include "wire/text.hpp"
 
 namespace remote::agent {
 namespace {
@@ -78,12 +83,33 @@ class EnvironmentMaker {
     // A new machine installs its updates at first. apt-get names the process that it waits for.
     apt.insert(apt.end(), {"install", "-y", "-o", "DPkg::Lock::Timeout=600", "--"});
     apt.insert(apt.end(), missing.begin(), missing.end());
-    if (steps_.run(apt)) {
+    if (run_apt(apt)) {
       return;
     }
     steps_.begin("apt-get update");
-    if (!steps_.run(update) || !steps_.run(apt)) {
+    if (!run_apt(update) || !run_apt(apt)) {
       throw ProvisionError("apt-get could not install " + names, "");
+    }
+  }
+  // apt-get waits by itself for the lock of dpkg, and not for those of its lists and archives.
+  bool run_apt(const Steps::Command& command) {
+    using std::chrono::seconds;
+    constexpr seconds longest_wait{600};
+    constexpr seconds longest_pause{10};
+    const auto end = std::chrono::steady_clock::now() + longest_wait;
+    for (seconds pause{1};; pause = std::min(2 * pause, longest_pause)) {
+      std::string errors;
+      if (steps_.run(command, &errors)) {
+        return true;
+      }
+      if (errors.find("Could not get lock") == std::string::npos || std::chrono::steady_clock::now() >= end) {
+        return false;
+      }
+      if (pause == seconds(1)) {
+        steps_.begin("waiting until another process has installed packages");
+      }
+      std::this_thread::sleep_for(pause);
+      steps_.check_client();
     }
   }
   void check_sudo(const std::string& names) {
@@ -140,17 +166,23 @@ class EnvironmentMaker {
 
   Path find_new_python() {
     const std::string& version = setup_.new_version;
-    const Path found = find_python(steps_.host(), version);
-    if (found.empty()) {
-      throw ProvisionError(
-          "there is no Python " + (version.empty() ? "3.6 or newer" : version) + " on this server",
-          version.empty() ? "install it (apt-get install python3), or set python: "
-                            "{manager: conda} in configs.yaml"
-                          : "install python" + version +
-                                " there, set another python.version, or use python: "
-                                "{manager: conda}");
+    const FoundPython found = find_python(steps_.host(), version);
+    if (!found.program.empty()) {
+      return found.program;
     }
-    return found;
+    const std::string wanted = version.empty() ? "3.6 or newer" : version;
+    const std::string reason = "there is no Python " + wanted + " on the PATH of this server" +
+                               (found.refusal.empty() ? "" : "; " + found.refusal);
+    if (const Path hidden = find_hidden_python(steps_.host(), version); !hidden.empty()) {
+      const std::string folder = wire::to_line(quote_word(hidden.parent_path().string()), 300);
+      throw ProvisionError(reason, "there is one in another folder: `prologue: export PATH=" + folder +
+                                       ":$PATH` in configs.yaml");
+    }
+    throw ProvisionError(reason, version.empty() ? "install it (apt-get install python3), or set python: "
+                                                   "{manager: conda} in configs.yaml"
+                                                 : "install python" + version +
+                                                       " there, set another python.version, or use python: "
+                                                       "{manager: conda}");
   }
 
   // Commands run `python`. Debian only has python3, and on other systems `python` may be Python 2.

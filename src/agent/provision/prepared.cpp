@@ -68,7 +68,7 @@ void check_steps(const Host& host, const wire::PreparedRequest& request, wire::P
   }
   reply.has_setup = find_missing_packages(prologue.host, request.python.system_packages).empty() &&
                     place.is_set_up(prologue.host);
-  reply.has_packages = reply.has_setup && has_stamp(place.packages_stamp(), request.python.packages_digest);
+  reply.has_packages = reply.has_setup && has_stamp(place.packages_stamp(), place.packages_digest(host));
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 #include "agent/host/run.hpp"
 #include "agent/job/job_files.hpp"
 #include "agent/provision/failure.hpp"
+#include "agent/provision/find_python.hpp"
+#include "agent/provision/server_places.hpp"
 #include "base/strings.hpp"
 
 namespace remote::agent {
@@ -18,11 +20,6 @@ namespace {
 
 constexpr mode_t open_folder = 0755;
 constexpr mode_t open_file = 0644;
-
-constexpr const char* version_code =
-    "import sys\n"
-    "want = [n for n in sys.argv[1].split('.') if n]\n"
-    "sys.exit(sys.version_info < (3, 6) or [str(n) for n in sys.version_info[:len(want)]] != want)\n";
 
 bool is_writable(const Path& path) {
   return ::access(path.c_str(), W_OK) == 0;
@@ -50,6 +47,10 @@ PythonPlace::PythonPlace(const Host& host, const wire::ManagedPython& python)
   stamps_ = is_folder(folder_) && !is_writable(folder_) ? scripts_ : folder_;
 }
 
+std::string PythonPlace::packages_digest(const Host& host) const {
+  return digest_with_places(host, python_.packages_digest, python_.packages_places);
+}
+
 Path PythonPlace::find_interpreter(const Host& host) const {
   if (python_.manager != wire::PythonManager::system) {
     const Path own = folder_ / "bin/python";
@@ -59,7 +60,7 @@ Path PythonPlace::find_interpreter(const Host& host) const {
   if (python_.has_prologue && !found.empty()) {
     return found;
   }
-  if (const Path own = scripts_ / "bin/python"; is_program(own)) {
+  if (Path own = scripts_ / "bin/python"; is_program(own)) {
     return own;
   }
   return !found.empty() && is_python(host, found, python_.version) ? found : Path();
@@ -123,23 +124,6 @@ bool make_open_folders(const Path& path) {
   }
   const auto info = look_at_entry(path);
   return info && ::chmod(path.c_str(), info->st_mode | open_folder) == 0;
-}
-
-bool is_python(const Host& host, const Path& program, const std::string& version) {
-  return run(host, {.argv = {program, "-c", version_code, version}}).succeeded();
-}
-
-Path find_python(const Host& host, const std::string& version) {
-  std::vector<std::string> names{"python3", "python"};
-  if (!version.empty()) {
-    names.insert(names.begin(), "python" + version);
-  }
-  for (const std::string& name : names) {
-    if (const Path found = host.find_program(name); !found.empty() && is_python(host, found, version)) {
-      return found;
-    }
-  }
-  return {};
 }
 
 Path choose_program(std::initializer_list<Path> paths) {

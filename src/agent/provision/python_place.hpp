@@ -11,6 +11,7 @@
 
 namespace remote::agent {
 
+constexpr const char* setup_stamp_name = ".remote-setup";
 // The file name of the stamp of a project's packages.
 std::string name_packages_stamp(const std::string& project_key);
 
@@ -26,8 +27,10 @@ class PythonPlace {
   const Path& scripts() const { return scripts_; }
   const Path& folder() const { return folder_; }
   const Path& conda() const { return conda_; }
-  Path setup_stamp() const { return stamps_ / ".remote-setup"; }
+  Path setup_stamp() const { return stamps_ / setup_stamp_name; }
   Path packages_stamp() const { return stamps_ / name_packages_stamp(python_.project_key); }
+  // What the packages would be installed from now.
+  std::string packages_digest(const Host& host) const;
 
   // The interpreter; "" if there is none.
   Path find_interpreter(const Host& host) const;
@@ -58,12 +61,9 @@ bool replace_open_file(const Path& path, std::string_view text);
 // Creates a folder and its parents, with access for all users. Existing folders are not changed.
 bool make_open_folders(const Path& path);
 
-// Whether it is Python 3.6 or newer and, unless `version` is "", of that version, such as "3.11".
-bool is_python(const Host& host, const Path& program, const std::string& version);
 // These return "" if there is none.
 // Returns the first path that is an executable file.
 Path choose_program(std::initializer_list<Path> paths);
-Path find_python(const Host& host, const std::string& version);
 Path find_uv(const Host& host);
 
 // The packages of the distribution that are not installed.

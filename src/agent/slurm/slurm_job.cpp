@@ -222,7 +222,8 @@ std::optional<SlurmRank> parse_slurm_rank(std::string_view kind, std::string_vie
 
 std::string find_working_folder() {
   std::string folder(4096, '\0');
-  return ::getcwd(folder.data(), folder.size()) == nullptr ? "" : std::string(folder.c_str());
+  const char* const found = ::getcwd(folder.data(), folder.size());
+  return found == nullptr ? "" : found;
 }
 
 // Jobs of an array have no output of their own by Slurm.

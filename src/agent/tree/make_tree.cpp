@@ -7,10 +7,10 @@
 #include <stdexcept>
 #include <string_view>
 
-#include <sodium.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/job/hash_file.hpp"
 #include "agent/job/own_folder.hpp"
 #include "agent/tree/files.hpp"
 #include "agent/tree/land_files.hpp"
@@ -26,12 +26,6 @@ using wire::TreeOutcome;
 
 constexpr std::size_t most_shown = 20;
 constexpr std::int64_t large_size = std::int64_t{1} << 20U;
-
-std::string hash_list(const std::string& text) {
-  std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
-  ::crypto_hash_sha256(hash.data(), reinterpret_cast<const unsigned char*>(text.data()), text.size());
-  return to_hex(hash);
-}
 
 // Programs do not write into such files, so a tree can share them with the project. rsync never does: it
 // replaces files by rename.
@@ -55,7 +49,7 @@ class TreeMaker {
     if (text.empty()) {
       return {.outcome = TreeOutcome::unknown};
     }
-    if (text != kept && hash_list(text) != digest_) {
+    if (text != kept && hash_text(text) != digest_) {
       throw std::runtime_error("the list of files came damaged");
     }
     const TreeList list = parse_tree_list(text);

@@ -170,7 +170,7 @@ static std::string state_of(const Batch& batch) {
     return sweep_text(batch) + (has_ended(batch) ? left_text(batch) : "");
   }
   const std::string wrong = trouble(batch);
-  if (const std::vector<std::string> left = verdict_of(batch).left; has_ended(batch) && !left.empty()) {
+  if (const std::vector<std::string> left = verdict_of(batch).left; !left.empty()) {
     return "succeeded without " + join(left, ", ") + left_text(batch);
   }
   if (has_ended(batch)) {

@@ -189,7 +189,11 @@ std::string verdict_hint(const Verdict& verdict) {
       }
     }
   }
-  return std::string(hint_for_failure(verdict.last_lines));
+  std::vector<std::string> lines = verdict.last_lines;
+  if (verdict.first) {
+    lines.insert(lines.begin(), cause(*verdict.first));  // whatever its last lines say, comes first
+  }
+  return std::string(hint_for_failure(lines));
 }
 
 std::vector<std::string> success_notes(const std::vector<Job>& jobs) {

@@ -97,6 +97,12 @@ Finding judge_file_systems(const ServerFacts& facts, const std::string& name, co
                       join(one.holds, " and ") + (one.holds.size() > 1 ? " are" : " is");
     if (!finding.fix && one.status != CheckStatus::ok) {
       const std::string path = shell_quote(one.disk->path);
+      if (name == "disk" && one.disk->what == "tmp" && one.holds.size() == 1) {  // it may be small, and empty
+        finding.fix = Fix{
+            Fix::Where::advice,
+            "set TMPDIR in `env` of the server to a folder with more space, or free some space in " + path};
+        continue;
+      }
       finding.fix =
           Fix{Fix::Where::server,
               name == "inodes" ? fmt::format("du --inodes -xd 2 {} 2>/dev/null | sort -n | tail -20", path)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -107,16 +108,34 @@ Finding judge_environment(const config::Config& config, const config::Server& se
   if (disk == nullptr) {
     return {"environment", CheckStatus::skip, folder + " could not be looked at", {}};
   }
+  const Fix make{Fix::Where::here, "remote prepare --server " + server.name};
+  // An update of the Python that it was made by has this effect. A prologue may choose another Python.
+  const std::string program = std::filesystem::path(facts.python_program).lexically_normal().string();
+  if (disk->there && config.prologue_on(server).empty() && !program.empty() &&
+      !program.starts_with(std::filesystem::path(disk->path + "/").lexically_normal().string())) {
+    return {"environment", CheckStatus::fail, folder + " is there, and has no working Python", make};
+  }
   if (disk->there) {
     return {"environment", CheckStatus::ok, folder + " is there", {}};
   }
   return {"environment", CheckStatus::warn, folder + " is not there yet: the server's own Python would run",
-          Fix{Fix::Where::here, "remote prepare --server " + server.name}};
+          make};
 }
 
 Finding judge_python(const ServerFacts& facts) {
+  if (facts.python.empty() && !facts.hidden_python.empty()) {
+    const std::string folder = facts.hidden_python.substr(0, facts.hidden_python.rfind('/'));
+    return {
+        "python", CheckStatus::fail,
+        fmt::format("jobs find no python3: {} is not on their PATH", visible_line(facts.hidden_python, 300)),
+        Fix{Fix::Where::advice, fmt::format("`prologue: export PATH={}:$PATH` in configs.yaml",
+                                            shell_quote(visible_line(folder, 300)))}};
+  }
   if (facts.python.empty()) {
-    return {"python", CheckStatus::fail, "no python3 was found",
+    return {"python", CheckStatus::fail,
+            facts.python_refusal.empty()
+                ? "no python3 was found"
+                : fmt::format("no working python3 was found; {}", visible_line(facts.python_refusal, 300)),
             Fix{Fix::Where::server_as_root, "apt-get install -y python3 || dnf install -y python3"}};
   }
   return {"python", CheckStatus::ok, fmt::format("{} ({})", facts.python, facts.python_program), {}};
@@ -194,7 +213,7 @@ int major_of(std::string_view version) {
   return parse_number<int>(version.substr(0, version.find('.'))).value_or(0);
 }
 
-// The newest CUDA that the driver supports, or its major version alone; "": unknown.
+// The newest CUDA that the driver supports, or only its major version, "12.x"; "": unknown.
 std::string find_driver_cuda(const ServerFacts& facts) {
   const auto nvidia = std::ranges::find_if(facts.gpus.tools, [](const GpuTool& tool) {
     return tool.program == "nvidia-smi" && tool.state == GpuToolState::answered;
@@ -206,7 +225,7 @@ std::string find_driver_cuda(const ServerFacts& facts) {
     return visible_line(nvidia->library_version, 20);
   }
   // The oldest driver of each CUDA on Linux, by NVIDIA's "CUDA Compatibility".
-  constexpr std::array<std::pair<int, const char*>, 3> oldest{{{580, "13"}, {525, "12"}, {450, "11"}}};
+  constexpr std::array<std::pair<int, const char*>, 3> oldest{{{580, "13.x"}, {525, "12.x"}, {450, "11.x"}}};
   const int driver = major_of(nvidia->driver_version);
   const auto* const found =
       std::ranges::find_if(oldest, [&](const auto& each) { return driver >= each.first; });
@@ -255,8 +274,10 @@ Finding torch_finding(const ServerFacts& facts) {
   if (const std::string problem = find_torch_problem(facts); !problem.empty()) {
     return {"torch", CheckStatus::warn, detail + ": " + problem,
             Fix{Fix::Where::advice,
-                "choose wheels for the driver's CUDA: `python: {index_url: …}` in configs.yaml, then `remote "
-                "prepare`"}};
+                fmt::format(
+                    "choose wheels for {} (`index_url` of `python:` in configs.yaml), and prepare the server "
+                    "again",
+                    rules::count_gpus(facts.gpus).vendor == GpuVendor::amd ? "ROCm" : "the driver's CUDA")}};
   }
   return {"torch", CheckStatus::ok, detail, {}};
 }

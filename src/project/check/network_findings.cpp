@@ -309,8 +309,9 @@ void Judge::judge_launch() {
     return;
   }
   add("network-launch", CheckStatus::ok,
-      fmt::format("MASTER_ADDR={} NCCL_SOCKET_IFNAME=={} GLOO_SOCKET_IFNAME={}", server.master_addr,
-                  server.interface, server.interface));
+      fmt::format(
+          "MASTER_ADDR={}, and unless they are set there, NCCL_SOCKET_IFNAME=={} GLOO_SOCKET_IFNAME={}",
+          server.master_addr, server.interface, server.interface));
 }
 
 std::vector<Finding> Judge::findings() {

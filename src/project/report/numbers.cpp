@@ -183,7 +183,7 @@ bool is_torchs(std::string_view line) {
 }
 
 bool is_the_programs(std::string_view line) {
-  return !is_torchs(line) && !is_nccl_log(line) &&
+  return !is_torchs(line) && !is_nccl_log(line) && !is_python_warning(line) &&
          std::ranges::none_of(not_the_programs, [&](const char* begin) { return line.starts_with(begin); });
 }
 
