@@ -34,7 +34,7 @@ constexpr std::string_view git_failed =
     "git fails in a copy of the project without .git, or without its tags: `remote launch` and `remote "
     "torch-launch` give the ranks the commit in the variable REMOTE_COMMIT";
 constexpr std::string_view no_driver =
-    "there is no GPU, or its driver does not answer: `remote check` shows what the server has; choose "
+    "there is no GPU, or its driver does not answer: `remote check` lists its GPUs; choose "
     "another with "
     "--server";
 constexpr std::string_view no_interface =

@@ -60,10 +60,12 @@ void check_prologue(const config::Server& server, const GpuFacts& facts) {
   }
 }
 
-// nullopt if files of the project cannot be read. `prepare` then reports that.
+// nullopt without packages, and if files of the project cannot be read. `prepare` then reports that.
 std::optional<servers::PackageSources> find_package_sources(const config::Config& config) {
   try {
-    return servers::package_sources(config);
+    return servers::package_source(config) == PackageSource::none
+               ? std::nullopt
+               : std::optional(servers::package_sources(config));
   } catch (const Error& error) {
     log_info("", "packages: {}", error.message());
     return std::nullopt;
@@ -88,8 +90,7 @@ std::string LaunchAttempt::needed_program(const config::Server& server) const {
 
 std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& master_addr) {
   looking_.resize(servers_.size());
-  const bool has_packages = servers::package_source(core_.config) != PackageSource::none;
-  const auto packages = request_.check && has_packages ? find_package_sources(core_.config) : std::nullopt;
+  const auto packages = request_.check ? find_package_sources(core_.config) : std::nullopt;
   return servers::values_of(
       servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t index) {
         const StepTimer timer(looking_[index], "look", server.name);
@@ -116,13 +117,13 @@ std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& mast
           wanted.clock = wanted.logind = wanted.others = true;
           wanted.jobs = core_.config.remote_jobs_folder_name;
           wanted.disks = {wire::DiskPlace::project, wire::DiskPlace::shm};
-          if (packages && !servers::container_of(server, request_.image)) {
-            wanted.packages = servers::packages_stamp(core_.config, server, *packages);
-          }
           if (const std::string program = needed_program(server); !program.empty()) {
             wanted.program = program;
           }
           if (!servers::container_of(server, request_.image)) {
+            if (packages) {
+              wanted.packages = servers::packages_stamp(core_.config, server, *packages);
+            }
             wanted.environments = servers::needed_environments(core_.config, server);
           }
         }

@@ -270,10 +270,10 @@ void Agent::wait(std::chrono::milliseconds limit, std::chrono::milliseconds sile
     asked_ = ssh::Flow::Clock::now();  // the link determines how long that takes, and Pump::wait() limits it
   }
   const auto heard = std::max(asked_, flow_->heard());
-  if (const std::string printed = start_->printed() + errors_; !start_->is_running() && !printed.empty() &&
-                                                               silence.count() > 0 &&
-                                                               heard + silence <= ssh::Flow::Clock::now()) {
-    throw login_shell_waits(printed, silence);
+  if (!start_->is_running() && silence.count() > 0 && heard + silence <= ssh::Flow::Clock::now()) {
+    if (const std::string printed = start_->printed() + errors_; !printed.empty()) {
+      throw login_shell_waits(printed, silence);
+    }
   }
   pump_.wait(std::min(limit, ssh::time_left(heard, silence, "nothing came from the server for",
                                             "it may be busy, or the network may have gone; try again")),

@@ -30,7 +30,7 @@ class AgentStart {
   bool is_installing() const { return state_ == State::installing; }
   // The end of the output before that.
   const std::string& printed() const { return printed_; }
-  // It has an echo of what was sent: the server gave the command a terminal.
+  // Whether the server echoes the request, because it gave the command a terminal.
   bool has_echo() const;
 
  private:

@@ -207,7 +207,9 @@ void read_python(const Host& host, const wire::FactsRequest& request, const Acti
                  ServerFacts& facts) {
   if (activation.python.empty()) {
     facts.python_refusal = activation.python_refusal;
-    facts.hidden_python = wire::to_line(find_hidden_python(host, "").string(), 4096);
+    if (request.python.value_or(false)) {  // it starts shells, and only `check` uses it
+      facts.hidden_python = wire::to_line(find_hidden_python(host, "").string(), 4096);
+    }
     return;
   }
   facts.python = wire::to_line(activation.python_version);

@@ -11,7 +11,7 @@ namespace remote::agent {
 // thread.
 std::string read_login_path(const Host& host);
 
-// The PATH of an interactive shell, in which .bashrc or .zshrc does not return early.
+// The PATH of an interactive shell: .bashrc and .zshrc do not return early.
 std::string read_interactive_path(const Host& host);
 
 // The host with the PATH of the login shell after its own, for programs of the site.

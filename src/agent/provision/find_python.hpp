@@ -13,9 +13,8 @@ struct FoundPython {
   std::string refusal;
 };
 
-// Returns the first Python 3.6 or newer in any folder of PATH. `version`: the one that is wanted, such as
-// "3.11";
-// "": any. `pythonVERSION` comes before `python3` and `python`.
+// Returns the first Python 3.6 or newer in any folder of PATH. `version`: the wanted one, such as "3.11"; "":
+// any. `pythonVERSION` comes before `python3` and `python`.
 FoundPython find_python(const Host& host, const std::string& version);
 bool is_python(const Host& host, const Path& program, const std::string& version);
 
