@@ -298,8 +298,9 @@ struct Verdict {
   std::optional<std::chrono::milliseconds> ahead;
   bool exact = false;                   // whether `ahead` is exact; else it is in whole seconds
   std::vector<std::string> last_lines;  // of what `first` wrote to its stderr; foreign text
-  std::string lost_server;              // the others ended because this server was lost
-  std::optional<Job> killed_first;      // somebody ended this job, and the others failed because of that
+  bool gone = false;                // the server of `first` did not answer when it was asked for these lines
+  std::string lost_server;          // the others ended because this server was lost
+  std::optional<Job> killed_first;  // somebody ended this job, and the others failed because of that
   // The launch stood still and was ended for that: one of its jobs, whose reason has for how long.
   std::optional<Job> hung;
   int total = 0;  // ranks, as all that follow: a job that runs several counts for each of them

@@ -66,9 +66,10 @@ class Losses {
 
   void ended(std::size_t index, const Job& job, Clock::time_point now = Clock::now());
   // Whether to stop waiting for a server that has been silent since then. True if its launch's lifelines
-  // stopped ranks because it was lost, and the grace is over; or if it has been silent for lost_after and the
-  // grace, and all ranks on servers that still answer have ended meanwhile. Always false for jobs of
-  // different launches, and while no other server answers, because the laptop may be offline.
+  // stopped ranks because it was lost, or a later attempt ran without it to its end, and the grace is over;
+  // or if it has been silent for lost_after and the grace, and all ranks on servers that still answer have
+  // ended meanwhile. Always false for jobs of different launches, and while no other server answers, because
+  // the laptop may be offline.
   bool gives_up(const std::string& server, Clock::time_point silent_since,
                 Clock::time_point now = Clock::now());
   // A silent server is back.

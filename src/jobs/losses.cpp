@@ -28,6 +28,11 @@ void Losses::note(const Job& job, Clock::time_point now) {
   if (job.reason.kind == JobReason::Kind::after_loss) {
     lost_.try_emplace(job.reason.text, now);
   }
+  for (const Attempt& attempt : job.attempts) {
+    for (const std::string& server : attempt.without) {
+      lost_.try_emplace(server, now);
+    }
+  }
 }
 
 void Losses::ended(std::size_t index, const Job& job, Clock::time_point now) {

@@ -253,6 +253,14 @@ std::optional<Verdict> judge_launch(Core& core, const std::vector<Job>& jobs,
   return judge(core, launch, gone);
 }
 
+// Judges a launch whose jobs have all ended or were given up. A server that it went on without is no error.
+void judge_end(Core& core, FollowResult& result) {
+  result.verdict = judge_launch(core, result.jobs, result.gone);
+  const std::vector<std::string> left = result.verdict ? result.verdict->left : std::vector<std::string>();
+  std::erase_if(result.errors,
+                [&](const Error& error) { return std::ranges::find(left, error.server()) != left.end(); });
+}
+
 jobs::FollowOptions options_of(const std::vector<Job>& jobs, const std::vector<Part>& parts,
                                const FollowRequest& request) {
   jobs::FollowOptions options;
@@ -388,7 +396,7 @@ FollowResult follow(Core& core, const std::vector<Job>& asked_for, const FollowR
   const bool known =
       request.follow || std::ranges::all_of(result.jobs, [](const Job& job) { return is_final(job.state); });
   if (request.judge && known && are_one_launch(result.jobs)) {
-    result.verdict = judge_launch(core, result.jobs, result.gone);
+    judge_end(core, result);
   }
   measure_points(core, result.jobs);
   complete_records(core, result.verdict);
@@ -453,7 +461,7 @@ FollowResult wait(Core& core, const std::vector<Job>& jobs,
   }
   result.jobs = std::move(all);
   if (are_one_launch(result.jobs) && result.errors.size() == result.gone.size()) {
-    result.verdict = judge_launch(core, result.jobs, result.gone);
+    judge_end(core, result);
   }
   return result;
 }
@@ -478,15 +486,16 @@ std::vector<jobs::Worker> workers_of(Core& core, const std::vector<Job>& jobs) {
   return workers;
 }
 
-// The last lines of a file of the job's folder; none where its server does not answer: a verdict is no place
+// The last lines of a file of the job's folder; nullopt if its server does not answer: a verdict is no place
 // to wait.
-std::vector<std::string> lines_of(Core& core, const Job& job, int count, const std::string& file) {
+std::optional<std::vector<std::string>> lines_of(Core& core, const Job& job, int count,
+                                                 const std::string& file) {
   try {
     const auto connection = core.connector().connect(jobs::server_of(core.config, job), core.cancel(),
                                                      std::chrono::ceil<std::chrono::seconds>(ask_limit));
     return jobs::last_lines({*connection, core.cancel()}, {job}, count, {file});
   } catch (const Error&) {
-    return {};
+    return std::nullopt;
   }
 }
 
@@ -503,10 +512,13 @@ Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::s
   const auto worker = std::ranges::find(workers, *verdict.first, &jobs::Worker::job);
   constexpr int most_read = 400;  // a process that aborts prints C++ stacks after its error
   constexpr std::size_t most_kept = 10;
-  verdict.last_lines =
-      worker != workers.end()
-          ? worker->last_lines
-          : find_failure_lines(lines_of(core, *verdict.first, most_read, "job.err"), most_kept);
+  if (worker != workers.end()) {
+    verdict.last_lines = worker->last_lines;
+  } else if (const auto lines = lines_of(core, *verdict.first, most_read, "job.err")) {
+    verdict.last_lines = find_failure_lines(*lines, most_kept);
+  } else {
+    verdict.gone = true;
+  }
   return verdict;
 }
 

@@ -13,7 +13,9 @@ constexpr Seconds short_attempt{60};  // an attempt that lived for less makes th
 // The cause of a failure after a peer's may be noticed so much later.
 constexpr Seconds peer_delay{1};          // on a server whose ranks have all ended
 constexpr Seconds longest_peer_delay{5};  // while ranks run: longest_delay
-constexpr Seconds result_delay{2};        // for a guard to record how its job ended, once it may
+// A provider that takes a machine back ends its processes so long before.
+constexpr Seconds departure{30};
+constexpr Seconds result_delay{2};    // for a guard to record how its job ended, once it may
 constexpr Seconds recording_time{5};  // for the guards to record that an attempt ended, once it was killed
 
 const wire::RankFailure* failure_in(const std::optional<wire::Cause>& cause) {
@@ -23,6 +25,13 @@ const wire::RankFailure* failure_in(const std::optional<wire::Cause>& cause) {
 bool is_after_peer(const std::optional<wire::Cause>& cause) {
   const auto* failure = failure_in(cause);
   return failure != nullptr && failure->after_peer;
+}
+
+// By SIGTERM, as processes are when their machine shuts down; 143 is a shell's exit status for that.
+bool is_told_to_end(const std::optional<wire::Cause>& cause) {
+  const auto* failure = failure_in(cause);
+  return failure != nullptr && (failure->ending == wire::Ending{wire::EndKind::signal, 15} ||
+                                failure->ending == wire::Ending{wire::EndKind::exit, 143});
 }
 
 bool is_loss(const wire::Cause& cause) {
@@ -314,7 +323,8 @@ void RestartPolicy::end_for_good(Seconds now) {
 // what made the peer fail.
 void RestartPolicy::fail(const wire::Cause& cause, Seconds now) {
   const bool after_peer = is_after_peer(cause);
-  if (released_ || (failure_ && (!is_after_peer(failure_) || after_peer))) {
+  const bool gives_way = is_after_peer(failure_) || (!decided_ && is_told_to_end(failure_) && is_loss(cause));
+  if (released_ || (failure_ && (!gives_way || after_peer))) {
     return;
   }
   if (!failure_) {
@@ -353,15 +363,16 @@ bool RestartPolicy::is_wanted(const wire::Cause& cause) const {
 
 void RestartPolicy::decide(Seconds now) {
   const wire::Cause& cause = *failure_;
-  decided_ = true;
+  decided_ = granted_ > restarts_.most || !may_give_way(now);
+  if (!decided_) {
+    return;
+  }
   const bool sick = members_.blame(cause);
   const auto* failure = failure_in(failure_);
   const bool exited = failure != nullptr && failure->ending.kind == wire::EndKind::exit;
   const std::pair<wire::Cause, std::string> place{cause, resume_from_};
   if (granted_ > restarts_.most) {
     finish(wire::end_reason(cause), std::nullopt, now);
-  } else if (!restarts_.kinds.any && is_after_peer(failure_) && may_be_lost()) {
-    decided_ = false;  // the peer's server may be lost, too
   } else if (!is_wanted(cause)) {
     finish(wire::end_reason(cause), NoRestart::cause, now);
   } else if (exited && restarts_.final_codes.contains(failure->ending.code)) {
@@ -377,11 +388,27 @@ void RestartPolicy::decide(Seconds now) {
   }
 }
 
-// Whether some member has been silent since the failure.
-bool RestartPolicy::may_be_lost() const {
-  return std::ranges::any_of(members_.names(), [this](const std::string& name) {
-    return known_.contains(name) && name != setup_.own && answered_.at(name) < failed_at_;
-  });
+// Whether this failure, which may allow no other attempt, may come from the loss of a server, which does: of
+// a peer's that has been silent since, or of its own.
+bool RestartPolicy::may_give_way(Seconds now) const {
+  if (restarts_.kinds.any) {
+    return false;
+  }
+  const auto answered = [this](const std::string& name) {
+    const auto found = answered_.find(name);
+    return name == setup_.own || found == answered_.end() ? Seconds::max() : found->second;
+  };
+  if (is_after_peer(failure_)) {
+    return std::ranges::any_of(members_.names(), [&](const std::string& name) {
+      return known_.contains(name) && answered(name) < failed_at_;
+    });
+  }
+  if (!restarts_.kinds.lost || is_wanted(*failure_) || !is_told_to_end(failure_)) {
+    return false;
+  }
+  const std::string& server = failure_in(failure_)->server;
+  return server != setup_.own &&
+         (now < failed_at_ + departure || answered(server) < now - setup_.timeout / 2);
 }
 
 void RestartPolicy::lead(Seconds now) {

@@ -135,7 +135,7 @@ class RestartPolicy final : public LaunchPolicy {
   void end_for_good(Seconds now);
   void decide(Seconds now);
   bool is_wanted(const wire::Cause& cause) const;
-  bool may_be_lost() const;
+  bool may_give_way(Seconds now) const;
   void lead(Seconds now);
   void begin_next(Seconds now);
   // No other attempt comes.

@@ -275,9 +275,10 @@ void Agent::wait(std::chrono::milliseconds limit, std::chrono::milliseconds sile
       throw login_shell_waits(printed, silence);
     }
   }
-  pump_.wait(std::min(limit, ssh::time_left(heard, silence, "nothing came from the server for",
-                                            "it may be busy, or the network may have gone; try again")),
-             also);
+  pump_.wait(
+      std::min(limit, ssh::time_left(pump_.connection(), heard, silence, "nothing came from the server for",
+                                     "it may be busy, or the network may have gone; try again")),
+      also);
 }
 
 void Agent::wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit,
@@ -288,9 +289,9 @@ void Agent::wait_until(const std::function<bool()>& done, std::chrono::milliseco
       begin = ssh::Flow::Clock::now();
     }
     std::array<pollfd, 1> also{{{wake, POLLIN, 0}}};
-    wait(std::min(
-             std::chrono::milliseconds(60000),
-             ssh::time_left(begin, limit, "the server did not finish within", "it may be busy; try again")),
+    wait(std::min(std::chrono::milliseconds(60000),
+                  ssh::time_left(pump_.connection(), begin, limit, "the server did not finish within",
+                                 "it may be busy; try again")),
          silence, also);
   }
 }

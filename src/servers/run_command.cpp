@@ -57,7 +57,8 @@ class ForegroundRun {
       const bool reads = has_begun_ && input_ >= 0 && agent_.input_credit(stream_) > 0;
       std::array<pollfd, 2> also{
           {{has_begun_ ? side_.resized : -1, POLLIN, 0}, {reads ? input_ : -1, POLLIN, 0}}};
-      const auto left = ssh::time_left(begin, limit, "the command did not end within", "it may hang");
+      const auto left =
+          ssh::time_left(agent_.connection(), begin, limit, "the command did not end within", "it may hang");
       agent_.wait(std::min<std::chrono::milliseconds>(std::chrono::minutes(1), left), {}, also);
       if (also[0].revents != 0) {
         read_empty(side_.resized);

@@ -38,7 +38,7 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
   flow.end_input();
   while (!flow.over()) {
     pump.wait(std::min({std::chrono::milliseconds(60000),
-                        time_left(begin, request.timeout, "the server did not finish within",
+                        time_left(connection, begin, request.timeout, "the server did not finish within",
                                   "it may be busy; try again")}));
   }
   result.status = flow.ended();

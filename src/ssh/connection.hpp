@@ -183,6 +183,9 @@ class Connection {
   // From now on open() throws Interrupted when this is cancelled while it waits for the server.
   virtual void heed(const Cancel& cancel) { static_cast<void>(cancel); }
 
+  // Why nothing has come for a while, if packets get lost; "" otherwise, or if unknown. May take a second.
+  virtual std::string explain_silence() { return {}; }
+
   // The server's name in configs.yaml, for the log.
   virtual std::string_view server() const { return {}; }
 

@@ -10,6 +10,7 @@
 #include "base/files.hpp"
 #include "base/login_shell.hpp"
 #include "base/strings.hpp"
+#include "ssh/path.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -176,7 +177,11 @@ void Flow::check_answer(Clock::time_point now) const {
   }
   const milliseconds time = pump_.connection().answer_time();
   if (heard() + time <= now) {
-    throw login_shell_waits(unanswered_, time);
+    const std::string why = unanswered_.empty() ? pump_.connection().explain_silence() : "";
+    throw why.empty()
+        ? login_shell_waits(unanswered_, time)
+        : Error("no answer", fmt::format("nothing came for {} s: {}", time.count() / 1000, why), path_hint)
+              .because(Cause::timeout);
   }
   const auto whole = std::chrono::floor<std::chrono::seconds>(now - opened_);
   throw Error("no answer", fmt::format("its login shell printed for {} s, but ran no command", whole.count()),
@@ -197,14 +202,18 @@ ExitStatus Flow::ended() const {
       .because(Cause::unreachable);
 }
 
-milliseconds time_left(Flow::Clock::time_point begin, milliseconds limit, std::string_view what,
-                       std::string_view hint) {
+milliseconds time_left(Connection& connection, Flow::Clock::time_point begin, milliseconds limit,
+                       std::string_view what, std::string_view hint) {
   const auto left = std::chrono::ceil<milliseconds>(begin + limit - Flow::Clock::now());
   if (limit.count() == 0 || left.count() > 0) {
     return limit.count() == 0 ? milliseconds::max() : left;
   }
   const std::chrono::duration<double> seconds = limit;
-  throw Error("no answer", fmt::format("{} {:.0f} s", what, seconds.count()), hint).because(Cause::timeout);
+  const std::string why = connection.explain_silence();
+  throw Error("no answer",
+              fmt::format("{} {:.0f} s{}{}", what, seconds.count(), why.empty() ? "" : ": ", why),
+              why.empty() ? hint : path_hint)
+      .because(Cause::timeout);
 }
 
 }  // namespace remote::ssh

@@ -121,8 +121,9 @@ class Flow {
 };
 
 // What is left of a limit that began at `begin`; the longest time for a limit of 0. Throws Error when nothing
-// is: no answer, for `what` and the limit, as in "nothing came for 5 s".
-std::chrono::milliseconds time_left(Flow::Clock::time_point begin, std::chrono::milliseconds limit,
-                                    std::string_view what, std::string_view hint);
+// is: no answer, for `what` and the limit, as in "nothing came for 5 s", and why, if packets get lost.
+std::chrono::milliseconds time_left(Connection& connection, Flow::Clock::time_point begin,
+                                    std::chrono::milliseconds limit, std::string_view what,
+                                    std::string_view hint);
 
 }  // namespace remote::ssh

@@ -339,6 +339,29 @@ bool Session::note_traffic() {
   return true;
 }
 
+void Session::ask_for_a_sign() {
+  path_when_asked_ = read_path(ssh_get_fd(session_.get()));
+  // Twice, because libssh's first call may only collect the answer to the request before.
+  ssh_send_keepalive(session_.get());
+  ssh_send_keepalive(session_.get());
+}
+
+// The answers to requests for a sign of life are small: they come, in vain, where a larger packet is lost.
+std::string Session::explain_silence() {
+  constexpr int looks = 10;
+  const int fd = ssh_get_fd(session_.get());
+  ask_for_a_sign();
+  std::string text;
+  for (int i = 0; i < looks && text.empty(); ++i) {
+    pollfd slot{fd, POLLIN, 0};
+    if (fd < 0 || ::poll(&slot, 1, 100) > 0) {
+      return "";  // something comes
+    }
+    text = ssh::explain_silence(path_when_asked_, read_path(fd));
+  }
+  return text;
+}
+
 // Called when nothing has come for a while: asks the server for a sign of life, or gives the link up.
 void Session::check_link() {
   if (note_traffic()) {
@@ -348,12 +371,14 @@ void Session::check_link() {
     lost_ = "the server has not answered for " +
             std::to_string(std::chrono::duration_cast<std::chrono::seconds>(clock::now() - heard_).count()) +
             " s";
+    if (const std::string why = ssh::explain_silence(path_when_asked_, read_path(ssh_get_fd(session_.get())));
+        !why.empty()) {
+      lost_ += ": " + why;
+    }
     throw_lost();
   }
   log_debug(server(), "silent for a while: asking for a sign of life");
-  // Twice, because libssh's first call may only collect the answer to the request before.
-  ssh_send_keepalive(session_.get());
-  ssh_send_keepalive(session_.get());
+  ask_for_a_sign();
   if (!note_traffic()) {
     asked_ = clock::now();
   }

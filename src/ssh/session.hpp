@@ -11,6 +11,7 @@
 #include "ssh/agent_relay.hpp"
 #include "ssh/connection.hpp"
 #include "ssh/libssh.hpp"
+#include "ssh/path.hpp"
 #include "ssh/session_channel.hpp"
 
 namespace remote::ssh {
@@ -44,6 +45,7 @@ class Session final : public Connection {
   void set_keepalive(std::chrono::milliseconds ask_after, std::chrono::milliseconds dead_after);
   void be_watchful(bool on) override;
   void heed(const Cancel& cancel) override { cancel_ = cancel; }
+  std::string explain_silence() override;
 
  private:
   using clock = std::chrono::steady_clock;
@@ -64,6 +66,7 @@ class Session final : public Connection {
   clock::time_point next_check() const;
   void check_link();
   bool note_traffic();
+  void ask_for_a_sign();
   void flush_before_end();
   [[noreturn]] void throw_lost() const;
 
@@ -89,6 +92,7 @@ class Session final : public Connection {
   bool watchful_ = false;
   clock::time_point heard_ = clock::now();
   std::optional<clock::time_point> asked_;
+  PathFacts path_when_asked_;
   int hurried_rounds_ = 16;      // pumps that ask for quick acknowledgements: those around the first command
   clock::time_point closed_at_;  // when the last channel was closed
   bool abandoned_ = false;       // a command was given up before its end

@@ -270,6 +270,28 @@ TEST(Restarts, WaitForTheCauseOnAServerWhoseRanksRun) {
   EXPECT_EQ(rank_failure(world.attempts[0])->rank, 1);
 }
 
+// As a provider does that takes a machine back.
+TEST(Restarts, FollowALossThatASigtermAnnounced) {
+  for (const wire::Ending& told : {wire::Ending{wire::EndKind::signal, 15}, {wire::EndKind::exit, 143}}) {
+    for (const bool goes : {true, false}) {
+      QuietWorld world({.servers = 2, .spares = 1, .least = 2, .kinds = {.lost = true}});
+      ASSERT_TRUE(world.reaches_second(5));
+      world.server(1).fail(told);
+      ASSERT_TRUE(world.reaches_second(25));
+      EXPECT_FALSE(world.server(0).released);
+      if (goes) {
+        world.lose("s1");
+      }
+      ASSERT_TRUE(world.reaches([&] { return world.server(0).released || world.lives(2, {"s0", "s2"}); }));
+      EXPECT_EQ(world.lives(2, {"s0", "s2"}), goes);
+      EXPECT_EQ(world.server(0).no_restart, goes ? std::nullopt : std::optional(NoRestart::cause));
+      if (goes) {
+        EXPECT_EQ(world.attempts.at(0).cause, wire::Cause(wire::ServerLoss{"s1"}));
+      }
+    }
+  }
+}
+
 TEST(Restarts, EndAfterTheSameFailureTwice) {
   for (const bool progresses : {false, true}) {
     QuietWorld world({.servers = 2, .most = 5, .least = 2});

@@ -48,6 +48,14 @@ TEST_F(LossesTest, TheWordOfRanksThatHadEndedBeforeCountsToo) {
   EXPECT_TRUE(losses.gives_up("b", begin, Losses::Clock::now() + seconds(10)));
 }
 
+TEST_F(LossesTest, AServerThatTheLaunchWentOnWithoutGetsAGrace) {
+  jobs[0].attempts.push_back({.number = 1, .without = {"b"}});
+  options.ended = {ended(jobs[0])};
+  Losses losses({jobs[1]}, options);
+  EXPECT_FALSE(losses.gives_up("b", begin, begin + seconds(9)));
+  EXPECT_TRUE(losses.gives_up("b", begin, Losses::Clock::now() + seconds(10)));
+}
+
 TEST_F(LossesTest, AServerThatIsSilentAfterTheOthersEndsGetsTheTimeAndTheGrace) {
   Losses losses(jobs, options);
   losses.ended(0, ended(jobs[0]), begin + seconds(5));

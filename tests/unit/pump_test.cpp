@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "ssh/path.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -30,6 +31,7 @@ struct Server {
   std::optional<ExitStatus> status;
   bool lost = false;
   int pumps = 0;
+  std::string losses;  // of packets, as the connection explains a silence
 };
 
 class FakeChannel : public Channel {
@@ -79,6 +81,7 @@ class FakeConnection : public Connection {
     }
   }
   std::string peer_address() const override { return {}; }
+  std::string explain_silence() override { return server_.losses; }
 
  private:
   Server& server_;
@@ -372,7 +375,7 @@ TEST_F(PumpTest, AFirstLineThatNobodyHasReadYetIsNotOverdue) {
 TEST_F(PumpTest, ALimitThatIsOverIsAnErrorWithItsCause) {
   const auto now = Flow::Clock::now();
   const auto left = [&](Flow::Clock::time_point begin, std::chrono::milliseconds limit) {
-    return time_left(begin, limit, "nothing came for", "try again");
+    return time_left(connection_, begin, limit, "nothing came for", "try again");
   };
   EXPECT_EQ(left(now - 1h, 0ms), std::chrono::milliseconds::max());
   EXPECT_GT(left(now, 1h), 59min);
@@ -382,6 +385,29 @@ TEST_F(PumpTest, ALimitThatIsOverIsAnErrorWithItsCause) {
   } catch (const Error& error) {
     EXPECT_EQ(error.cause(), Cause::timeout);
     EXPECT_EQ(error.reason(), "nothing came for 1 s");
+    EXPECT_EQ(error.hint(), "try again");
+  }
+}
+
+TEST_F(PumpTest, ASilenceBecausePacketsAreLostSaysSo) {
+  server_.losses = "they are lost";
+  try {
+    time_left(connection_, Flow::Clock::now() - 2s, 1s, "nothing came for", "try again");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.reason(), "nothing came for 1 s: they are lost");
+    EXPECT_EQ(error.hint(), path_hint);
+  }
+  connection_.set_answer_time(20ms);
+  const auto flow = open();
+  flow->expect_answer([] { return false; });
+  try {
+    pump_.wait(5s);
+    pump_.wait(5s);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.reason(), "nothing came for 0 s: they are lost");
+    EXPECT_EQ(error.hint(), path_hint);
   }
 }
 

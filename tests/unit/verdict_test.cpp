@@ -35,6 +35,16 @@ void expect_first(const std::vector<Job>& jobs, std::size_t first, int ahead_ms,
   EXPECT_EQ(verdict.exact, exact);
 }
 
+TEST(VerdictHint, OfAServerThatIsGoneSaysSo) {
+  Verdict verdict;
+  verdict.first = Job{};
+  verdict.first->server = "b";
+  EXPECT_EQ(cli::verdict_hint(verdict), "");
+  verdict.gone = true;
+  EXPECT_EQ(cli::verdict_hint(verdict),
+            "b does not answer any more: it may have been shut down, or taken back by its provider");
+}
+
 TEST(Verdict, TheEarliestFailureCountsAndTheRestIsAftermath) {
   const std::vector<Job> jobs = {rank(0, JobState::failed, 104), rank(1, JobState::killed, 107, after_rank_2),
                                  rank(2, JobState::failed, 101), rank(3, JobState::killed, 106, after_rank_2),

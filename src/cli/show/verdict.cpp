@@ -164,6 +164,11 @@ std::string verdict_hint(const Verdict& verdict) {
   if (verdict.hung) {
     return fmt::format("what its ranks did then: remote job-why --launch {}", verdict.hung->key);
   }
+  if (verdict.gone && verdict.first) {
+    return fmt::format(
+        "{} does not answer any more: it may have been shut down, or taken back by its provider",
+        verdict.first->server);
+  }
   if (const std::string name = missing_module(last_word(verdict)); !name.empty()) {
     return fmt::format(
         "Python there has no module {}: add its package to requirements.txt if it is missing there, and run "

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+// What the system knows of the packets of a TCP connection, to explain why nothing comes.
+
+namespace remote::ssh {
+
+struct PathFacts {
+  // Packets that were sent and not acknowledged, and how often the first of them was sent again in vain.
+  std::uint32_t unacknowledged = 0;
+  std::uint32_t retransmissions = 0;
+  // Packets that came while an earlier one was missing, since the connection began.
+  std::uint32_t out_of_order = 0;
+};
+
+// Of a socket; all zero where the system does not tell (macOS), or the socket is not TCP's.
+PathFacts read_path(int socket);
+
+// Why nothing has come between the two moments, for "no answer: it may be busy: WHY": that packets get lost.
+// "" if they do not, or it is unknown.
+std::string explain_silence(const PathFacts& before, const PathFacts& now);
+
+// For an error with such an explanation.
+extern const char* const path_hint;
+
+}  // namespace remote::ssh
