@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <ranges>
 
 namespace remote::cli {
 namespace {
@@ -117,9 +116,9 @@ std::string_view hint_for_failure(const std::vector<std::string>& lines) {
       return at != std::string_view::npos;
     });
   };
-  for (const std::string& line : std::views::reverse(lines)) {
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     const auto* const found =
-        std::ranges::find_if(hints, [&](const FailureHint& hint) { return fits(hint, line); });
+        std::ranges::find_if(hints, [&](const FailureHint& hint) { return fits(hint, *line); });
     if (found != hints.end()) {
       return found->hint;
     }

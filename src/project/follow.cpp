@@ -257,8 +257,11 @@ std::optional<Verdict> judge_launch(Core& core, const std::vector<Job>& jobs,
 void judge_end(Core& core, FollowResult& result) {
   result.verdict = judge_launch(core, result.jobs, result.gone);
   const std::vector<std::string> left = result.verdict ? result.verdict->left : std::vector<std::string>();
-  std::erase_if(result.errors,
-                [&](const Error& error) { return std::ranges::find(left, error.server()) != left.end(); });
+  const auto is_left = [&](const std::string& server) {
+    return std::ranges::find(left, server) != left.end();
+  };
+  std::erase_if(result.errors, [&](const Error& error) { return is_left(error.server()); });
+  std::erase_if(result.gone, is_left);
 }
 
 jobs::FollowOptions options_of(const std::vector<Job>& jobs, const std::vector<Part>& parts,

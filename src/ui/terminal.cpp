@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <remote/error.hpp>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <uniwidth.h>
 
@@ -85,6 +86,15 @@ struct NewLine {
   ~NewLine() { write_all(tty, "\n"); }
 };
 
+// Terminals count as one: they are the user's.
+bool are_one_file(int one, int other) {
+  struct stat first {};
+  struct stat second {};
+  return (::isatty(one) == 1 && ::isatty(other) == 1) ||
+         (::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 && first.st_dev == second.st_dev &&
+          first.st_ino == second.st_ino);
+}
+
 }  // namespace
 
 std::size_t display_width(std::string_view text) {
@@ -122,7 +132,8 @@ std::string shorten(std::string_view text, std::size_t width) {
 Terminal::Terminal(const Descriptors& streams)
     : streams_(streams),
       out_terminal_(::isatty(streams.out) == 1),
-      err_terminal_(::isatty(streams.err) == 1) {
+      err_terminal_(::isatty(streams.err) == 1),
+      is_one_file_(are_one_file(streams.out, streams.err)) {
   set_color(Color::automatic);
 }
 
@@ -303,14 +314,29 @@ class Terminal::Question {
   const std::lock_guard<std::mutex> turn_;
 };
 
+void Terminal::pass_out(std::string_view text) {
+  out(text);
+  is_within_out_line_ = text.empty() ? is_within_out_line_.load() : text.back() != '\n';
+}
+
+void Terminal::pass_err(std::string_view text) {
+  err(text);
+  is_within_err_line_ = text.empty() ? is_within_err_line_.load() : text.back() != '\n';
+}
+
+std::string Terminal::end_open_line() {
+  const bool is_within_out_line = is_within_out_line_.exchange(false) && is_one_file_;
+  return is_within_err_line_.exchange(false) || is_within_out_line ? "\n" : "";
+}
+
 void Terminal::notice(std::string_view line, Style style) {
   if (!quiet_) {
-    err(paint_err(style, visible_text(line)) + "\n");
+    err(end_open_line() + paint_err(style, visible_text(line)) + "\n");
   }
 }
 
 void Terminal::warning(std::string_view line) {
-  err(paint_err(Style::yellow, "warning:") + " " + visible_text(line) + "\n");
+  err(end_open_line() + paint_err(Style::yellow, "warning:") + " " + visible_text(line) + "\n");
 }
 
 std::optional<std::string> Terminal::ask_secret(const std::string& prompt, const Cancel& cancel) {

@@ -73,10 +73,14 @@ class Terminal {
 
   void out(std::string_view text);  // raw bytes to stdout; throws Error when stdout is gone
   void err(std::string_view text);  // raw bytes to stderr
+  // The same for the output of a server's command, whose last line may have no newline.
+  void pass_out(std::string_view text);
+  void pass_err(std::string_view text);
   // Rows that stay below all that is printed to stderr, until others take their place; without a newline at
   // the end, and each shorter than the terminal is wide. "": none. `above` is printed before. For a terminal.
   void set_live(const std::string& rows, std::string_view above = {});
-  // A line to stderr, not with --quiet. Its control characters are made visible, so it may quote anything.
+  // A line to stderr, not with --quiet; on a new line, if the output that was passed on there has not ended
+  // its last one. Its control characters are made visible, so it may quote anything.
   void notice(std::string_view line, Style style = Style::plain);
   // "warning: …" to stderr, also with --quiet; it may quote anything too.
   void warning(std::string_view line);
@@ -102,11 +106,15 @@ class Terminal {
 
   bool wait_writable(int fd) const;
   void write_err(std::string_view text);
+  std::string end_open_line();
   std::string without_live() const;
 
   Descriptors streams_;
   bool out_terminal_;
   bool err_terminal_;
+  bool is_one_file_;                              // stdout and stderr
+  std::atomic<bool> is_within_out_line_ = false;  // what was passed on last has no newline at its end
+  std::atomic<bool> is_within_err_line_ = false;
   bool out_color_;
   bool err_color_;
   bool quiet_ = false;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fails when the laptop's side uses what only Linux has, such as /proc, outside `#ifdef __linux__` or an #ifdef of that very
-# name, or a thread class that the C++ library there lacks (tests/libcxx finds more of these, but takes long).
+# name, or a thread class or a view that the C++ library there, or clang with that of Debian 12, lacks (tests/libcxx finds more of these, but takes long).
 # Usage: portable.sh SOURCE_DIR
 set -eu
 cd -- "${1:?source folder}"
@@ -10,7 +10,7 @@ found=$(find src include -name '*.[ch]pp' ! -path 'src/static/*' ! -path 'src/ag
   /^ *# *el(se|if)/ { linux = outer[depth] }
   /^ *# *endif/ { linux = outer[depth--] }
   linux || /^ *(\/\/|#if)/ { next }
-  /std::(jthread|stop_token|stop_source)|"\/proc|"\/sys\/|[^a-z_](pipe2|accept4|ppoll|sync_file_range|fdatasync|explicit_bzero|memrchr|strchrnul|execvpe|eventfd|signalfd|renameat2|close_range|fallocate|gettid|program_invocation_name)[^a-z_]*\(|[^A-Za-z_](SOCK_CLOEXEC|SOCK_NONBLOCK|MSG_NOSIGNAL|O_PATH|O_TMPFILE|POLLRDHUP|CLOCK_BOOTTIME|TCP_USER_TIMEOUT|TCP_KEEPIDLE)[^A-Za-z_]|<(sys\/(prctl|epoll|eventfd|inotify|sysinfo|sendfile)|linux\/[a-z]*)[.]h>/ {
+  /std::(jthread|stop_token|stop_source|views)|"\/proc|"\/sys\/|[^a-z_](pipe2|accept4|ppoll|sync_file_range|fdatasync|explicit_bzero|memrchr|strchrnul|execvpe|eventfd|signalfd|renameat2|close_range|fallocate|gettid|program_invocation_name)[^a-z_]*\(|[^A-Za-z_](SOCK_CLOEXEC|SOCK_NONBLOCK|MSG_NOSIGNAL|O_PATH|O_TMPFILE|POLLRDHUP|CLOCK_BOOTTIME|TCP_USER_TIMEOUT|TCP_KEEPIDLE)[^A-Za-z_]|<(sys\/(prctl|epoll|eventfd|inotify|sysinfo|sendfile)|linux\/[a-z]*)[.]h>/ {
     print FILENAME ":" FNR ": " $0
   }' {} +)
 if [ -n "$found" ]; then

@@ -76,16 +76,12 @@ class Screens {
              return jobs_[one.first].id == rank.id && one.second.find(*last) != std::string::npos;
            });
   }
-  // Returns whether the cursor stands behind a line of the job that has not ended.
-  bool finish(std::size_t index) {
-    bool within_line = false;
+  void finish(std::size_t index) {
     for (auto& [place, screen] : screens_) {
       if (place.first == index) {
         screen.finish();
-        within_line = within_line || screen.within_line();
       }
     }
-    return within_line;
   }
 
  private:
@@ -238,11 +234,10 @@ void OutputScreen::print(OutputStream stream, std::string_view text) {
     return;
   }
   if (stream == OutputStream::out) {
-    terminal_.out(text);
+    terminal_.pass_out(text);
   } else {
-    terminal_.err(text);
+    terminal_.pass_err(text);
   }
-  last_ = text.empty() ? last_ : text.back();
 }
 
 void refuse_output_as_json(const Context& context, const std::string& what) {
@@ -310,10 +305,7 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
     screens.take(output);
   };
   request.on_ended = [&, follow = request.follow](std::size_t index, const Job& job) {
-    const bool within_line = screens.finish(index);
-    if (within_line && terminal.stdout_is_terminal() && terminal.stderr_is_terminal()) {
-      terminal.err("\n");  // what comes now is not the job's
-    }
+    screens.finish(index);
     if (context.stream && is_final(job.state)) {
       context.stream->ended(job);
     }

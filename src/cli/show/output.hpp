@@ -38,8 +38,6 @@ class OutputScreen {
   void take(OutputStream stream, std::string_view data);
   // What came last and had no newline is shown too.
   void finish();
-  // Whether the cursor stands behind a line that has not ended.
-  bool within_line() const { return last_ != '\n'; }
 
  private:
   void print(OutputStream stream, std::string_view text);
@@ -52,7 +50,6 @@ class OutputScreen {
   LineAssembler err_;
   std::optional<EscapeFilter> out_filter_;
   std::optional<EscapeFilter> err_filter_;
-  char last_ = '\n';
 };
 
 // Throws Error (usage) with --json, which prints one value: output goes with --jsonl. `what` is refused.
