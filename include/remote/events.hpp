@@ -36,8 +36,9 @@ struct NewHostKey {
   std::string warning;      // why it could not be saved in known_hosts; empty when it was
 };
 
-// Told before a password is asked for: a private key cannot be used, or a server does not take it.
-struct KeyProblem {
+// Told before a password is asked for: a private key cannot be used, or a server does not take it. Or a login
+// waits until a person has opened a page in a browser: then the error says which one.
+struct LoginProblem {
   Error error;
 };
 
@@ -285,7 +286,7 @@ struct ServerFailed {
   std::string log;         // the folder with all of it; may be ""
 };
 
-using Event = std::variant<ConfigWarning, NewHostKey, KeyProblem, StoreProblem, SilentServers, LinkLeftOut,
+using Event = std::variant<ConfigWarning, NewHostKey, LoginProblem, StoreProblem, SilentServers, LinkLeftOut,
                            UselessPatterns, PartsFailed, LinkLost, LinkBack, NoLifeline, SweepTrouble,
                            RankWaits, JobsQueued, GpuCountDiffers, CheckWarned, CodeDiffers, CodeChanged,
                            LaunchCode, Launched, SameLaunchRuns, EndingRanks, KeyMade, StepBegun, StepDetail,

@@ -37,8 +37,8 @@ ssh::Connector& State::connector() {
     }
     if (hooks.on_event) {
       options.on_new_host_key = [this](const NewHostKey& key) { put([this, key] { hooks.on_event(key); }); };
-      options.on_key_problem = [this](const Error& error) {
-        put([this, error] { hooks.on_event(KeyProblem{error}); });
+      options.on_login_problem = [this](const Error& error) {
+        put([this, error] { hooks.on_event(LoginProblem{error}); });
       };
     }
     connector_ = std::make_unique<ssh::Pool>(ssh::make_connector(config, std::move(options)));

@@ -24,6 +24,11 @@ namespace {
 
 constexpr unsigned any_password = SSH_AUTH_METHOD_PASSWORD | SSH_AUTH_METHOD_INTERACTIVE;
 
+// A server that answers later than this waits for something, such as a page that is to be opened.
+constexpr std::chrono::seconds usual_answer{2};
+// For a person to do what the server asks for.
+constexpr std::chrono::minutes page_time{2};
+
 constexpr const char* agent_hint =
     "start one with `eval $(ssh-agent)` and add the key with `ssh-add`, or unset SSH_AUTH_SOCK";
 
@@ -74,16 +79,33 @@ class Login {
       if (rc != SSH_AUTH_AGAIN && rc != SSH_AGAIN) {
         return rc;
       }
-      if (!wait_for_session(session_, patience_)) {
-        if (!alive() || !patience_.over()) {
-          broken();
-        }
+      const Patience brief = patience_.at_most(usual_answer);
+      if (wait_for_session(session_, brief)) {
+        continue;
+      }
+      if (!alive() || !brief.over()) {
+        broken();
+      }
+      if (patience_.over()) {
         stopped();
+      }
+      show_page();
+    }
+  }
+
+  // Some servers wait until a person has opened a page in a browser, and say first which one.
+  void show_page() {
+    const std::string said = banner_end();
+    if (!shown_page_ && said.find("://") != std::string::npos) {
+      shown_page_ = true;
+      if (secrets_.tell_once(
+              Error("the login waits", "the server says: " + said, "open that page; the login then goes on")
+                  .on(target_.name))) {
+        patience_.extend(page_time);
       }
     }
   }
 
-  // Some servers wait until a person has done something in a browser, and say so first.
   [[noreturn]] void stopped() const {
     const std::string said = banner();
     const std::string who = target_.describe();
@@ -121,11 +143,17 @@ class Login {
 
   bool alive() const { return (ssh_get_status(session_) & (SSH_CLOSED | SSH_CLOSED_ERROR)) == 0; }
 
-  // The end of the server's banner, such as the reason why logins are closed: ", and says: …".
-  std::string banner() const {
+  // The end of the server's banner, such as the reason why logins are closed.
+  std::string banner_end() const {
     const std::unique_ptr<char, void (*)(char*)> text(ssh_get_issue_banner(session_), ssh_string_free_char);
-    const std::string said = text == nullptr ? "" : last_lines(trim(text.get()), 3);
-    return said.empty() ? "" : ", and says: " + visible_line(join(split(said, '\n'), " "), 300);
+    std::string said = text == nullptr ? "" : last_lines(trim(text.get()), 3);
+    std::erase(said, '\r');
+    return visible_line(join(split(said, '\n'), " "), 300);
+  }
+  // ", and says: …"
+  std::string banner() const {
+    const std::string said = banner_end();
+    return said.empty() ? "" : ", and says: " + said;
   }
 
   [[noreturn]] void broken() const {
@@ -599,6 +627,7 @@ class Login {
   const std::string what_failed_;
   std::vector<std::string> tried_;
   std::string trying_;  // what the server has not answered yet
+  bool shown_page_ = false;
   std::vector<Error> problems_;
   std::string agent_problem_;
   std::optional<AgentFilter> filter_;  // it also tells which key it was

@@ -154,7 +154,7 @@ class LibsshConnector final : public Connector {
   LibsshConnector(config::Config config, ConnectorOptions options)
       : config_(std::move(config)),
         options_(std::move(options)),
-        secrets_(options_.ask, options_.on_key_problem, config_.project),
+        secrets_(options_.ask, options_.on_login_problem, config_.project),
         masters_(options_.masters, options_.user_config) {
     initialise_libssh();
   }

@@ -44,7 +44,7 @@ struct ConnectorOptions {
   std::function<void(const NewHostKey&)> on_new_host_key;
   // Told once of each key that is of no use, before a password is asked for: one call at a time, and none
   // while `ask` is asking.
-  std::function<void(const Error&)> on_key_problem;
+  std::function<void(const Error&)> on_login_problem;
   std::filesystem::path user_config;  // default: ~/.ssh/config
   std::filesystem::path masters;      // where our control sockets are; default: the user's own folder
   std::filesystem::path known_hosts;  // default: ssh_config's UserKnownHostsFile, else ~/.ssh/known_hosts

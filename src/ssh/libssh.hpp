@@ -62,6 +62,13 @@ class Patience {
 
   // A person was asked something in between: the time starts anew.
   void restart() { deadline_ = clock::now() + time_; }
+  // The time starts anew, and is no less than this.
+  void extend(std::chrono::milliseconds time) {
+    time_ = std::max(time_, time);
+    restart();
+  }
+  // What is left of it, but no more than this.
+  Patience at_most(std::chrono::milliseconds time) const { return {std::min(time, left()), cancel_}; }
   bool over() const { return clock::now() >= deadline_; }
   std::chrono::milliseconds left() const;
   // All of its time, for a message: "10 s".

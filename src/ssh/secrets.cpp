@@ -127,11 +127,12 @@ std::optional<std::string> Secrets::ask(const std::string& prompt) {
   return ask_(prompt);
 }
 
-void Secrets::tell_once(const Error& problem) {
+bool Secrets::tell_once(const Error& problem) {
   const std::lock_guard lock(ask_mutex_);
   if (tell_ && told_.insert(problem.what_failed() + problem.reason()).second) {
     tell_(problem);
   }
+  return tell_ != nullptr;
 }
 
 Secrets::Expecting::Expecting(Secrets& secrets, std::string user, std::string where)

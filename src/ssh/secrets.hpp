@@ -55,8 +55,9 @@ class Secrets {
   // The password for a login. One question is for all logins under way of this user name, and it names them:
   // the answer is given to these and to no other.
   std::optional<std::string> shared_password(const std::string& user, const std::string& where);
-  // Tells of a key that is of no use, unless the same was told before.
-  void tell_once(const Error& problem);
+  // Tells of a key that is of no use, or of what a login waits for, unless the same was told before. False if
+  // nobody is told such things.
+  bool tell_once(const Error& problem);
   // The first line that a command prints; run once for all servers that name it.
   std::string from_command(const std::string& command, const Cancel& cancel);
 

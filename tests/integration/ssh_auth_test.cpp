@@ -209,6 +209,32 @@ TEST_F(SshAuth, WhatTheServerSaysIsInTheErrorAlsoIfItWaits) {
               HasSubstr("has not answered within 2 s, and says: To log in, open https://login.example/a/1"));
 }
 
+TEST_F(SshAuth, ALoginWaitsForAPageThatIsShown) {
+  test::PasswordRules rules;
+  rules.banner = "To log in,\r\nopen https://login.example/a/1\r\n";
+  rules.opened = std::make_shared<std::atomic<bool>>(false);
+  const test::PasswordServer waiting(rules);
+  config::Config config = client.config();
+  config.connect_timeout_s = 3;  // the login may take longer once the page is shown
+  std::vector<std::string> heard;
+  std::thread person;
+  ssh::ConnectorOptions options = client.options();
+  options.on_login_problem = [&](const Error& error) {
+    heard.push_back(error.message());
+    person = std::thread([&] {
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(2500));  // the time that is allowed is what is tried
+      *rules.opened = true;
+    });
+  };
+  EXPECT_EQ(log_in(*ssh::make_connector(config, options), waiting.server("waiting")), "");
+  if (person.joinable()) {
+    person.join();
+  }
+  EXPECT_THAT(heard, testing::ElementsAre(AllOf(HasSubstr("the login waits"),
+                                                HasSubstr("To log in, open https://login.example/a/1"))));
+}
+
 TEST_F(SshAuth, TheAgentsKeysAreUsed) {
   const auto process = agent({client.key()});
   TestSshd sshd(client.public_key());
@@ -422,7 +448,7 @@ TEST_F(SshAuth, WhyNoKeyWillDoIsToldBeforeAPasswordIsAskedFor) {
     std::vector<std::string> heard;
     Remedy remedy = Remedy::none;
     ssh::ConnectorOptions options = client.options();
-    options.on_key_problem = [&](const Error& error) {
+    options.on_login_problem = [&](const Error& error) {
       heard.push_back(error.message() + " | " + error.hint());
       remedy = error.remedy();
     };

@@ -45,7 +45,10 @@ class Doorman {
       const std::unique_ptr<ssh_string_struct, void (*)(ssh_string)> text(
           ssh_string_from_char(rules_.banner.c_str()), ssh_string_free);
       ssh_send_issue_banner(session, text.get());
-      return false;
+      while (rules_.opened && !*rules_.opened) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+      return rules_.opened && answer(message, true);
     }
     ssh_message_auth_set_methods(message, methods());
     const auto kind = static_cast<unsigned>(ssh_message_subtype(message));

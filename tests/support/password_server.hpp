@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -21,7 +22,8 @@ struct PasswordRules {
   bool all = false;   // a key of home()'s .ssh/authorized_keys first, and then one of the above
   bool real = false;  // commands run with sh in home(), and the keys in its .ssh/authorized_keys log in too
   bool open = false;  // no method is needed, as with Tailscale
-  std::string banner{};  // is all that it answers, as if it waited for a page in a browser
+  std::string banner{};  // is all that it answers, as if it waited for a page in a browser …
+  std::shared_ptr<std::atomic<bool>> opened{};  // … until this is true; nullptr: for ever
 };
 
 // A small SSH server inside the test, over libssh's server half, for the ways to log in that an sshd without

@@ -73,7 +73,7 @@ TEST(EventStream, EveryEventIsAsDocumented) {
   const std::vector<Event> events = {
       ConfigWarning{"configs.yaml:7:5: unknown key 'hostnme'"},
       NewHostKey{"node-1", "[127.0.0.1]:2222", "ssh-ed25519", "SHA256:abc", ""},
-      KeyProblem{error},
+      LoginProblem{error},
       StoreProblem{"a record cannot be read"},
       SilentServers{{error}},
       LinkLeftOut{"data", "/mnt/data", LinkLeftOut::Why::not_allowed},

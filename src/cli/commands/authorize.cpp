@@ -57,7 +57,7 @@ std::optional<Error> without_advice(const AuthorizeResult& result) {
 
 int run_authorize(Context& context, const AuthorizeRequest& request) {
   context.on_event = [&context](const Event& event) {
-    const auto* problem = std::get_if<KeyProblem>(&event);
+    const auto* problem = std::get_if<LoginProblem>(&event);
     if (problem == nullptr || problem->error.remedy() != Remedy::authorize_key) {
       context.show(event);
     }

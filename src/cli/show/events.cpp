@@ -33,7 +33,7 @@ class EventText {
       terminal_.warning(key.warning);
     }
   }
-  void operator()(const KeyProblem& event) {
+  void operator()(const LoginProblem& event) {
     terminal_.warning(event.error.message());
     if (const std::string hint = hint_of(event.error); !hint.empty()) {
       terminal_.notice(" hint: " + hint);

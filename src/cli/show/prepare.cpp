@@ -234,7 +234,7 @@ std::set<std::string> changed_here(Context& context, const std::vector<std::stri
   request.packages = false;
   request.dry_run = true;
   const auto usual = std::exchange(context.on_event, [&](const Event& event) {
-    if (std::holds_alternative<NewHostKey>(event) || std::holds_alternative<KeyProblem>(event)) {
+    if (std::holds_alternative<NewHostKey>(event) || std::holds_alternative<LoginProblem>(event)) {
       context.show(event);
     }
   });

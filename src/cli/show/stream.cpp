@@ -92,7 +92,7 @@ struct Teller {
 
   Told operator()(const ConfigWarning& event) const { return {"warning", {{"text", event.text}}}; }
   Told operator()(const StoreProblem& event) const { return {"warning", {{"text", event.text}}}; }
-  Told operator()(const KeyProblem& event) const {
+  Told operator()(const LoginProblem& event) const {
     return {"warning",
             {{"text", event.error.message()},
              {"server", or_null(event.error.server())},
