@@ -26,12 +26,11 @@ constexpr std::string_view windows_lines =
 constexpr std::string_view lfs_pointer =
     "the file is only a pointer of git-lfs: `git lfs pull` here, then `remote rsync`";
 constexpr std::string_view no_git =
-    "the copy of the project on a server has no .git: `remote launch` and `remote torch-launch` give the "
-    "ranks "
-    "the commit in the variable REMOTE_COMMIT";
+    "the copy of the project on a server has no .git: launches and jobs have the commit in the variable "
+    "REMOTE_COMMIT";
 constexpr std::string_view git_failed =
-    "git fails in a copy of the project without .git, or without its tags: `remote launch` and `remote "
-    "torch-launch` give the ranks the commit in the variable REMOTE_COMMIT";
+    "git fails in a copy of the project without .git, or without its tags: launches and jobs have the commit "
+    "in the variable REMOTE_COMMIT";
 constexpr std::string_view no_driver =
     "there is no GPU, or its driver does not answer: `remote check` lists its GPUs; choose "
     "another with "

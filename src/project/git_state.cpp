@@ -37,4 +37,11 @@ std::string commit_of(GitState& git) {
   return commit;
 }
 
+Env with_commit(Env env, GitState& git) {
+  if (const std::string commit = commit_of(git); !commit.empty()) {
+    env.insert(env.begin(), {"REMOTE_COMMIT", commit});
+  }
+  return env;
+}
+
 }  // namespace remote::project

@@ -21,6 +21,8 @@ GitState known_git(PastLaunch record, std::string patch);
 // The full hash of the commit, with the suffix of `git describe --dirty`: "0123…", or "0123…-dirty" if the
 // code has changed since; "" if it is not known. `git` stays valid, or invalid.
 std::string commit_of(GitState& git);
+// The variables with this commit as REMOTE_COMMIT, which they may set otherwise.
+Env with_commit(Env env, GitState& git);
 
 // launch() of core.hpp, with code that is known in this way. `code_was_sent`: the servers have just got it.
 LaunchResult launch(Core& core, const LaunchRequest& request, GitState git, bool code_was_sent);

@@ -13,6 +13,7 @@
 #include "jobs/job_servers.hpp"
 #include "jobs/stacks.hpp"
 #include "project/code_check.hpp"
+#include "project/git_state.hpp"
 #include "project/lease.hpp"
 #include "project/one_by_one.hpp"
 #include "project/script_check.hpp"
@@ -110,13 +111,15 @@ StartResult start(Core& core, const JobRequest& request) {
   const std::optional<Container> wanted =
       server.slurm ? container_on_slurm(server, request.image) : servers::container_of(server, request.image);
   CodeCheck code_check(core);
+  GitState git = ask_git(core);
   std::optional<servers::ContainerRun> container;
   if (wanted) {
     container = servers::ready_container(*core.connector().connect(server, core.cancel()), core.config,
                                          server, *wanted, core.cancel());
   }
   jobs::NewJob job =
-      new_job(core.config, server, {request.command, job_env(server, env), request.enable_stacks, container});
+      new_job(core.config, server,
+              {request.command, with_commit(job_env(server, env), git), request.enable_stacks, container});
   job.job.command = mask_command(request.command);
   job.job.id = request.id.value_or(job.job.id);
   set_tags(job.job, request.tags);

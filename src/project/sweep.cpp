@@ -39,10 +39,13 @@ std::string point_command(const SweepRequest& request, const SweepRow& point) {
   return fill_sweep_word(request.line, point);
 }
 
-Env point_env(const SweepRequest& request, const config::Server& server, const JobId& launch,
-              std::size_t number, const SweepRow& point) {
-  Env env = job_env(server, request.env);
+Env sweep_env(const SweepRequest& request, const config::Server& server, const JobId& launch, GitState& git) {
+  Env env = with_commit(job_env(server, request.env), git);
   env.emplace_back("RUN_UUID", launch.text());
+  return env;
+}
+
+Env point_env(Env env, std::size_t number, const SweepRow& point) {
   env.emplace_back("SWEEP_POINT", std::to_string(number));
   for (const auto& [name, value] : point) {
     env.emplace_back(sweep_variable(name), value);
@@ -92,7 +95,7 @@ namespace {
 constexpr int most_leased = 1000;  // points on a server, where what they lease is what limits them
 
 jobs::SweepPoints points_on(const Core& core, const SweepRequest& request, const Member& member,
-                            const JobId& launch, const std::vector<SweepRow>& points) {
+                            const Env& env, const std::vector<SweepRow>& points) {
   jobs::SweepPoints there{.requests = {},
                           .slots = request.slots.value_or(request.lease.any() ? most_leased : 1),
                           .lease = request.lease.any() ? std::optional(servers::to_terms(
@@ -100,10 +103,9 @@ jobs::SweepPoints points_on(const Core& core, const SweepRequest& request, const
                                                        : std::nullopt,
                           .retry = request.retry};
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const jobs::NewJob job =
-        new_job(core.config, member.server,
-                {point_command(request, points[i]), point_env(request, member.server, launch, i, points[i]),
-                 request.enable_stacks, member.container});
+    const jobs::NewJob job = new_job(core.config, member.server,
+                                     {point_command(request, points[i]), point_env(env, i, points[i]),
+                                      request.enable_stacks, member.container});
     there.requests.push_back({job.job.id, job.process});
   }
   return there;
@@ -145,7 +147,8 @@ SweepStarted start_sweep(Core& core, const SweepRequest& request) {
   const std::vector<Member> members = ready_all(core, servers, request.image, request.lease, result.errors);
   std::vector<jobs::SweepPoints> texts;
   for (const Member& member : members) {
-    texts.push_back(points_on(core, request, member, result.launch, points));
+    texts.push_back(
+        points_on(core, request, member, sweep_env(request, member.server, result.launch, git), points));
   }
   jobs::SweepRun run = run_of(members, result.launch);
   for (std::size_t i = 0; i < points.size(); ++i) {

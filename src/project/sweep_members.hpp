@@ -41,10 +41,11 @@ std::vector<std::string> begin_run(Core& core, const std::vector<Member>& member
 // Puts on record that nothing of these jobs was started.
 void give_up(Core& core, std::vector<Job>& jobs, const Error& error);
 
-// What each point of a sweep runs on a server, and the variables that it has there.
+// What each point of a sweep runs on a server.
 std::string point_command(const SweepRequest& request, const SweepRow& point);
-Env point_env(const SweepRequest& request, const config::Server& server, const JobId& launch,
-              std::size_t number, const SweepRow& point);
+// The variables that all points have on a server, and those of one point.
+Env sweep_env(const SweepRequest& request, const config::Server& server, const JobId& launch, GitState& git);
+Env point_env(Env env, std::size_t number, const SweepRow& point);
 // The command without values, as people are shown it.
 std::string shown_command(const SweepRequest& request);
 // The record of the sweep, as of a launch. Tells where it runs other code than what is here.

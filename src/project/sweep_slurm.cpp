@@ -50,13 +50,13 @@ SweepStarted start_slurm_sweep(Core& core, const SweepRequest& request, config::
     container = servers::ready_container(*connection, core.config, login, *wanted, core.cancel());
   }
   const JobId launch = JobId::random();
+  const Env env = sweep_env(rest, login, launch, git);
   std::vector<jobs::NewJob> all;
   std::vector<std::pair<int, std::string>> tasks;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    jobs::NewJob& task = all.emplace_back(
-        new_job(core.config, login,
-                {point_command(rest, points[i]), point_env(rest, login, launch, i, points[i]),
-                 rest.enable_stacks, container}));
+    jobs::NewJob& task = all.emplace_back(new_job(
+        core.config, login,
+        {point_command(rest, points[i]), point_env(env, i, points[i]), rest.enable_stacks, container}));
     task.job.launch = launch;
     task.job.backend = jobs::slurm_backend;
     task.job.command = shown_command(request);

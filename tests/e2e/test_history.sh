@@ -100,6 +100,15 @@ grep -q '^  ValueError: the reason$' "$work/out" || fail "no last lines"
 code 2 show nothing
 grep -q "no launch 'nothing' on record" "$work/err" || fail "no error"
 
+# A copy of the project on a server has no .git.
+commit=$(git rev-parse HEAD)-dirty
+code 0 job-run --server node-1 --follow -- sh -c 'echo "commit $REMOTE_COMMIT"'
+grep -qx "commit $commit" "$work/out" || fail "a job does not know its commit"
+code 0 job-run --server node-1 --follow -e REMOTE_COMMIT=mine -- sh -c 'echo "commit $REMOTE_COMMIT"'
+grep -qx 'commit mine' "$work/out" || fail "it cannot be set"
+code 0 sweep --param i=1 --server node-1 -- sh -c 'test "$REMOTE_COMMIT" = '"$commit"
+code 0 job-wait --launch last
+
 # What still runs beside a rank that failed is not that rank; and where servers do not answer, nobody knows whether it runs.
 before=$(count_ended .remote/sandbox/node-2)
 code 0 launch --name beside --on-failure leave -- sh -c '[ $RANK = 0 ] || exit 4; exec sleep 600'
