@@ -9,6 +9,7 @@
 #include "agent/run/exec_run.hpp"
 #include "agent/tree/trees.hpp"
 #include "agent/uninstall/uninstall.hpp"
+#include "crash_trace.hpp"
 
 // The agent starts its own program again, which is this one in tests.
 int main(int count, char** arguments) {
@@ -31,6 +32,9 @@ int main(int count, char** arguments) {
   if (command == "uninstall") {
     ::_exit(remote::agent::run_uninstall(count - 2, arguments + 2));
   }
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these do it themselves
+  remote::agent::test::trace_crashes();
+#endif
   ::testing::InitGoogleMock(&count, arguments);
   return RUN_ALL_TESTS();
 }
