@@ -32,7 +32,7 @@ std::string commit_of(GitState& git) {
     return "";
   }
   auto [record, patch] = git.get();
-  const std::string commit = record.commit.empty() || record.clean ? record.commit : record.commit + "-dirty";
+  std::string commit = record.commit.empty() || record.clean ? record.commit : record.commit + "-dirty";
   git = known_git(std::move(record), std::move(patch));
   return commit;
 }

@@ -10,8 +10,8 @@
 namespace remote::ssh {
 
 const char* const path_hint =
-    "where small packets pass and large ones do not, lower the MTU of the VPN or tunnel on the way, such as "
-    "by `ip link set dev tun0 mtu 1200`";
+    "the server may be busy; if small packets pass and large ones do not, lower the MTU of the VPN or tunnel "
+    "on the way, such as by `ip link set dev tun0 mtu 1200`";
 
 PathFacts read_path([[maybe_unused]] int socket) {
   PathFacts facts;
@@ -19,7 +19,7 @@ PathFacts read_path([[maybe_unused]] int socket) {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0) {
-    facts = {info.tcpi_unacked, info.tcpi_retransmits, info.tcpi_rcv_ooopack};
+    facts = {true, info.tcpi_unacked, info.tcpi_retransmits, info.tcpi_rcv_ooopack};
   }
 #endif
   return facts;
@@ -27,12 +27,14 @@ PathFacts read_path([[maybe_unused]] int socket) {
 
 std::string explain_silence(const PathFacts& before, const PathFacts& now) {
   if (now.out_of_order > before.out_of_order) {
-    return "small packets come from the server and larger ones are lost on the way";
+    return "small packets arrive from the server, and larger ones are lost";
   }
   if (now.unacknowledged > 0 && now.retransmissions >= 2) {
-    return "it does not acknowledge the last packets, so these or its answers are lost on the way";
+    return "the server does not acknowledge the last packets";
   }
-  return "";
+  return now.known && now.unacknowledged == 0
+             ? "the server acknowledges all packets, but its answer is missing"
+             : "";
 }
 
 }  // namespace remote::ssh

@@ -8,6 +8,7 @@
 namespace remote::ssh {
 
 struct PathFacts {
+  bool known = false;  // false where the system does not tell (macOS), or the socket is not TCP's
   // Packets that were sent and not acknowledged, and how often the first of them was sent again in vain.
   std::uint32_t unacknowledged = 0;
   std::uint32_t retransmissions = 0;
@@ -15,11 +16,10 @@ struct PathFacts {
   std::uint32_t out_of_order = 0;
 };
 
-// Of a socket; all zero where the system does not tell (macOS), or the socket is not TCP's.
 PathFacts read_path(int socket);
 
-// Why nothing has come between the two moments, for "no answer: it may be busy: WHY": that packets get lost.
-// "" if they do not, or it is unknown.
+// Why nothing has come between the two moments, for "no answer: nothing came for 5 s: WHY", if packets are
+// lost, or may be: the server has owed an answer since `before`. "" if nothing shows it.
 std::string explain_silence(const PathFacts& before, const PathFacts& now);
 
 // For an error with such an explanation.

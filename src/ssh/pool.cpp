@@ -89,6 +89,7 @@ class Pool::Lease final : public Connection {
     connection_->pump(timeout, also);
   }
   void be_watchful(bool on) override { connection_->be_watchful(on); }
+  std::string explain_silence() override { return connection_->explain_silence(); }
   bool idle() noexcept override { return connection_->idle(); }
   const AgentFolders& agent_folders() const override { return connection_->agent_folders(); }
   std::chrono::milliseconds answer_time() const override { return connection_->answer_time(); }

@@ -63,7 +63,9 @@ void Session::flush_before_end() {
 
 void Session::throw_lost() const {
   log_info(server(), "connection lost: {}", lost_);
-  throw Unreachable("connection lost", lost_, "check the network and the server, then run the command again");
+  throw Unreachable(
+      "connection lost", lost_,
+      loses_packets_ ? path_hint : "check the network and the server, then run the command again");
 }
 
 void Session::expect(const std::string& command) {
@@ -346,20 +348,15 @@ void Session::ask_for_a_sign() {
   ssh_send_keepalive(session_.get());
 }
 
-// The answers to requests for a sign of life are small: they come, in vain, where a larger packet is lost.
 std::string Session::explain_silence() {
-  constexpr int looks = 10;
+  constexpr int time_ms = 1000;
   const int fd = ssh_get_fd(session_.get());
-  ask_for_a_sign();
-  std::string text;
-  for (int i = 0; i < looks && text.empty(); ++i) {
-    pollfd slot{fd, POLLIN, 0};
-    if (fd < 0 || ::poll(&slot, 1, 100) > 0) {
-      return "";  // something comes
-    }
-    text = ssh::explain_silence(path_when_asked_, read_path(fd));
+  if (!asked_) {
+    ask_for_a_sign();
   }
-  return text;
+  pollfd slot{fd, POLLIN, 0};
+  const bool comes = fd < 0 || ::poll(&slot, 1, time_ms) > 0;
+  return comes ? "" : ssh::explain_silence(path_when_asked_, read_path(fd));
 }
 
 // Called when nothing has come for a while: asks the server for a sign of life, or gives the link up.
@@ -374,6 +371,7 @@ void Session::check_link() {
     if (const std::string why = ssh::explain_silence(path_when_asked_, read_path(ssh_get_fd(session_.get())));
         !why.empty()) {
       lost_ += ": " + why;
+      loses_packets_ = true;
     }
     throw_lost();
   }

@@ -93,6 +93,7 @@ class Session final : public Connection {
   clock::time_point heard_ = clock::now();
   std::optional<clock::time_point> asked_;
   PathFacts path_when_asked_;
+  bool loses_packets_ = false;
   int hurried_rounds_ = 16;      // pumps that ask for quick acknowledgements: those around the first command
   clock::time_point closed_at_;  // when the last channel was closed
   bool abandoned_ = false;       // a command was given up before its end

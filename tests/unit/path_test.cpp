@@ -10,22 +10,26 @@
 namespace remote::ssh {
 namespace {
 
-TEST(Path, ASilenceWithoutLossesHasNoExplanation) {
+TEST(Path, WhatIsUnknownExplainsNothing) {
   EXPECT_EQ(explain_silence({}, {}), "");
-  EXPECT_EQ(
-      explain_silence({.out_of_order = 3}, {.unacknowledged = 4, .retransmissions = 1, .out_of_order = 3}),
-      "");
-  EXPECT_EQ(explain_silence({}, {.unacknowledged = 0, .retransmissions = 5}), "") << "they came at last";
+  EXPECT_EQ(explain_silence({}, {.known = true, .unacknowledged = 4, .retransmissions = 1}), "")
+      << "that is usual";
 }
 
 TEST(Path, PacketsBehindAMissingOneSayThatLargerOnesAreLost) {
-  EXPECT_EQ(explain_silence({.out_of_order = 3}, {.out_of_order = 4}),
-            "small packets come from the server and larger ones are lost on the way");
+  EXPECT_EQ(explain_silence({.known = true, .out_of_order = 3}, {.known = true, .out_of_order = 4}),
+            "small packets arrive from the server, and larger ones are lost");
 }
 
-TEST(Path, PacketsThatAreSentAgainInVainSayThatTheyAreLost) {
-  EXPECT_EQ(explain_silence({}, {.unacknowledged = 1, .retransmissions = 2}),
-            "it does not acknowledge the last packets, so these or its answers are lost on the way");
+TEST(Path, PacketsThatAreSentAgainInVainAreNotAcknowledged) {
+  EXPECT_EQ(explain_silence({}, {.known = true, .unacknowledged = 1, .retransmissions = 2}),
+            "the server does not acknowledge the last packets");
+}
+
+TEST(Path, AnAnswerCanBeMissingWhereAllIsAcknowledged) {
+  EXPECT_EQ(explain_silence({.known = true, .out_of_order = 3},
+                            {.known = true, .retransmissions = 5, .out_of_order = 3}),
+            "the server acknowledges all packets, but its answer is missing");
 }
 
 TEST(Path, OfWhatIsNoConnectionIsUnknown) {
@@ -35,6 +39,7 @@ TEST(Path, OfWhatIsNoConnectionIsUnknown) {
   const UniqueFd to(ends[1]);
   for (const int socket : {from.get(), -1}) {
     const PathFacts facts = read_path(socket);
+    EXPECT_FALSE(facts.known);
     EXPECT_EQ(facts.unacknowledged + facts.retransmissions + facts.out_of_order, 0U);
   }
 }
