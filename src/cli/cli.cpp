@@ -22,14 +22,13 @@
 
 #include "base/error_of.hpp"
 #include "base/files.hpp"
-#include "base/shell_quote.hpp"
-#include "base/strings.hpp"
 #include "cli/commands.hpp"
 #include "cli/commands/status.hpp"
-#include "cli/guide_words.hpp"
 #include "cli/help.hpp"
 #include "cli/manual.hpp"
 #include "cli/named_launch.hpp"
+#include "cli/parser.hpp"
+#include "cli/usage_error.hpp"
 #include "cli/words.hpp"
 #include "config/config.hpp"
 #include "ui/silence.hpp"
@@ -114,19 +113,6 @@ class Logging {
   Logging& operator=(const Logging&) = delete;
 };
 
-void add_global_options(CLI::App& app, Context& context) {
-  app.add_option("--project", context.options.project,
-                 "Project folder (default: this folder or one above it)")
-      ->type_name("DIR");
-  app.add_option("--color", context.options.color, "Colors (default: auto)")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  app.add_flag("-v,--verbose", context.options.verbose, "Log to stderr (-vv: more)");
-  app.add_flag("--quiet", context.options.quiet, "Print only data and errors");
-  app.add_flag("--json", context.options.json, "Print data as one JSON value");
-  app.add_flag("--jsonl", context.options.jsonl, "Print events as JSON, one per line");
-  app.add_flag("--strict", context.options.strict, "Treat an unknown key in configs.yaml as an error");
-}
-
 void apply_global_options(Context& context) {
   context.terminal.set_quiet(context.options.quiet);
   context.options.json = context.options.json || context.options.jsonl;
@@ -137,209 +123,9 @@ void apply_global_options(Context& context) {
   }
 }
 
-// The innermost subcommand that was named.
-const CLI::App& named_command(const CLI::App& app) {
-  const CLI::App* command = &app;
-  while (!command->get_subcommands().empty()) {
-    command = command->get_subcommands().front();
-  }
-  return *command;
-}
-
-std::string full_name(const CLI::App& command) {
-  return command.get_parent() != nullptr ? full_name(*command.get_parent()) + " " + command.get_name()
-                                         : command.get_name();
-}
-
-std::vector<std::string> option_names(const CLI::App& command) {
-  std::vector<std::string> names;
-  for (const CLI::App* app = &command; app != nullptr; app = app->get_parent()) {
-    for (const CLI::Option* option : app->get_options()) {
-      for (const std::string& name : option->get_lnames()) {
-        names.push_back("--" + name);
-      }
-    }
-  }
-  return names;
-}
-
-std::vector<std::string> command_names(const CLI::App& command) {
-  std::vector<std::string> names;
-  for (const CLI::App* sub : shown_commands(command)) {
-    names.push_back(sub->get_name());
-  }
-  return names;
-}
-
-// A word that nothing took.
-std::optional<std::string> unknown_word(const CLI::App& app, bool option) {
-  for (const std::string& word : app.remaining(true)) {
-    if (word.starts_with("-") == option) {
-      return word;
-    }
-  }
-  return std::nullopt;
-}
-
-bool is_server(Context& context, const std::string& name) {
-  try {
-    const std::vector<std::string> servers = context.project().server_names();
-    return std::ranges::find(servers, name) != servers.end();
-  } catch (const Error&) {
-    return false;  // what is wrong with the command line comes first
-  }
-}
-
-void add_commands(CLI::App& app, Context& context) {
-  app.require_subcommand(0, 1);
-  app.fallthrough();  // global options are also accepted after the subcommand
-  add_global_options(app, context);
-  for (const Command& command : all_commands()) {
-    command.add(*app.add_subcommand(std::string(command.name), std::string(command.about)), context);
-  }
-}
-
-// Whether the parser accepts this command line.
-bool is_accepted(const std::vector<std::string>& words) {
-  Context context{Environment{}};
-  context.only_parses = true;
-  CLI::App app("", "remote");
-  add_commands(app, context);
-  try {
-    const CommandLine line = read_command_line(app, context.with_command, words);
-    app.parse(std::vector<std::string>(line.words.rbegin(), line.words.rend()));
-    return true;
-  } catch (const CLI::ParseError&) {
-    return false;
-  }
-}
-
-// The line that does what another program calls by this word, or that shows how; "" for none.
-std::string line_for_other_word(Context& context, const std::string& word,
-                                const std::vector<std::string>& words) {
-  const std::string_view meant = command_for(word);
-  if (meant.empty()) {
-    return "";
-  }
-  const auto at = std::ranges::find(words, word);
-  std::vector<std::string> rest(at == words.end() ? at : at + 1, words.end());
-  if (meant == "run" || meant == "shell") {  // "exec -it SERVER -- COMMAND", "ssh SERVER COMMAND"
-    while (!rest.empty() && (rest.front() == "-it" || rest.front() == "-i" || rest.front() == "-t")) {
-      rest.erase(rest.begin());
-    }
-    if (rest.size() > 1 && is_server(context, rest.front())) {
-      rest.erase(rest.begin() + 1, rest.begin() + (rest[1] == "--" && rest.size() > 2 ? 2 : 1));
-      rest.insert(rest.begin(), {"remote", "run", "--server"});
-      rest.insert(rest.begin() + 4, "--");
-      return shell_join(rest);
-    }
-  }
-  rest.insert(rest.begin(), std::string(meant));
-  rest.insert(rest.begin(), words.begin(), at);
-  if (!is_accepted(rest)) {
-    rest = {std::string(meant), "--help"};
-  }
-  rest.insert(rest.begin(), "remote");
-  return shell_join(rest);
-}
-
-// The word in place of the command's name, if it is not one; "" otherwise.
-std::string unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const CLI::Option* option = words[i].starts_with('-') ? app.get_option_no_throw(words[i]) : nullptr;
-    if (option != nullptr) {
-      i += static_cast<std::size_t>(std::max(0, option->get_items_expected_min()));
-    } else if (words[i].starts_with('-')) {
-      return "";  // an option before its command
-    } else {
-      return find_command(words[i]) == nullptr ? words[i] : "";
-    }
-  }
-  return "";
-}
-
-// If the option is one of the command's, but before its name: the command line with the name first. ""
-// otherwise.
-std::string line_with_options_behind(const CLI::App& command, const std::vector<std::string>& words,
-                                     const std::string& unknown) {
-  const auto name = std::ranges::find(words, command.get_name());
-  const bool stands_before = std::find(words.begin(), name, unknown) != name && name != words.end();
-  if (!stands_before || find_option(&command, unknown.substr(0, unknown.find('='))) == nullptr) {
-    return "";
-  }
-  std::vector<std::string> all{"remote", *name};
-  all.insert(all.end(), words.begin(), name);
-  all.insert(all.end(), name + 1, words.end());
-  return shell_join(all);
-}
-
-// What the parser of the command line found wrong, for a person: names the command, and what was probably
-// meant.
-Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& error,
-                  const std::vector<std::string>& words) {
-  const std::string first = unknown_command(app, words);
-  const CLI::App& command =
-      first.empty() ? named_command(app) : app;  // "scontrol show job 1" is not our show
-  const std::string name = full_name(command);
-  const std::string help = fmt::format("see `{} --help`", name);
-  const auto refused = [&](const std::string& what, const std::string& near) {
-    return Error::usage(name + " has no " + what, "", near.empty() ? help : near + " " + help);
-  };
-  const auto subcommands = command_names(command);
-  if (auto unknown = unknown_word(app, false); unknown && !subcommands.empty()) {
-    unknown = first.empty() ? unknown : first;
-    if (const std::string_view hint = hint_for_other_word(*unknown, words); !hint.empty()) {
-      return refused("command '" + *unknown + "'", std::string(hint) + ";");
-    }
-    const std::string line = &command == &app ? line_for_other_word(context, *unknown, words) : "";
-    if (!line.empty()) {
-      return refused("command '" + *unknown + "'", fmt::format("use `{}`;", line));
-    }
-    return refused("command '" + *unknown + "'", did_you_mean(*unknown, subcommands));
-  }
-  if (const auto unknown = unknown_word(app, true)) {
-    // "-np 2" is read as letters: the word is what was typed.
-    const auto typed = std::ranges::find_if(words, [&](const std::string& word) {
-      return word == *unknown ||
-             (word.starts_with('-') && !word.starts_with("--") && word.ends_with(unknown->substr(1)));
-    });
-    const std::string option = typed == words.end() ? *unknown : *typed;
-    if (const std::string right = quoted_line(command, words);
-        !right.empty() && typed > std::ranges::find(words, "--cmd")) {
-      return refused("option " + option,
-                     fmt::format("put the whole line in quotes: `{}`;", visible_line(right, 300)));
-    }
-    if (const std::string right = line_with_options_behind(command, words, *unknown); !right.empty()) {
-      return Error::usage(fmt::format("{} comes before the command", option), "",
-                          fmt::format("write `{}`", visible_line(right, 300)));
-    }
-    if (const std::string hint = hint_for_guides_option(command.get_name(), option); !hint.empty()) {
-      return refused("option " + option, hint + ";");
-    }
-    return refused("option " + *unknown,
-                   did_you_mean(unknown->substr(0, unknown->find('=')), option_names(command)));
-  }
-  if (const auto unknown = unknown_word(app, false)) {
-    const bool of_servers = command.get_option_no_throw("--server") != nullptr;
-    // Where words are something else, this may not be the one that was meant as a server.
-    const bool words_too = std::ranges::any_of(command.get_options(), &CLI::Option::get_positional);
-    const std::string server = words_too || !is_server(context, *unknown) ? "NAME" : *unknown;
-    return Error::usage(
-        fmt::format("{} takes no '{}'", name, *unknown), "",
-        command.get_name() == "status"  ? fmt::format("use `remote job-list {}`; {}", *unknown, help)
-        : command.get_name() == "shell" ? "to run one command, write: remote run --server S -- COMMAND"
-        : of_servers                    ? fmt::format("a server is named by --server {}; {}", server, help)
-                                        : fmt::format("a value with blanks needs quotes; {}", help));
-  }
-  if (!subcommands.empty() && error.get_name() == "RequiredError") {
-    return Error::usage(fmt::format("{} needs a command", name), join(subcommands, ", "), help);
-  }
-  return Error::usage(fmt::format("{}: {}", name, error.what()), "", help);
-}
-
 // The command that was named, and what it is for a program: "sandbox up".
 std::string command_of(const CLI::App& app) {
-  const std::string name = full_name(named_command(app));
+  const std::string name = name_of_command(app);
   const std::size_t blank = name.find(' ');
   return blank == std::string::npos ? "status" : name.substr(blank + 1);
 }
@@ -349,24 +135,6 @@ void begin_stream(const CLI::App& app, Context& context) {
   if (context.options.jsonl && !context.stream) {
     context.stream.emplace(context.terminal);
     context.stream->begin(command_of(app));
-  }
-}
-
-// -h right behind `--cmd WORD` belongs to that command, which lacks its quotes: "--cmd df -h".
-void check_quotes(const CLI::App& app, const std::vector<std::string>& words) {
-  const auto option = std::ranges::find(words, "--cmd");
-  const bool is_cut = words.end() - option > 2 && *(option + 2) == "-h";
-  const auto name =
-      std::ranges::find_if(words, [&](const std::string& word) { return find_command(word) != nullptr; });
-  const CLI::App* command = nullptr;
-  if (is_cut && name < option) {
-    const auto found = app.get_subcommands([&](const CLI::App* sub) { return sub->check_name(*name); });
-    command = found.empty() ? nullptr : found.front();
-  }
-  const std::string right = command != nullptr ? quoted_line(*command, words) : "";
-  if (!right.empty()) {
-    throw Error::usage(fmt::format("remote {}: --cmd takes one word", *name), "",
-                       fmt::format("put the whole line in quotes: `{}`", visible_line(right, 300)));
   }
 }
 

@@ -38,9 +38,10 @@ constexpr GuideWord guide_words[] = {
     {" --monitor-interval --start-method --run-path ", "leave it out: remote chooses it"},
     {" -r -t --redirects --tee --log-dir ",
      "leave it out: the output of every rank is kept, and remote job-tail --rank N shows it"},
-    {" -np --np -n -c -ppn --ppn --npernode --ntasks --ntasks-per-node --num-gpus --num-proc "
+    {" -np --np -n -ppn --ppn --npernode --ntasks --ntasks-per-node --num-gpus --num-proc "
      "--gpus-per-process --world-size ",
      "--nproc-per-node N says how many ranks each server gets; -H a:2,b:4 says it for each server"},
+    {" -c ", "--nproc-per-node N says how many ranks each server gets; --server NAME names the servers"},
     {" --num-nodes -N ", "--server names the servers of a launch; on a login node of Slurm, --nodes N"},
     {" -x -genv -env ", "-e NAME=VALUE sets a variable for all ranks"},
     {" -hosts --host-list --hosts ", "-H a:2,b:2 names the servers and their ranks"},
@@ -65,6 +66,14 @@ constexpr GuideWord guide_words[] = {
     {" -n -np --np --nproc --nproc-per-node --ntasks ",
      "`remote torch-launch` and `remote launch` start ranks", " run job-run "},
     {" -it -ti -i -t ", "--tty gives the command a terminal", " run "},
+    {" --rm ", "leave it out: the command runs in no container", " run "},
+    {" -u --user ", "the user is the server's: `username` in configs.yaml", " run shell "},
+    {" -it -ti -i -t ", "leave it out: a shell has a terminal", " shell "},
+    {" -p --port ", "the port is the server's: `port` in configs.yaml", " shell run "},
+    {" -L ", "leave it out: remote forward SERVER LOCAL:HOST:PORT", " forward "},
+    {" -R ", "--reverse PORT:LOCAL", " forward "},
+    {" -p -i ", "an ssh command is one word, in quotes: remote add NAME 'ssh -p 22 USER@HOST'", " add "},
+    {" -V ", "use `remote --version`", " remote "},
     {" -d --detach ", "`remote job-run` starts what outlives the connection", " run "},
     {" -d --detach ", "leave it out: a job outlives the connection", " job-run "},
     {" -a --all ", "leave it out: without --server it is for all servers", on_servers},
@@ -83,61 +92,10 @@ constexpr GuideWord guide_words[] = {
     {" -n -d -b --delay --batch ", "--once prints once; --interval SECONDS", " top "},
 };
 
-bool has_name(std::string_view names, std::string_view name) {
-  return names.find(fmt::format(" {} ", name)) != std::string_view::npos;
-}
-
-struct OtherCommand {
-  std::string_view names;    // a blank around each
-  std::string_view command;  // of this program
-};
-
-// From docker, kubectl, git, systemd, rsync, scp, slurm and other launchers.
-constexpr OtherCommand other_commands[] = {
-    {" ps ls list jobs queue squeue sacct ", "job-list"},
-    {" logs log tail follow attach cat ", "job-tail"},
-    {" kill stop cancel scancel terminate abort down killall pkill ", "job-kill"},
-    {" describe inspect seff ", "show"},
-    {" wait ", "job-wait"},
-    {" stacks py-spy ", "job-stacks"},
-    {" rm clean prune delete ", "job-clean"},
-    {" ssh login sh bash connect ", "shell"},
-    {" exec cmd do ", "run"},
-    {" start submit sbatch bg nohup ", "job-run"},
-    {" train torchrun srun mpirun mpiexec accelerate deepspeed fit ", "torch-launch"},
-    {" cp scp get download fetch ", "job-pull"},
-    {" push sync send upload ", "rsync"},
-    {" install pip ", "update-packages"},
-    {" provision deploy up ", "prepare"},
-    {" doctor ping test diagnose ", "check"},
-    {" hosts nodes info sinfo nvidia-smi ", "servers"},
-    {" watch htop monitor stats ", "top"},
-};
-
 }  // namespace
 
-std::string_view command_for(std::string_view word) {
-  const auto found = std::ranges::find_if(other_commands,
-                                          [&](const OtherCommand& one) { return has_name(one.names, word); });
-  return found == std::end(other_commands) ? std::string_view() : found->command;
-}
-
-std::string_view hint_for_other_word(std::string_view word, const std::vector<std::string>& words) {
-  if (has_name(" restart resume retry ", word)) {
-    return "`remote rerun KEY`";
-  }
-  if (has_name(" cp scp ", word) &&
-      std::ranges::any_of(words, [](const std::string& one) { return one.find(':') != std::string::npos; })) {
-    return "`remote job-pull KEY PATH --to DIR` copies a job's files here, `remote rsync` the project to the "
-           "servers";
-  }
-  if (word == "salloc") {
-    return "`remote shell SERVER --allocate OPTIONS` opens a shell on a node of Slurm";
-  }
-  if (has_name(" config configs settings ", word)) {
-    return "`remote servers --verbose` shows the settings, `remote help configs` what they mean";
-  }
-  return word == "version" ? "use `remote --version`" : "";
+bool has_name(std::string_view names, std::string_view name) {
+  return !name.empty() && names.find(fmt::format(" {} ", name)) != std::string_view::npos;
 }
 
 namespace {

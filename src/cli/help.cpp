@@ -12,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/markdown.hpp"
+#include "cli/other_tools.hpp"
 #include "cli/topics.hpp"
 
 namespace remote::cli {
@@ -131,7 +132,8 @@ const CLI::App& named_by(const CLI::App& root, const std::vector<std::string>& w
       for (const Topic& topic : all_topics()) {
         names.emplace_back(topic.name);
       }
-      const std::string near = did_you_mean(word, names);
+      std::string near = hint_for_other_tool({word}, {});
+      near = near.empty() ? did_you_mean(word, names) : near + ";";
       throw Error::usage("remote help", "there is no command or topic '" + word + "'",
                          near + (near.empty() ? "" : " ") + "remote --help names them all");
     }

@@ -12,6 +12,8 @@
 #include "base/command.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "cli/line_meaning.hpp"
+#include "cli/word_list.hpp"
 #include "cli/words.hpp"
 
 namespace remote::cli {
@@ -106,52 +108,118 @@ void warn_of_script(Context& context, const std::string& name, const std::string
   }
 }
 
+// The command line as typed, with these options, and this command in place of the typed one.
+std::string typed_line(const Context& context, const std::vector<std::string>& options,
+                       const std::vector<std::string>& command) {
+  const CommandWords& typed = *context.command_words;
+  const std::size_t count = typed.words.size() + (typed.marked ? 1 : 0);
+  std::vector<std::string> line{"remote"};
+  line.insert(line.end(), context.typed_words.begin(),
+              context.typed_words.end() - static_cast<std::ptrdiff_t>(count));
+  line.insert(line.end(), options.begin(), options.end());
+  const bool is_line = !typed.marked && command.size() == 1 && command.front().find(' ') != std::string::npos;
+  line.emplace_back(is_line ? "--cmd" : "--");
+  line.insert(line.end(), command.begin(), command.end());
+  return "`" + visible_line(shell_join(line), 300) + "`";
+}
+
 // Options of this command behind the program are the program's. Behind "--" only those are named that hardly
 // any program has.
 void warn_of_options_behind(Context& context, const CLI::App& command, const CommandWords& typed) {
   std::vector<std::string> names;
+  std::vector<std::string> options;
+  std::vector<std::string> program{typed.words.front()};
   for (std::size_t i = 1; i < typed.words.size(); ++i) {
-    std::string name = typed.words[i].substr(0, typed.words[i].find('='));
+    const std::string& word = typed.words[i];
+    std::string name = word.substr(0, word.find('='));
     std::ranges::replace(name, '_', '-');
-    const bool is_own =
-        name.size() > 2 && name.starts_with("--") && command.get_option_no_throw(name) != nullptr;
+    const CLI::Option* own =
+        name.size() > 2 && name.starts_with("--") ? command.get_option_no_throw(name) : nullptr;
     const bool is_rare = name == "--nproc-per-node" || name == "--param";
-    if (is_own && (!typed.marked || is_rare) && std::ranges::find(names, name) == names.end()) {
+    if (own == nullptr || (typed.marked && !is_rare)) {
+      program.push_back(word);
+      continue;
+    }
+    if (std::ranges::find(names, name) == names.end()) {
       names.push_back(name);
+    }
+    options.push_back(word);
+    const std::size_t values = word.find('=') == std::string::npos ? count_values(*own) : 0;
+    for (std::size_t left = values; left > 0 && i + 1 < typed.words.size(); --left) {
+      options.push_back(typed.words[++i]);
     }
   }
   if (names.empty()) {
     return;
   }
   const std::string script = script_of(with_python(shell_join(typed.words)));
-  const std::string program = visible_line(script.empty() ? typed.words.front() : script, 60);
+  const std::string shown = visible_line(script.empty() ? typed.words.front() : script, 60);
   context.terminal.warning(
-      fmt::format("{0} behind {1} {2} given to {1}; put options of `remote {3}` before the command",
-                  join(names, ", "), program, names.size() == 1 ? "is" : "are", command.get_name()));
+      fmt::format("{0} behind {1} {2} given to {1}; put options of `remote {3}` before the command: {4}",
+                  join(names, ", "), shown, names.size() == 1 ? "is" : "are", command.get_name(),
+                  typed_line(context, options, program)));
 }
 
-}  // namespace
+// Throws Error (usage) for a variable in place of the program.
+void check_assignments(const Context& context, const std::string& name,
+                       const std::vector<std::string>& words) {
+  std::vector<std::string> options;
+  std::size_t count = 0;
+  bool has_parameter = false;
+  for (; count + 1 < words.size() && is_assignment(words[count]); ++count) {
+    const bool is_parameter = name == "sweep" && words[count].find(',') != std::string::npos;
+    has_parameter = has_parameter || is_parameter;
+    options.insert(options.end(), {is_parameter ? "--param" : "-e", words[count]});
+  }
+  if (count == 0) {
+    return;
+  }
+  const std::vector<std::string> rest{words.begin() + static_cast<std::ptrdiff_t>(count), words.end()};
+  throw Error::usage(
+      fmt::format("remote {}: '{}' is not a program", name, visible_line(words.front(), 60)), "",
+      fmt::format("{}: {}", has_parameter ? "--param gives a parameter its values" : "-e sets a variable",
+                  typed_line(context, options, without_mark(rest))));
+}
 
-// Refuses words that were probably meant for an option or as a launch's name: a command begins behind "--",
-// and everything before it would be part of it.
-static void check_first_word(Context& context, const std::string& name,
-                             const std::vector<std::string>& words) {
-  const std::string& first = words.front();
-  const std::string what =
-      fmt::format("remote {}: '{}' stands where the command begins", name, visible_line(first, 60));
-  const std::string itself =
-      fmt::format("a command of this name goes behind --: remote {} -- {} …", name, visible_line(first, 60));
+// The servers that a word names, "a,b" or "root@a"; empty if one of them is unknown.
+std::vector<std::string> servers_in(Context& context, const std::string& word) {
   std::vector<std::string> servers;
   try {
     servers = context.project().server_names();
   } catch (const Error&) {  // reported when the command needs the project
   }
-  const std::vector<std::string> named = split(first, ',');
-  if (std::ranges::all_of(
-          named, [&](const std::string& one) { return std::ranges::find(servers, one) != servers.end(); })) {
+  std::vector<std::string> named;
+  for (const std::string& part : split(word.ends_with(':') ? word.substr(0, word.size() - 1) : word, ',')) {
+    if (server_in(part, servers).empty()) {
+      return {};
+    }
+    named.push_back(server_in(part, servers));
+  }
+  return named;
+}
+
+// Refuses words that were probably meant for an option or as a launch's name: a command begins behind "--",
+// and everything before it would be part of it.
+void check_first_word(Context& context, const CLI::App& command, const std::vector<std::string>& words) {
+  const std::string& first = words.front();
+  const std::string& name = command.get_name();
+  const std::string what =
+      fmt::format("remote {}: '{}' stands where the command begins", name, visible_line(first, 60));
+  const std::string itself =
+      fmt::format("a command of this name goes behind --: remote {} -- {} …", name, visible_line(first, 60));
+  const std::vector<std::string> named = servers_in(context, first);
+  const std::vector<std::string> rest = without_mark({words.begin() + 1, words.end()});
+  if (!named.empty()) {
+    const bool may_have = name != "job-run" || (named.size() == 1 && command.count("--server") == 0);
+    const std::string line =
+        may_have && !rest.empty() ? typed_line(context, {"--server", join(named, ",")}, rest) : "";
     throw Error::usage(
         what, "it is a server's name",
-        fmt::format("name several servers as --server a,b or --server a --server b; {}", itself));
+        fmt::format("{}; {}", line.empty() ? "--server names a server" : "write " + line, itself));
+  }
+  if (first.ends_with(".yaml") || first.ends_with(".yml")) {
+    throw Error::usage(what, "settings are not a program",
+                       "the settings of a launch are `launch:` in configs.yaml: `remote help configs`");
   }
   const bool may_be_file = first.find_first_of("./") != std::string::npos;
   if (name != "run" && !may_be_file && std::ranges::find(words, "--") != words.end()) {
@@ -159,13 +227,13 @@ static void check_first_word(Context& context, const std::string& name,
   }
 }
 
+}  // namespace
+
 std::optional<std::string> CommandOption::given(Context& context, const std::string& name) const {
   if (line && context.command_words) {
-    const std::string right = quoted_line(*command, context.typed_words);
+    const std::string hint = quotes_hint(*command, context.typed_words);
     throw Error::usage(name, "both --cmd and a command behind the options are given",
-                       right.empty()
-                           ? "keep one of them"
-                           : fmt::format("put the whole line in quotes: `{}`", visible_line(right, 300)));
+                       hint.empty() ? "keep one of them" : hint);
   }
   if (line && trim(*line).empty()) {
     throw Error::usage(name, "--cmd is empty", "give the command");
@@ -179,15 +247,9 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
     throw Error::usage(name, "the command is empty", "give it behind --, or as --cmd 'LINE'");
   }
   const bool marked = context.command_words->marked;
-  if (words.size() > 1 && is_assignment(words.front())) {
-    const std::string rest = shell_join({words.begin() + 1, words.end()});
-    throw Error::usage(fmt::format("remote {}: '{}' is not a program", name, visible_line(words.front(), 60)),
-                       "",
-                       fmt::format("-e sets a variable: `remote {} -e {} -- {}`", name,
-                                   visible_line(shell_quote(words.front()), 100), visible_line(rest, 200)));
-  }
+  check_assignments(context, name, words);
   if (!marked) {
-    check_first_word(context, name, words);
+    check_first_word(context, *command, words);
   }
   warn_of_options_behind(context, *command, *context.command_words);
   if ((marked || words.size() > 1) && words.front().find_first_of(" \t\n;|&$<>`") != std::string::npos) {

@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include <CLI/App.hpp>
+#include <fmt/format.h>
 #include <remote/exit_status.hpp>
 
+#include "base/command.hpp"
 #include "base/shell_quote.hpp"
+#include "base/strings.hpp"
 
 namespace remote::cli {
 
@@ -29,11 +32,11 @@ const CLI::Option* find_option(const CLI::App* command, const std::string& name)
   return nullptr;
 }
 
-namespace {
-
-std::size_t values_of(const CLI::Option& option) {
+std::size_t count_values(const CLI::Option& option) {
   return static_cast<std::size_t>(std::max(0, option.get_items_expected_min()));
 }
+
+namespace {
 
 // How many of the following words belong to a word such as "-e" or "-vn".
 std::size_t values_of_letters(const CLI::App* command, const std::string& word) {
@@ -42,7 +45,7 @@ std::size_t values_of_letters(const CLI::App* command, const std::string& word) 
     if (option == nullptr) {
       return 0;  // CLI11 tells
     }
-    if (const std::size_t values = values_of(*option); values > 0) {
+    if (const std::size_t values = count_values(*option); values > 0) {
       return i + 1 == word.size() ? values : values - 1;  // "-eNAME=VALUE"
     }
   }
@@ -137,7 +140,7 @@ class WordsReader {
       option = find_option(command_, dashed);
       name = option != nullptr ? dashed : name;
     }
-    const std::size_t values = option != nullptr ? values_of(*option) : 0;
+    const std::size_t values = option != nullptr ? count_values(*option) : 0;
     if (name == "--env" && values == 2 && take_variable(word, equals)) {
       return;
     }
@@ -183,30 +186,118 @@ CommandLine read_command_line(const CLI::App& app, const std::set<const CLI::App
   return WordsReader(app, with_command, words, is_name).read();
 }
 
-std::string quoted_line(const CLI::App& command, const std::vector<std::string>& words) {
-  const auto option = std::ranges::find(words, "--cmd");
-  if (words.end() - option < 3 || (option + 1)->find_first_of(" \t\n") != std::string::npos) {
+namespace {
+
+// The words of a command line around --cmd and its value.
+struct CmdOption {
+  std::vector<std::string> before;
+  std::string value;
+  std::vector<std::string> behind;  // also those that become a command without "--"
+  std::size_t options = 0;          // how many of them are read as options
+
+  bool has_blanks() const { return value.find_first_of(" \t\n") != std::string::npos; }
+};
+
+std::optional<CmdOption> find_cmd(const CLI::App& command, const std::vector<std::string>& words) {
+  const auto name = std::ranges::find(words, command.get_name());
+  if (name == words.end() || command.get_option_no_throw("--cmd") == nullptr) {
+    return std::nullopt;
+  }
+  const CommandLine line = read_command_line(command, {&command}, {name + 1, words.end()});
+  const std::size_t count = line.command ? line.command->words.size() + (line.command->marked ? 1 : 0) : 0;
+  const auto options_end = words.end() - static_cast<std::ptrdiff_t>(count);
+  const auto option = std::find_if(name, options_end, [](const std::string& word) {
+    return word == "--cmd" || word.starts_with("--cmd=");
+  });
+  if (option == options_end || (*option == "--cmd" && option + 1 == words.end())) {
+    return std::nullopt;
+  }
+  const bool is_attached = *option != "--cmd";
+  const auto value = is_attached ? option : option + 1;
+  CmdOption found{.before = {words.begin(), option},
+                  .value = is_attached ? option->substr(option->find('=') + 1) : *value,
+                  .behind = {value + 1, words.end()},
+                  .options = static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, options_end - value - 1))};
+  if (found.value == "--" && !found.behind.empty()) {
+    found.value = found.behind.front();
+    found.behind.erase(found.behind.begin());
+    found.options -= std::min<std::size_t>(found.options, 1);
+  }
+  if (!found.behind.empty() && found.behind.front() == "--") {
+    found.behind.erase(found.behind.begin());
+  }
+  return found;
+}
+
+// "lr=1,2" or "seed=0..4", a parameter of a sweep without its --param
+bool is_parameter(const std::string& word) {
+  return is_assignment(word) && (word.find(',') != std::string::npos || word.find("..") != std::string::npos);
+}
+
+}  // namespace
+
+std::string quotes_hint(const CLI::App& command, const std::vector<std::string>& words) {
+  const auto cmd = find_cmd(command, words);
+  if (!cmd || cmd->behind.empty()) {
     return "";
   }
   std::vector<std::string> all{"remote"};
-  all.insert(all.end(), words.begin(), option);
-  std::vector<std::string> line{*(option + 1)};
-  for (auto word = option + 2; word != words.end(); ++word) {
-    std::string name = word->substr(0, word->find('='));
+  all.insert(all.end(), cmd->before.begin(), cmd->before.end());
+  std::vector<std::string> line;
+  for (std::size_t i = 0; i < cmd->behind.size(); ++i) {
+    const std::string& word = cmd->behind[i];
+    std::string name = word.substr(0, word.find('='));
     std::ranges::replace(name, '_', '-');
-    const CLI::Option* own = name.starts_with("--") ? command.get_option_no_throw(name) : nullptr;
-    if (own == nullptr) {
-      line.push_back(*word);
-      continue;
-    }
-    all.push_back(*word);
-    const std::size_t values = word->find('=') == std::string::npos ? values_of(*own) : 0;
-    for (std::size_t i = 0; i < values && word + 1 != words.end(); ++i) {
-      all.push_back(*++word);
+    const bool may_be_own = cmd->has_blanks() ? name.size() > 1 && name.starts_with('-')
+                                              : name.starts_with("--") && name != "--help";
+    const CLI::Option* own = !may_be_own         ? nullptr
+                             : cmd->has_blanks() ? find_option(&command, name)
+                                                 : command.get_option_no_throw(name);
+    if (own == nullptr && command.get_name() == "sweep" && is_parameter(word)) {
+      all.insert(all.end(), {"--param", word});
+    } else if (own == nullptr) {
+      line.push_back(word);
+    } else {
+      all.push_back(word);
+      const std::size_t values = word.find('=') == std::string::npos ? count_values(*own) : 0;
+      for (std::size_t left = values; left > 0 && i + 1 < cmd->behind.size(); --left) {
+        all.push_back(cmd->behind[++i]);
+      }
     }
   }
-  all.insert(all.end(), {"--cmd", shell_join(line)});
-  return shell_join(all);
+  const bool lacks_points =
+      command.get_name() == "sweep" && std::ranges::none_of(all, [](const std::string& word) {
+        return word.starts_with("--param") || word.starts_with("--file");
+      });
+  if (lacks_points || (line.empty() && all.size() == 1 + cmd->before.size() + cmd->behind.size())) {
+    return "";
+  }
+  all.insert(all.end(), {"--cmd", line.empty() ? cmd->value : cmd->value + " " + shell_join(line)});
+  const std::string right = visible_line(shell_join(all), 300);
+  return line.empty() ? fmt::format("write `{}`", right)
+                      : fmt::format("put the whole line in quotes: `{}`", right);
+}
+
+bool takes_own_option(const CLI::App& command, const std::vector<std::string>& words) {
+  const auto cmd = find_cmd(command, words);
+  if (!cmd || cmd->has_blanks()) {
+    return false;
+  }
+  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  for (std::size_t i = 0; i < cmd->options && i < cmd->behind.size(); ++i) {
+    const std::string& word = cmd->behind[i];
+    const CLI::Option* first = word.size() > 1 ? find_option(&command, word.substr(0, 2)) : nullptr;
+    const bool has_value = first != nullptr && count_values(*first) > 0;  // "-Hhost"
+    const bool is_short = word.size() > 1 && word[0] == '-' && !has_value &&
+                          word.find_first_not_of(letters, 1) == std::string::npos;
+    const bool sets_output = (is_short && word.find_first_not_of('v', 1) == std::string::npos) ||
+                             word == "--verbose" || word == "--json" || word == "--quiet";
+    if (word == "--help" || word == "--version" || (is_short && word.find('h') != std::string::npos) ||
+        (i == 0 && sets_output)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace remote::cli

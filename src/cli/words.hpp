@@ -17,6 +17,9 @@ namespace remote::cli {
 // for none.
 const CLI::Option* find_option(const CLI::App* command, const std::string& name);
 
+// The least number of values of the option.
+std::size_t count_values(const CLI::Option& option);
+
 // A command that stands on the command line as words.
 struct CommandWords {
   std::vector<std::string> words;
@@ -38,8 +41,13 @@ CommandLine read_command_line(const CLI::App& app, const std::set<const CLI::App
                               const std::vector<std::string>& words,
                               const std::function<bool(const std::string&)>& is_name = {});
 
-// The intended command line if the line behind --cmd has no quotes, so that --cmd received only its first
-// word: with the options of `command` before it. "" if nothing follows that word, or it contains blanks.
-std::string quoted_line(const CLI::App& command, const std::vector<std::string>& words);
+// "put the whole line in quotes: `remote run --cmd 'df -h'`" if words follow the value of --cmd that no
+// option of `command` takes: the options of `command` come before it. "" if there are none, or no such line
+// works.
+std::string quotes_hint(const CLI::App& command, const std::vector<std::string>& words);
+
+// Whether --cmd has a value without blanks, and a global option follows that probably belongs to the value's
+// line: "--cmd python3 --version".
+bool takes_own_option(const CLI::App& command, const std::vector<std::string>& words);
 
 }  // namespace remote::cli

@@ -57,9 +57,12 @@ TEST_F(CommandForms, AWordBeforeTheMarkIsNotTakenForTheCommand) {
   EXPECT_THAT(world.run({"sweep", "--param", "lr=1", "nothing", "--", "train.py"}),
               Refused("'nothing' stands where the command begins"));
   EXPECT_THAT(world.run({"run", "--server", "a", "b", "--", "true"}),
-              Refused("name several servers as --server a,b or --server a --server b"));
+              Refused("write `remote run --server a --server b -- true`"));
   EXPECT_THAT(world.run({"run", "a,b", "--", "true"}), Refused("it is a server's name"));
   EXPECT_THAT(world.run({"run", "--server", "a", "b", "true"}), Refused("it is a server's name"));
+  EXPECT_THAT(world.run({"run", "root@a:", "ls", "-l"}), Refused("write `remote run --server a -- ls -l`"));
+  EXPECT_THAT(world.run({"job-run", "a", "ls"}), Refused("write `remote job-run --server a -- ls`"));
+  EXPECT_THAT(world.run({"launch", "--dry-run", "task.yaml"}), Refused("settings are not a program"));
   EXPECT_EQ(world.servers().commands(), 0);
   // A command may have a "--" of its own, and the name of a server behind the mark.
   EXPECT_THAT(world.run({"run", "--server", "a", "printf", "--", "%s\n", "x"}), Ends(0, "x\n", ""));
@@ -85,6 +88,19 @@ TEST_F(CommandForms, ALineWithoutQuotesIsRefusedWithTheWholeLine) {
   EXPECT_THAT(
       world.run({"torch-launch", "--cmd", "python", "train.py", "--epochs", "3", "--nproc-per-node", "2"}),
       Refused(" torch-launch --nproc-per-node 2 --cmd 'python train.py --epochs 3'`"));
+  EXPECT_THAT(
+      world.run({"run", "--cmd", "python3", "--version"}),
+      Refused("remote run: --cmd takes one word\n hint: put the whole line in quotes: `remote run --cmd "
+              "'python3 --version'`"));
+  EXPECT_THAT(world.run({"torch-launch", "--cmd", "train.py", "--help"}), Refused("'train.py --help'`"));
+  EXPECT_THAT(world.run({"run", "--server", "a", "--cmd", "echo", "--json"}), Refused("'echo --json'`"));
+  EXPECT_THAT(world.run({"run", "--cmd", "--", "ls", "-l"}), Refused("`remote run --cmd 'ls -l'`"));
+  EXPECT_THAT(world.run({"run", "--cmd=ls", "-l"}), Refused("`remote run --cmd 'ls -l'`"));
+  EXPECT_THAT(world.run({"launch", "--cmd", "echo a", "b"}), Refused("`remote launch --cmd 'echo a b'`"));
+  EXPECT_THAT(world.run({"run", "--cmd", "python3 x.py", "--lr", "1"}),
+              Refused("--cmd 'python3 x.py --lr 1'`"));
+  EXPECT_THAT(world.run({"sweep", "--cmd", "train.py", "lr=1,2"}),
+              Refused("write `remote sweep --param 'lr=1,2' --cmd train.py`"));
   EXPECT_THAT(world.run({"launch", "--cmd", "a b", "-h"}), Ends(0, HasSubstr("Usage: remote launch"), ""));
   EXPECT_EQ(world.servers().commands(), 0);
 }
@@ -102,6 +118,10 @@ TEST_F(CommandForms, OptionsBehindTheProgramAreSaidToBeTheProgramsOwn) {
   EXPECT_THAT(
       warning({"run", "--server", "a", "echo", "x", "--silent", "--server=a"}),
       HasSubstr("--silent, --server behind echo are given to echo; put options of `remote run` before"));
+  EXPECT_THAT(warning({"run", "--server", "a", "echo", "x", "--silent", "--server=a"}),
+              HasSubstr("before the command: `remote run --server a --silent --server=a -- echo x`"));
+  EXPECT_THAT(warning({"sweep", "train.py", "--param", "lr=1,2"}),
+              HasSubstr("`remote sweep --param 'lr=1,2' -- train.py`"));
   EXPECT_THAT(warning({"torch-launch", "--dry-run", "--", "train.py", "--nproc_per_node=2"}),
               HasSubstr("--nproc-per-node behind train.py is given to train.py"));
   EXPECT_THAT(warning({"torch-launch", "--dry-run", "--", "train.py", "--follow"}),
@@ -111,6 +131,10 @@ TEST_F(CommandForms, OptionsBehindTheProgramAreSaidToBeTheProgramsOwn) {
 TEST_F(CommandForms, AVariableIsNoProgram) {
   EXPECT_THAT(world.run({"torch-launch", "--", "FOO=a b", "python3", "train.py"}),
               Refused("`remote torch-launch -e 'FOO=a b' -- python3 train.py`"));
+  EXPECT_THAT(world.run({"torch-launch", "--gpus", "1", "--follow", "--", "A=1", "B=2", "train.py"}),
+              Refused("`remote torch-launch --gpus 1 --follow -e 'A=1' -e 'B=2' -- train.py`"));
+  EXPECT_THAT(world.run({"sweep", "lr=1,2", "--", "python3", "train.py"}),
+              Refused("`remote sweep --param 'lr=1,2' -- python3 train.py`"));
 }
 
 TEST_F(CommandForms, AScriptThatNoPythonStartsIsNamedBeforeTheStart) {

@@ -38,29 +38,23 @@ TEST(CommandWords, TheReadmeHasTheSameTable) {
   }
 }
 
+// tests/unit/other_tools_test.cpp has all of them.
 TEST(CommandWords, WhatOtherProgramsCallACommandIsAnsweredWithTheLine) {
   CommandWorld world;
   const std::pair<std::vector<std::string>, const char*> lines[] = {
-      {{"ps"}, "job-list"},
-      {{"logs", "5", "-f"}, "job-tail 5 -f"},
-      {{"tail", "-n", "5"}, "job-tail -n 5"},
-      {{"kill", "last"}, "job-kill last"},
-      {{"ls", "-a"}, "job-list -a"},
-      {{"ssh", "a"}, "shell a"},
-      {{"exec", "hostname"}, "run hostname"},
-      {{"start", "--cmd", "sleep 1"}, "job-run --cmd 'sleep 1'"},
-      {{"cp", "3", "out/"}, "job-pull 3 out/"},
+      {{"ps"}, "hint: use `remote job-list`; see `remote --help`"},
+      {{"logs", "5", "-f"}, "`remote job-tail 5 -f`"},
+      {{"ssh", "root@a"}, "`remote shell a`"},
       {{"exec", "-it", "a", "--", "nvidia-smi", "-L"}, "`remote run --server a -- nvidia-smi -L`"},
-      {{"exec", "a", "bash"}, "`remote run --server a -- bash`"},
-      {{"ssh", "b", "hostname"}, "`remote run --server b -- hostname`"},
-      {{"down"}, "job-kill`;"},
-      {{"describe", "3"}, "show 3`;"},
-      {{"stats"}, "top`;"},
-      {{"deepspeed", "train.py"}, "torch-launch train.py`;"},
-      {{"cp", "a:out/", "."}, "`remote job-pull KEY PATH --to DIR`"},
-      {{"restart"}, "`remote rerun KEY`"},
-      {{"salloc"}, "--allocate"},
-      {{"version"}, "`remote --version`"}};
+      {{"a", "ls"}, "`remote run --server a -- ls`"},
+      {{"sbatch", "job.sh"}, "`remote job-run --server a -- bash job.sh`"},
+      {{"torchrun", "--nnodes=2", "--rdzv-backend=c10d", "train.py"}, "`remote torch-launch -- train.py`"},
+      {{"accelerate", "launch", "train.py"}, "`remote torch-launch -- train.py`"},
+      {{"--quiet", "logs", "1"}, "`remote --quiet job-tail 1`"},
+      {{"logs", "a"}, "a job is named by its key"},
+      {{"-V"}, "use `remote --version`"},
+      {{"help", "logs"}, "use `remote job-tail`; remote --help names them all"},
+      {{"scontrol", "show", "job", "1"}, "`remote show 1`"}};
   for (const auto& [words, line] : lines) {
     EXPECT_THAT(world.run(words), Refused(line)) << words.front();
   }
@@ -91,7 +85,21 @@ TEST(CommandWords, OptionsOfOtherProgramsAreTakenOrAnswered) {
 TEST(CommandWords, EachCommandAnswersTheHabitsOfItsUsers) {
   CommandWorld world;
   const std::pair<std::vector<std::string>, const char*> lines[] = {
-      {{"shell", "a", "hostname"}, "remote run --server S -- COMMAND"},
+      {{"shell", "a", "hostname"}, "use `remote run --server a -- hostname`"},
+      {{"shell", "-t", "a"}, "a shell has a terminal"},
+      {{"shell", "-p", "22", "a"}, "`port` in configs.yaml"},
+      {{"forward", "-L", "80:localhost:80", "a"}, "remote forward SERVER"},
+      {{"rsync", "a"}, "use `remote rsync --server a`"},
+      {{"rsync", "train.py"}, "hint: see `remote rsync --help`"},
+      {{"history", "1"}, "use `remote show 1`"},
+      {{"pull", "1", "out.txt"}, "use `remote job-pull 1 out.txt`"},
+      {{"history", "--tag", "my", "run"}, "a value with blanks needs quotes"},
+      {{"add", "ssh -p 22 ada@h"}, "the server's name comes first: remote add NAME 'ssh -p 22 ada@h'"},
+      {{"torch-launch", "--gpus", "all", "--", "train.py"}, "leave it out"},
+      {{"torch-launch", "--gpus", "A100:8", "--", "train.py"}, "write --gpus 8"},
+      {{"launch", "-c", "two", "--", "true"}, "--server NAME names the servers"},
+      {{"run", "--rm", "ls"}, "runs in no container"},
+      {{"status", "a"}, "use `remote servers --server a`"},
       {{"shell", "--server", "a"}, "remote shell SERVER"},
       {{"status", "last"}, "`remote job-list last`"},
       {{"status", "-a"}, "`remote job-list` has it"},

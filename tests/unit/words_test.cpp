@@ -56,13 +56,44 @@ TEST_F(Words, ACommandBeginsWithTheFirstWordThatBelongsToNoOption) {
 
 TEST_F(Words, ALineWithoutQuotesIsPutIntoThem) {
   const CLI::App& run = *app.get_subcommand("run");
-  const auto right = [&](const std::vector<std::string>& words) { return quoted_line(run, words); };
-  EXPECT_EQ(right({"run", "--cmd", "df", "-h"}), "remote run --cmd 'df -h'");
-  EXPECT_EQ(right({"run", "-q", "--cmd", "python", "a.py", "--lr", "1", "--nproc_per_node", "2"}),
-            "remote run -q --nproc_per_node 2 --cmd 'python a.py --lr 1'");
-  EXPECT_EQ(right({"run", "--cmd", "df -h", "-q"}), "") << "it has its quotes";
-  EXPECT_EQ(right({"run", "--cmd", "df"}), "");
-  EXPECT_EQ(right({"run", "--", "df", "-h"}), "");
+  const auto expect = [&](const std::vector<std::string>& words, const std::string& line) {
+    EXPECT_EQ(quotes_hint(run, words), line.empty() ? "" : "put the whole line in quotes: `" + line + "`");
+  };
+  expect({"run", "--cmd", "df", "-h"}, "remote run --cmd 'df -h'");
+  expect({"run", "--cmd=df", "-h"}, "remote run --cmd 'df -h'");
+  expect({"run", "-q", "--cmd", "python", "a.py", "--lr", "1", "--nproc_per_node", "2"},
+         "remote run -q --nproc_per_node 2 --cmd 'python a.py --lr 1'");
+  expect({"run", "--cmd", "--", "ls", "-l"}, "remote run --cmd 'ls -l'");
+  expect({"run", "--cmd", "ls", "--", "-l"}, "remote run --cmd 'ls -l'");
+  expect({"run", "--cmd", "python3", "--version"}, "remote run --cmd 'python3 --version'");
+  expect({"run", "--cmd", "python a.py", "-q", "--lr", "1"}, "remote run -q --cmd 'python a.py --lr 1'");
+  expect({"run", "--cmd", "df -h", "-q"}, "");
+  expect({"run", "--cmd", "df"}, "");
+  expect({"run", "--", "df", "-h"}, "");
+  expect({"run", "--", "df", "--cmd", "x", "-h"}, "");
+}
+
+TEST_F(Words, AnOptionOfThisProgramBehindTheFirstWordOfALineIsTheLines) {
+  CLI::App& run = *app.get_subcommand("run");
+  const auto takes = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"run", "--cmd"});
+    return takes_own_option(run, words);
+  };
+  for (const auto& words : std::vector<std::vector<std::string>>{{"df", "-h"},
+                                                                 {"ls", "-lh"},
+                                                                 {"ls", "--help"},
+                                                                 {"python3", "--version"},
+                                                                 {"du", "-s", "-h", "."},
+                                                                 {"echo", "-v"},
+                                                                 {"echo", "--json"},
+                                                                 {"echo", "--quiet"}}) {
+    EXPECT_TRUE(takes(words)) << words[0] << ' ' << words[1];
+  }
+  EXPECT_FALSE(takes({"df -h", "--help"})) << "it has its quotes";
+  EXPECT_FALSE(takes({"train.py", "--nproc-per-node", "2", "--json"})) << "behind an option of the command";
+  EXPECT_FALSE(takes({"ls", "x", "--help"})) << "the command begins with x, which is an error of its own";
+  EXPECT_FALSE(takes_own_option(run, {"run", "-v", "--cmd", "ls"}));
+  EXPECT_FALSE(takes_own_option(run, {"run", "--", "df", "--cmd", "x", "-h"}));
 }
 
 TEST_F(Words, TheFirstWordMayBeAName) {

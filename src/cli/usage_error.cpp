@@ -1,0 +1,267 @@
+#include "cli/usage_error.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "cli/guide_words.hpp"
+#include "cli/help.hpp"
+#include "cli/line_meaning.hpp"
+#include "cli/other_tools.hpp"
+#include "cli/words.hpp"
+
+namespace remote::cli {
+namespace {
+
+// The innermost subcommand that was named.
+const CLI::App& named_command(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+  }
+  return *command;
+}
+
+std::string full_name(const CLI::App& command) {
+  return command.get_parent() != nullptr ? full_name(*command.get_parent()) + " " + command.get_name()
+                                         : command.get_name();
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* app = &command; app != nullptr; app = app->get_parent()) {
+    for (const CLI::Option* option : app->get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        names.push_back("--" + name);
+      }
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> command_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : shown_commands(command)) {
+    names.push_back(sub->get_name());
+  }
+  return names;
+}
+
+// A word that nothing took.
+std::optional<std::string> unknown_word(const CLI::App& app, bool option) {
+  for (const std::string& word : app.remaining(true)) {
+    if (word.starts_with("-") == option) {
+      return word;
+    }
+  }
+  return std::nullopt;
+}
+
+// Empty if configs.yaml cannot be read: errors of the command line come first.
+std::vector<std::string> known_servers(Context& context) {
+  try {
+    return context.project().server_names();
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+std::string write_line(const std::vector<std::string>& line) {
+  std::vector<std::string> all{"remote"};
+  all.insert(all.end(), line.begin(), line.end());
+  return "`" + visible_line(shell_join(all), 300) + "`";
+}
+
+// The index of the word in place of the command's name; nullopt if it is a command.
+std::optional<std::size_t> find_unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const CLI::Option* option = words[i].starts_with('-') ? app.get_option_no_throw(words[i]) : nullptr;
+    if (option != nullptr) {
+      i += static_cast<std::size_t>(std::max(0, option->get_items_expected_min()));
+    } else if (words[i].starts_with('-')) {
+      return std::nullopt;  // an option before its command
+    } else {
+      return find_command(words[i]) == nullptr ? std::optional(i) : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+// If the option is one of the command's, but before its name: the command line with the name first. ""
+// otherwise.
+std::string line_with_options_behind(const CLI::App& command, const std::vector<std::string>& words,
+                                     const std::string& unknown) {
+  const auto name = std::ranges::find(words, command.get_name());
+  const bool stands_before = std::find(words.begin(), name, unknown) != name && name != words.end();
+  if (!stands_before || find_option(&command, unknown.substr(0, unknown.find('='))) == nullptr) {
+    return "";
+  }
+  std::vector<std::string> all{*name};
+  all.insert(all.end(), words.begin(), name);
+  all.insert(all.end(), name + 1, words.end());
+  return write_line(all);
+}
+
+// Whether the word before this one is the value of an option: "--note my run".
+bool follows_value(const CLI::App& command, const std::vector<std::string>& words, std::size_t at) {
+  const CLI::Option* option = at < 2 ? nullptr : find_option(&command, words[at - 2]);
+  return option != nullptr && words[at - 2].starts_with('-') && option->get_items_expected_min() > 0;
+}
+
+// What was probably meant by a word that the command does not take; "" if unknown.
+std::string hint_for_extra_word(Context& context, const CLI::App& command,
+                                const std::vector<std::string>& words, const std::string& extra) {
+  const std::string& name = command.get_name();
+  const std::vector<std::string> servers = known_servers(context);
+  const auto at = static_cast<std::size_t>(std::ranges::find(words, extra) - words.begin());
+  const auto from = std::ranges::find(words, name);
+  if (at == words.size() || from == words.end()) {
+    return "";
+  }
+  std::vector<std::string> rest(from + 1, words.end());
+  const auto offer = [&](const std::string& other) {
+    rest.insert(rest.begin(), other);
+    return is_meant(rest, servers) ? "use " + write_line(rest) : "";
+  };
+  if (name == "shell") {
+    rest.insert(rest.begin(), "ssh");
+    const std::string hint = hint_for_other_tool(rest, servers);
+    return hint.find("remote run ") != std::string::npos
+               ? hint
+               : "to run one command, write: remote run --server S -- COMMAND";
+  }
+  if (name == "pull" || name == "history") {
+    if (std::string hint = offer(name == "pull" ? "job-pull" : "show"); !hint.empty()) {
+      return hint;
+    }
+  }
+  const std::string server = server_in(extra, servers);
+  if (name == "status") {
+    return server.empty() ? offer("job-list") : "use " + write_line({"servers", "--server", server});
+  }
+  const CLI::Option* option = command.get_option_no_throw("--server");
+  const auto kind = context.completers.find(option);
+  if (!server.empty() && option != nullptr && kind != context.completers.end() &&
+      kind->second == NameKind::servers) {
+    std::vector<std::string> line = words;
+    line[at] = "--server";
+    line.insert(line.begin() + static_cast<std::ptrdiff_t>(at) + 1, server);
+    return is_meant(line, servers) ? "use " + write_line(line) : "a server is named by --server " + server;
+  }
+  return follows_value(command, words, at) ? "a value with blanks needs quotes" : "";
+}
+
+// "all", "A100:8"
+std::string hint_for_gpus(const std::string& value) {
+  const std::string count = value.substr(value.find(':') + 1);
+  const bool has_count = !count.empty() && count.find_first_not_of("0123456789") == std::string::npos;
+  return has_count ? fmt::format("write --gpus {}; `remote servers` shows the kinds of GPUs", count)
+                   : "leave it out: without it, nothing is leased and all GPUs are used; --gpus N leases N";
+}
+
+std::string hint_for_value(const CLI::App& command, const CLI::ParseError& error,
+                           const std::vector<std::string>& words) {
+  const auto gpus =
+      std::ranges::find_if(words, [](const std::string& word) { return word.starts_with("--gpus"); });
+  if (std::string_view(error.what()).starts_with("--gpus: ") && gpus != words.end()) {
+    const std::size_t equals = gpus->find('=');
+    const bool is_attached = equals != std::string::npos;
+    return hint_for_gpus(is_attached               ? gpus->substr(equals + 1)
+                         : gpus + 1 == words.end() ? ""
+                                                   : *(gpus + 1)) +
+           "; ";
+  }
+  const auto address = std::ranges::find_if(
+      words, [](const std::string& word) { return word.find_first_of(" @") != std::string::npos; });
+  if (command.get_name() == "add" && error.get_name() == "RequiredError" && address != words.end()) {
+    return fmt::format("the server's name comes first: remote add NAME {}; ",
+                       visible_line(shell_quote(*address), 100));
+  }
+  return "";
+}
+
+const CLI::App* find_named(const CLI::App& app, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (find_command(word) != nullptr) {
+      const auto found = app.get_subcommands([&](const CLI::App* sub) { return sub->check_name(word); });
+      return found.empty() ? nullptr : found.front();
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string name_of_command(const CLI::App& app) {
+  return full_name(named_command(app));
+}
+
+Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& error,
+                  const std::vector<std::string>& words) {
+  const auto foreign = find_unknown_command(app, words);
+  const CLI::App& command = foreign ? app : named_command(app);  // "scontrol show job 1" is not our show
+  const std::string name = full_name(command);
+  const std::string help = fmt::format("see `{} --help`", name);
+  const auto refused = [&](const std::string& what, const std::string& near) {
+    return Error::usage(name + " has no " + what, "", near.empty() ? help : near + " " + help);
+  };
+  const auto subcommands = command_names(command);
+  if (const auto unknown = foreign ? std::optional(words[*foreign]) : unknown_word(app, false);
+      unknown && !subcommands.empty()) {
+    const auto at = words.begin() + static_cast<std::ptrdiff_t>(foreign.value_or(0));
+    const std::string hint =
+        foreign ? hint_for_other_tool({at, words.end()}, known_servers(context), {words.begin(), at}) : "";
+    return refused("command '" + *unknown + "'",
+                   hint.empty() ? did_you_mean(*unknown, subcommands) : hint + ";");
+  }
+  if (const auto unknown = unknown_word(app, true)) {
+    // "-np 2" is read as letters: the word is what was typed.
+    const auto typed = std::ranges::find_if(words, [&](const std::string& word) {
+      return word == *unknown ||
+             (word.starts_with('-') && !word.starts_with("--") && word.ends_with(unknown->substr(1)));
+    });
+    const std::string option = typed == words.end() ? *unknown : *typed;
+    const auto cmd = std::ranges::find_if(
+        words, [](const std::string& word) { return word == "--cmd" || word.starts_with("--cmd="); });
+    if (const std::string hint = quotes_hint(command, words); !hint.empty() && typed > cmd) {
+      return refused("option " + option, hint + ";");
+    }
+    if (const std::string right = line_with_options_behind(command, words, *unknown); !right.empty()) {
+      return Error::usage(fmt::format("{} comes before the command", option), "", "write " + right);
+    }
+    if (const std::string hint = hint_for_guides_option(command.get_name(), option); !hint.empty()) {
+      return refused("option " + option, hint + ";");
+    }
+    return refused("option " + *unknown,
+                   did_you_mean(unknown->substr(0, unknown->find('=')), option_names(command)));
+  }
+  if (const auto unknown = unknown_word(app, false)) {
+    const std::string hint = hint_for_extra_word(context, command, words, *unknown);
+    return Error::usage(fmt::format("{} takes no '{}'", name, *unknown), "",
+                        hint.empty() ? help : hint + "; " + help);
+  }
+  if (!subcommands.empty() && error.get_name() == "RequiredError") {
+    return Error::usage(fmt::format("{} needs a command", name), join(subcommands, ", "), help);
+  }
+  return Error::usage(fmt::format("{}: {}", name, error.what()), "",
+                      hint_for_value(command, error, words) + help);
+}
+
+void check_quotes(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* command = find_named(app, words);
+  if (command == nullptr || !takes_own_option(*command, words)) {
+    return;
+  }
+  if (const std::string hint = quotes_hint(*command, words); !hint.empty()) {
+    throw Error::usage(fmt::format("remote {}: --cmd takes one word", command->get_name()), "", hint);
+  }
+}
+
+}  // namespace remote::cli

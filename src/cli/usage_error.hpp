@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <remote/error.hpp>
+
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
+
+namespace remote::cli {
+
+class Context;
+
+// "remote sandbox up", of the innermost command that was named.
+std::string name_of_command(const CLI::App& app);
+
+// The parser's error as a text for people, with the line that was probably meant.
+Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& error,
+                  const std::vector<std::string>& words);
+
+// Throws Error (usage) if --cmd has a line without quotes, such as "--cmd ls --help", and the parser would
+// read one of its words as a global option.
+void check_quotes(const CLI::App& app, const std::vector<std::string>& words);
+
+}  // namespace remote::cli
