@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/command.hpp"
+#include "base/simple_commands.hpp"
 
 namespace remote::cli {
 namespace {
@@ -126,43 +127,6 @@ std::string launcher_at(const std::vector<std::string>& words, std::size_t at) {
   return is_module ? "-m " + words[at + 1] : "";
 }
 
-// A program that starts the command behind it, and its options whose value is the next word, which may have
-// any name.
-struct Starter {
-  std::string_view names;
-  std::string_view options;
-};
-constexpr std::array starters = {
-    Starter{" exec nohup setsid command ", " -a "},
-    Starter{" env ", " -u --unset -C --chdir "},
-    Starter{" time ", " -f --format -o --output "},
-    Starter{" nice ionice ", " -n --adjustment -c --class --classdata "},
-    Starter{" numactl ", " -N -m -C -i --cpunodebind --membind --physcpubind --interleave "},
-    Starter{" conda mamba micromamba ", " -n --name -p --prefix -r --root-prefix --cwd "},
-    Starter{" uv ",
-            " -p --python -i --index-url --with --with-editable --with-requirements --project --directory "
-            "--extra --group --only-group --no-group --package --env-file "},
-    Starter{" poetry pipenv pdm pixi ", " -C --directory -P --project -p -e --environment --manifest-path "}};
-
-// Where the command begins that the starter at `at` starts; `at` where there is none.
-std::size_t behind_starter(const std::vector<std::string>& words, std::size_t at) {
-  const std::string name = words[at].substr(words[at].rfind('/') + 1);
-  const auto* starter =
-      std::ranges::find_if(starters, [&](const Starter& one) { return has_name(one.names, name); });
-  if (starter == starters.end()) {
-    return at;
-  }
-  ++at;
-  while (at < words.size() && (words[at].starts_with('-') || words[at] == "run")) {
-    const bool has_value = has_name(starter->options, words[at]);
-    if (words[at] == "-m" && !has_value) {
-      break;  // "uv run -m MODULE"
-    }
-    at += has_value ? 2 : 1;
-  }
-  return at;
-}
-
 }  // namespace
 
 std::string other_launcher(std::string_view command) {
@@ -170,7 +134,7 @@ std::string other_launcher(std::string_view command) {
   bool begins = true;
   for (std::size_t at = 0; at < words.size(); ++at) {
     if (begins) {
-      for (std::size_t behind = behind_starter(words, at); behind != at; behind = behind_starter(words, at)) {
+      for (std::size_t behind = skip_starter(words, at); behind != at; behind = skip_starter(words, at)) {
         at = behind;
         if (at >= words.size()) {
           return "";

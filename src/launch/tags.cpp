@@ -4,60 +4,11 @@
 #include <array>
 
 #include "base/command.hpp"
+#include "base/simple_commands.hpp"
 #include "base/strings.hpp"
 
 namespace remote::launch {
 namespace {
-
-constexpr std::string_view between_words = " \t\r\n";
-
-// The simple commands of a shell line: what stands between its operators, without comments, and without the
-// targets of redirections.
-std::vector<std::string> simple_commands(std::string_view line) {
-  std::vector<std::string> commands(1);
-  char quote = 0;
-  bool target = false;  // within the word behind '<' or '>'
-  for (std::size_t at = 0; at < line.size(); ++at) {
-    const char c = line[at];
-    const bool word_begins = at == 0 || between_words.find(line[at - 1]) != std::string_view::npos;
-    if (c == '\\' && quote != '\'' && at + 1 < line.size()) {
-      commands.back() += target ? "" : std::string{c, line[at + 1]};
-      ++at;
-      continue;
-    }
-    if (quote != '\'' && line.substr(at, 3) == "$((") {
-      commands.back() += target ? "" : "$";  // arithmetic holds no command
-      at = std::min(line.find("))", at), line.size() - 2) + 1;
-      continue;
-    }
-    if (quote != 0) {
-      quote = c == quote ? '\0' : quote;
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-    } else if (c == '#' && word_begins) {
-      at = std::min(line.find('\n', at), line.size()) - 1;
-      continue;
-    } else if (c == '<' || c == '>' || (c == '&' && at > 0 && line[at - 1] == '>')) {
-      std::string& command = commands.back();
-      while (!target && !command.empty() && command.back() >= '0' && command.back() <= '9') {
-        command.pop_back();  // the descriptor of "2>"
-      }
-      target = true;
-      at = std::min(line.find_first_not_of(" \t<>&", at + 1), line.size()) - 1;
-      continue;
-    } else if (std::string_view("|&;()\n").find(c) != std::string_view::npos) {
-      commands.emplace_back();
-      target = false;
-      continue;
-    } else if (between_words.find(c) != std::string_view::npos) {
-      target = false;
-    }
-    if (!target) {
-      commands.back() += c;
-    }
-  }
-  return commands;
-}
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::ranges::find(words, word) != words.end();

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/simple_commands.hpp"
 #include "base/strings.hpp"
 #include "project/check/judge.hpp"
 #include "project/launch_attempt.hpp"
@@ -33,7 +34,9 @@ Error cannot_run(const std::string& reason, const std::string& hint = {}) {
 auto gpus_of_ranks(const Plan& plan, const std::string& server, const GpuFacts& facts) {
   const std::vector<Gpu>& found = facts.gpus;
   const auto process = std::ranges::find(plan.processes, server, &PlannedProcess::server);
-  auto gpus = process == plan.processes.end() ? std::nullopt : visible_gpus(process->env);
+  auto gpus = process == plan.processes.end()
+                  ? std::nullopt
+                  : visible_gpus(with_set_variables(process->env, process->command));
   if (gpus && !gpus->empty() &&
       std::ranges::any_of(found, [&](const Gpu& gpu) { return gpu.name != found.front().name; }) &&
       std::ranges::find(process->env, std::string("CUDA_DEVICE_ORDER"), &Env::value_type::first) ==

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/simple_commands.hpp"
 #include "base/strings.hpp"
 #include "launch/host_filter.hpp"
 #include "project/launch_attempt.hpp"
@@ -153,7 +154,7 @@ void check_lease(const LeaseRequest& lease, const Env& env, const std::string& w
 }
 
 void LaunchAttempt::check_lease() const {
-  project::check_lease(request_.lease, request_.env, "launch");
+  project::check_lease(request_.lease, with_set_variables(request_.env, request_.command), "launch");
 }
 
 // The GPUs of a server that may be taken. `gpus`: those that its ranks see; nullptr: not known yet. None:

@@ -7,6 +7,7 @@
 #include "base/command.hpp"
 #include "base/hashing.hpp"
 #include "base/log.hpp"
+#include "base/simple_commands.hpp"
 #include "base/strings.hpp"
 #include "launch/host_filter.hpp"
 #include "project/launch_attempt.hpp"
@@ -144,7 +145,7 @@ void LaunchAttempt::check_gpus(const config::Server& server, const ServerFacts& 
       (host == nullptr || !host->slots) &&
       (request_.nproc == RanksPerServer(OnePer::gpu) ||
        (request_.nproc == RanksPerServer(OnePer::automatic) && request_.lease.cpus == 0)) &&
-      !hides_all_gpus(env) && !hides_all_gpus(request_.env);
+      !hides_all_gpus(env) && !hides_all_gpus(with_set_variables(request_.env, request_.command));
   if (are_chosen || are_counted) {
     require_driver(server, facts);
   }
@@ -176,6 +177,7 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
     core_.tell(GpuCountDiffers{server.name, expected, found});
   }
   const LeaseRequest& lease = request_.lease;
+  const Env given = with_set_variables(request_.env, request_.command);
   Env env = lease.gpus > 0 ? server.env : server.variables();
   std::optional<int> slots;
   const auto named = hosts_.find(server.name);
@@ -184,14 +186,14 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
   if (host != nullptr) {
     slots = host->slots;
     if (lease.gpus == 0) {
-      launch::set_gpus(*host, gpus, server.gpu_indices, request_.env, env);
+      launch::set_gpus(*host, gpus, server.gpu_indices, given, env);
     }
   }
   if (lease.any()) {
     leases_[server.name] = servers::to_terms(lease, gpus_to_lease(server, &gpus));
   }
   Env all = env;
-  all.insert(all.end(), request_.env.begin(), request_.env.end());
+  all.insert(all.end(), given.begin(), given.end());
   const UsableGpus seen = rules::count_gpus(gpu_facts, all);
   const bool automatic = request_.nproc == RanksPerServer(OnePer::automatic);
   const int ranks_by_gpu = lease.gpus > 0 ? lease.gpus : automatic && lease.cpus > 0 ? 0 : seen.count();
@@ -206,8 +208,7 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
         .mended_by(Remedy::check_server)
         .on(server.name);
   }
-  const bool hides_gpus =
-      std::ranges::count(request_.env, "CUDA_VISIBLE_DEVICES", &Env::value_type::first) > 0;
+  const bool hides_gpus = std::ranges::count(given, "CUDA_VISIBLE_DEVICES", &Env::value_type::first) > 0;
   if (automatic && !slots && !hides_gpus && lacks_listed_gpus(server, gpus.there)) {
     throw Error::usage(
         "cannot start one rank for each GPU",

@@ -9,6 +9,7 @@
 
 #include "base/command.hpp"
 #include "base/log.hpp"
+#include "base/simple_commands.hpp"
 #include "base/strings.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/stacks.hpp"
@@ -60,7 +61,8 @@ namespace {
 // Throws Error if it cannot be taken now, or ever.
 std::optional<wire::LeaseToTake> find_lease(Core& core, const config::Server& server,
                                             const JobRequest& request) {
-  check_lease(request.lease, job_env(server, request.env), "cannot start a job");
+  check_lease(request.lease, with_set_variables(job_env(server, request.env), request.command),
+              "cannot start a job");
   if (!request.lease.any()) {
     return std::nullopt;
   }

@@ -7,9 +7,11 @@
 
 #include "base/command.hpp"
 #include "base/shell_quote.hpp"
+#include "base/simple_commands.hpp"
 #include "base/strings.hpp"
 #include "project/git_state.hpp"
 #include "project/history.hpp"
+#include "project/lease.hpp"
 #include "project/new_job.hpp"
 #include "project/script_check.hpp"
 #include "project/server_setup.hpp"
@@ -116,6 +118,7 @@ void check(const SweepRequest& request, const std::vector<config::Server>& serve
   if (request.words.empty() == trim(request.line).empty()) {
     throw Error::usage("cannot sweep", "the command is empty", "give the command that every point runs");
   }
+  check_lease(request.lease, with_set_variables(request.env, command_template(request)), "cannot sweep");
   check_slurm_sweep(request, servers);
 }
 

@@ -351,6 +351,9 @@ TEST_F(CommandLaunch, AutoCountsTheGpusThatARankMaySee) {
   };
   EXPECT_EQ(ranks({}).size(), 16U);
   EXPECT_EQ(ranks({"--nproc-per-node", "gpu", "-e", "CUDA_VISIBLE_DEVICES=2,3"}).size(), 4U);
+  const CommandResult by_command =
+      world.run({"torch-launch", "--dry-run", "--json", "--cmd", "CUDA_VISIBLE_DEVICES=2,3 python train.py"});
+  EXPECT_EQ(by_command.json()["processes"].size(), 4U) << by_command;
   world.configure(
       "name: proj\npython: {manager: system}\nservers:\n"
       "  a: {hostname: a, internal_address: 127.0.0.1, gpus: [5], env: {MINE: a}}\n"

@@ -72,6 +72,20 @@ TEST_F(CommandLease, WhatCannotBeMeantIsRefused) {
   EXPECT_THAT(world.run({"launch", "--wait", "--", "true"}), Refused("there is nothing to wait for"));
   EXPECT_THAT(world.run({"launch", "--gpus", "1", "-e", "CUDA_VISIBLE_DEVICES=0", "--", "true"}),
               Refused("GPUs are to be chosen, and the variable CUDA_VISIBLE_DEVICES names some"));
+  for (const char* line :
+       {"CUDA_VISIBLE_DEVICES=0 python3 train.py", "export CUDA_VISIBLE_DEVICES=0; ./train",
+        "env CUDA_VISIBLE_DEVICES=0 python3 train.py"}) {
+    for (const std::vector<std::string>& words :
+         std::vector<std::vector<std::string>>{{"launch"},
+                                               {"torch-launch"},
+                                               {"job-run", "--server", "a", "--no-check"},
+                                               {"sweep", "--param", "x=1,2", "--no-check"}}) {
+      std::vector<std::string> all = words;
+      all.insert(all.end(), {"--gpus", "1", "--cmd", line});
+      EXPECT_THAT(world.run(all), Refused("the variable CUDA_VISIBLE_DEVICES names some"))
+          << words[0] << ' ' << line;
+    }
+  }
   EXPECT_THAT(world.run({"launch", "--memory", "much", "--", "true"}), Refused("wrong --memory 'much'"));
   const CommandResult result = world.run({"launch", "--gpus", "5", "--wait", "--", "true"});
   EXPECT_EQ(result.code, 1);

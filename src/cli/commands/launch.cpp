@@ -155,11 +155,11 @@ void refuse_other_launcher(Context& context, const std::string& name, const Laun
   const std::string script = script_of(request.command);
   const std::string within = other.empty() ? launcher_in_script(context, script) : "";
   if (!within.empty()) {
-    context.terminal.warning(
-        fmt::format("{0} starts {1} itself, once for every rank of this launch, and each starts a training "
-                    "of its own; let remote "
-                    "start the ranks, by the command that {0} gives to {1}: `remote {2} -- train.py`",
-                    visible_line(script, 60), within, name));
+    context.terminal.warning(fmt::format(
+        "{0} starts {1} itself, once for every rank of this launch, and each starts a training "
+        "of its own; let remote "
+        "start the ranks, by the command that {0} gives to {1}: `remote torch-launch -- train.py`",
+        visible_line(script, 60), within));
   }
   if (other.empty()) {
     return;

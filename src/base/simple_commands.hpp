@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace remote {
+
+// The simple commands of a shell line: the parts between its operators, without comments and the targets of
+// redirections.
+std::vector<std::string> simple_commands(std::string_view line);
+
+// The index of the command that the program at `at` starts ("env", "nice -n 5", "conda run"); `at` if it
+// starts none.
+std::size_t skip_starter(const std::vector<std::string>& words, std::size_t at);
+
+// The variables that a shell line sets for its Python programs, or for its first program if none is Python:
+// by "NAME=VALUE program", export or env, also within `bash -c`. Values with "$" or "`" are skipped.
+std::vector<std::pair<std::string, std::string>> find_set_variables(std::string_view line);
+
+// `env`, and these variables after it.
+std::vector<std::pair<std::string, std::string>> with_set_variables(
+    std::vector<std::pair<std::string, std::string>> env, std::string_view line);
+
+}  // namespace remote
