@@ -31,7 +31,7 @@ constexpr std::array starters = {
     Starter{" numactl ", " -N -m -C -i --cpunodebind --membind --physcpubind --interleave "},
     Starter{" conda mamba micromamba ", " -n --name -p --prefix -r --root-prefix --cwd "},
     Starter{" uv ",
-            " -p --python -i --index-url --with --with-editable --with-requirements --project --directory "
+            " -p --python -i --index-url --with-editable --with-requirements --directory --project --with "
             "--extra --group --only-group --no-group --package --env-file "},
     Starter{" poetry pipenv pdm pixi ", " -C --directory -P --project -p -e --environment --manifest-path "}};
 
