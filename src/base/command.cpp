@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/simple_commands.hpp"
 #include "base/strings.hpp"
 
 namespace remote {
@@ -310,6 +311,7 @@ std::string insert_python(std::string_view line) {
   bool begins = true;
   bool in_comment = false;
   const std::vector<Word> words = read_words(line);
+  const std::vector<std::string> texts = shell_words(line);
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::size_t gap = i == 0 ? 0 : words[i - 1].end;
     const bool is_new_line = line.substr(gap, words[i].begin - gap).find('\n') != std::string_view::npos;
@@ -318,6 +320,12 @@ std::string insert_python(std::string_view line) {
       continue;
     }
     begins = begins || is_new_line;
+    if (const std::size_t behind = begins && words[i].text != "uv" ? skip_starter(texts, i) : i;
+        behind != i) {
+      i = behind - 1;
+      begins = true;
+      continue;
+    }
     std::string_view name = words[i].text;
     const bool ends = name.ends_with(';');
     name.remove_suffix(ends ? 1 : 0);

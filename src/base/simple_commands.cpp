@@ -17,8 +17,7 @@ bool is_listed(std::string_view names, std::string_view name) {
   return !name.empty() && names.find(fmt::format(" {} ", name)) != std::string_view::npos;
 }
 
-// A program that starts the command behind it, and its options whose value is the next word, which may have
-// any name.
+// Programs that start a command, and their options whose value is the next word.
 struct Starter {
   std::string_view names;
   std::string_view options;
@@ -31,8 +30,8 @@ constexpr std::array starters = {
     Starter{" numactl ", " -N -m -C -i --cpunodebind --membind --physcpubind --interleave "},
     Starter{" conda mamba micromamba ", " -n --name -p --prefix -r --root-prefix --cwd "},
     Starter{" uv ",
-            " -p --python -i --index-url --with-editable --with-requirements --directory --project --with "
-            "--extra --group --only-group --no-group --package --env-file "},
+            " -p --python -i --index-url --with-editable --with-requirements --project --directory "
+            "--extra --group --only-group --no-group --package --env-file --with "},
     Starter{" poetry pipenv pdm pixi ", " -C --directory -P --project -p -e --environment --manifest-path "}};
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
@@ -46,7 +45,7 @@ void set_variable(Variables& variables, const std::string& assignment) {
   }
 }
 
-// A simple command, with what it changes.
+// A simple command and its variables.
 struct SimpleCommand {
   std::string program;  // "" for assignments alone
   Variables own;        // for this program

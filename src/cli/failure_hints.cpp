@@ -41,6 +41,9 @@ constexpr std::string_view no_interface =
 constexpr std::string_view port_in_use =
     "another process has the port. A script that calls torchrun itself is started once for every rank: give "
     "--nproc-per-node 1, or let remote start the ranks: remote torch-launch -- train.py";
+constexpr std::string_view port_of_one_rank =
+    "another process has the port: give the script another one, or let remote start the ranks: remote "
+    "torch-launch -- train.py";
 constexpr std::string_view local_rank =
     "the script does not take --local-rank: `remote torch-launch` does not give it, and sets the variable "
     "LOCAL_RANK";
@@ -107,7 +110,7 @@ std::span<const FailureHint> failure_hints() {
   return hints;
 }
 
-std::string_view hint_for_failure(const std::vector<std::string>& lines) {
+std::string_view hint_for_failure(const std::vector<std::string>& lines, bool has_one_rank_each) {
   const auto fits = [](const FailureHint& hint, std::string_view line) {
     return std::ranges::all_of(hint.marks, [&](std::string_view mark) {
       const std::size_t at = line.find(mark);
@@ -119,7 +122,7 @@ std::string_view hint_for_failure(const std::vector<std::string>& lines) {
     const auto* const found =
         std::ranges::find_if(hints, [&](const FailureHint& hint) { return fits(hint, *line); });
     if (found != hints.end()) {
-      return found->hint;
+      return found->hint == port_in_use && has_one_rank_each ? port_of_one_rank : found->hint;
     }
   }
   return "";

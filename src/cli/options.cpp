@@ -10,7 +10,9 @@
 
 #include "base/clock.hpp"
 #include "base/command.hpp"
+#include "base/paths.hpp"
 #include "base/shell_quote.hpp"
+#include "base/simple_commands.hpp"
 #include "base/strings.hpp"
 #include "cli/line_meaning.hpp"
 #include "cli/word_list.hpp"
@@ -96,16 +98,36 @@ void CommandOption::add(CLI::App& app, Context& context, const std::string& help
 
 namespace {
 
+// Whether neither this folder nor the project has a file of this name. false: unknown, because of --workdir.
+bool is_missing(Context& context, const CLI::App& command, const std::string& file) {
+  const CLI::Option* workdir = command.get_option_no_throw("--workdir");
+  if (workdir != nullptr && workdir->count() > 0) {
+    return false;
+  }
+  try {
+    return !is_there(current_folder() / file) && !is_there(context.folder() / file);
+  } catch (const Error&) {
+    return false;  // reported when the command needs the project
+  }
+}
+
 // Warns of a script without Python before it. `is_line`: the command is a line for the shell.
-void warn_of_script(Context& context, const std::string& name, const std::string& typed, bool is_line) {
+void warn_of_script(Context& context, const CLI::App& app, const std::string& typed, bool is_line) {
+  const std::string& name = app.get_name();
   const bool gets_python = name != "launch" && name != "job-run" && name != "run";
   const std::string command = gets_python ? with_python(typed) : typed;
-  const std::string right = is_line || script_alone(command) ? insert_python(command) : command;
-  if (right != command) {
-    context.terminal.warning(
-        fmt::format("no shell finds a Python script by its name alone: write {}",
-                    visible_line(is_line ? "--cmd " + shell_quote(right) : "-- " + right, 200)));
+  const bool is_started = skip_starter(shell_words(command), 0) > 0;  // "nice -n 5 train.py"
+  const std::string right = is_line || is_started || script_alone(command) ? insert_python(command) : command;
+  if (right == command) {
+    return;
   }
+  const std::string file = script_alone(command) ? command.substr(0, command.find(' ')) : "";
+  context.terminal.warning(
+      !file.empty() && is_missing(context, app, file)
+          ? fmt::format("there is no {0} here; a server starts {0} only if its PATH has it",
+                        visible_line(file, 60))
+          : fmt::format("no shell finds a Python script by its name alone: write {}",
+                        visible_line(is_line ? "--cmd " + shell_quote(right) : "-- " + right, 200)));
 }
 
 // The command line as typed, with these options, and this command in place of the typed one.
@@ -239,7 +261,7 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
     throw Error::usage(name, "--cmd is empty", "give the command");
   }
   if (!context.command_words) {
-    warn_of_script(context, name, line.value_or(""), true);
+    warn_of_script(context, *command, line.value_or(""), true);
     return line;
   }
   const std::vector<std::string>& words = context.command_words->words;
@@ -260,7 +282,7 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
   }
   const bool is_line = words.size() == 1 && !marked;
   std::string whole = is_line ? words.front() : shell_join(words);
-  warn_of_script(context, name, whole, is_line);
+  warn_of_script(context, *this->command, whole, is_line);
   return whole;
 }
 

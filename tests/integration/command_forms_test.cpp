@@ -145,9 +145,12 @@ TEST_F(CommandForms, AScriptThatNoPythonStartsIsNamedBeforeTheStart) {
 
 TEST_F(CommandForms, AScriptThatStartsRanksItselfIsNamed) {
   std::ofstream(world.project() / "train.sh")
-      << "#!/bin/bash\n# torchrun is used\ntorchrun --nproc_per_node=2 train.py\n";
+      << "#!/bin/bash\n# torchrun is used\ntorchrun --nproc_per_node=2 main.py\n";
   EXPECT_THAT(world.run({"launch", "--dry-run", "--", "bash", "train.sh"}).err,
-              HasSubstr("train.sh starts torchrun itself"));
+              HasSubstr("train.sh starts torchrun itself, once on each server"));
+  EXPECT_THAT(
+      world.run({"torch-launch", "--nproc-per-node", "2", "--dry-run", "--", "bash", "train.sh"}).err,
+      AllOf(HasSubstr("once for every rank of this launch"), HasSubstr("`remote torch-launch -- main.py`")));
   std::ofstream(world.project() / "train.sh") << "torchrun --node_rank $NODE_RANK train.py\n";
   EXPECT_THAT(world.run({"launch", "--dry-run", "--", "bash", "train.sh"}).err, Not(HasSubstr("torchrun")));
 }

@@ -57,9 +57,13 @@ TEST(CommandJobRun, FollowShowsTheOutputAndEndsAsTheJob) {
 TEST(CommandJobRun, AScriptWithoutPythonIsWarnedOf) {
   CommandWorld world;
   EXPECT_THAT(world.run({"job-run", "--server", "a", "--", "train.py"}),
-              Ends(0, "job 1 started on a\n",
-                   HasSubstr("warning: no shell finds a Python script by its name alone")));
+              Ends(0, "job 1 started on a\n", HasSubstr("warning: there is no train.py here")));
   write_file_atomic(world.project() / "train.py", "");
+  EXPECT_THAT(world.run({"job-run", "--server", "a", "--", "train.py"}),
+              Ends(0, "job 2 started on a\n",
+                   HasSubstr("warning: no shell finds a Python script by its name alone")));
+  EXPECT_THAT(world.run({"job-run", "--server", "a", "--", "nice", "-n", "5", "train.py"}).err,
+              HasSubstr("write -- nice -n 5 python train.py"));
   EXPECT_THAT(world.run({"job-run", "--server", "a", "--", "./train.py"}).err, Not(HasSubstr("Python")));
   EXPECT_THAT(world.run({"job-run", "--server", "a", "--cmd", "train.py"}).err,
               HasSubstr("warning: no shell finds a Python script by its name alone"));

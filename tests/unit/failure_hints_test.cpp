@@ -108,5 +108,13 @@ TEST(FailureHintTable, TheLastLineWithARemedyCounts) {
       HasSubstr("ulimit"));
 }
 
+TEST(FailureHint, OneRankOnEachServerIsNotAdvisedAgain) {
+  const std::vector<std::string> lines = {"RuntimeError: Address already in use"};
+  EXPECT_THAT(std::string(hint_for_failure(lines)), HasSubstr("--nproc-per-node 1"));
+  EXPECT_THAT(
+      std::string(hint_for_failure(lines, true)),
+      testing::AllOf(HasSubstr("another process has the port"), testing::Not(HasSubstr("--nproc-per-node"))));
+}
+
 }  // namespace
 }  // namespace remote::cli

@@ -296,14 +296,25 @@ TEST(Verdict, ALaunchThatStoodStillHasNoFirstFailure) {
 
 TEST(Verdict, AScriptThatNoPythonStartsHasAHint) {
   Verdict verdict = verdict_of({rank(0, JobState::failed, 104)});
-  for (const char* line : {"bash: line 1: train.py: command not found", "sh: 1: train.py: not found",
-                           "bash: line 1: ./train.py: Permission denied"}) {
+  for (const char* line : {"bash: line 1: train.py: command not found", "sh: 1: train.py: not found"}) {
     verdict.last_lines = {line};
     EXPECT_THAT(cli::verdict_hint(verdict), testing::HasSubstr("python train.py")) << line;
   }
   verdict.first->command = "cd sub && train.py";
   verdict.last_lines = {"bash: line 1: train.py: command not found"};
   EXPECT_THAT(cli::verdict_hint(verdict), testing::EndsWith("--cmd 'cd sub && python train.py'"));
+  verdict.first->command = "./sub/x.py --lr 1";
+  verdict.last_lines = {"bash: line 1: ./sub/x.py: Permission denied"};
+  EXPECT_THAT(cli::verdict_hint(verdict), testing::EndsWith("python ./sub/x.py"));
+  verdict.first->command = "nice -n 5 train.py";
+  for (const char* line : {"nice: 'train.py': No such file or directory",
+                           "nice: \u2018train.py\u2019: No such file or directory"}) {
+    verdict.last_lines = {line};
+    EXPECT_THAT(cli::verdict_hint(verdict), testing::EndsWith("--cmd 'nice -n 5 python train.py'")) << line;
+  }
+  verdict.first->command = "ls x.py";
+  verdict.last_lines = {"ls: cannot access 'x.py': No such file or directory"};
+  EXPECT_EQ(cli::verdict_hint(verdict), "");
   verdict.first->command = "'python train.py'";  // one word behind --
   verdict.last_lines = {"bash: line 1: python train.py: command not found"};
   EXPECT_EQ(cli::verdict_hint(verdict), "a line for the shell goes to --cmd: --cmd 'python train.py'");

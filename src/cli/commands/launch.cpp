@@ -11,6 +11,7 @@
 #include "base/beneath.hpp"
 #include "base/command.hpp"
 #include "base/ranges.hpp"
+#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "cli/commands/ends.hpp"
 #include "cli/commands/launch_options.hpp"
@@ -124,9 +125,9 @@ struct Launch {
   LaunchDefaults usual{};
 };
 
-// The launcher in a shell script of the project, if the script does not pass it the addresses of other
-// servers; "" without one.
-std::string launcher_in_script(Context& context, const std::string& script) {
+// The line of a shell script of the project that starts a launcher without the addresses of other servers; ""
+// if there is none.
+std::string line_with_launcher(Context& context, const std::string& script) {
   if (!script.ends_with(".sh") || script.starts_with('/')) {
     return "";
   }
@@ -140,12 +141,19 @@ std::string launcher_in_script(Context& context, const std::string& script) {
     const bool knows_others =
         std::ranges::any_of(std::array{"MASTER_ADDR", "NODE_RANK", "GROUP_RANK"},
                             [&](const char* name) { return line.find(name) != std::string::npos; });
-    std::string found = trim(line).starts_with('#') || knows_others ? "" : other_launcher(line);
-    if (!found.empty()) {
-      return found;
+    if (!trim(line).starts_with('#') && !knows_others && !other_launcher(line).empty()) {
+      return line;
     }
   }
   return "";
+}
+
+// The Python script that a line names; train.py without one.
+std::string script_in(const std::string& line) {
+  const std::vector<std::string> words = shell_words(line);
+  const auto script =
+      std::ranges::find_if(words, [](const std::string& word) { return word.ends_with(".py"); });
+  return script == words.end() ? "train.py" : visible_line(shell_quote(*script), 60);
 }
 
 // A launcher as the command would start its ranks once for each rank.
@@ -153,13 +161,17 @@ void refuse_other_launcher(Context& context, const std::string& name, const Laun
   const LaunchRequest& request = launch.request;
   const std::string other = other_launcher(request.command);
   const std::string script = script_of(request.command);
-  const std::string within = other.empty() ? launcher_in_script(context, script) : "";
-  if (!within.empty()) {
+  const std::string line = other.empty() ? line_with_launcher(context, script) : "";
+  const bool one_each = request.nproc == RanksPerServer(1) ||
+                        (!request.hosts.empty() && std::ranges::all_of(request.hosts, [](const auto& host) {
+                          return host.slots == 1;
+                        }));
+  if (!line.empty()) {
     context.terminal.warning(fmt::format(
-        "{0} starts {1} itself, once for every rank of this launch, and each starts a training "
-        "of its own; let remote "
-        "start the ranks, by the command that {0} gives to {1}: `remote torch-launch -- train.py`",
-        visible_line(script, 60), within));
+        "{0} starts {1} itself, once {2}, and each starts a training of its own; let remote start the ranks, "
+        "by the command that {0} gives to {1}: `remote torch-launch -- {3}`",
+        visible_line(script, 60), other_launcher(line),
+        one_each ? "on each server" : "for every rank of this launch", script_in(line)));
   }
   if (other.empty()) {
     return;
@@ -169,16 +181,12 @@ void refuse_other_launcher(Context& context, const std::string& name, const Laun
                                           mpi               ? "--launcher mpi "
                                           : other == "srun" ? ""
                                                             : "--launcher torchrun ",
-                                          name == "launch" ? "./program" : "train.py");
+                                          name == "launch" ? "./program" : script_in(request.command));
   if (launch.one_a_server) {
     context.terminal.warning(
         fmt::format("{} starts ranks itself, and runs once on each server; {}", other, without));
     return;
   }
-  const bool one_each = request.nproc == RanksPerServer(1) ||
-                        (!request.hosts.empty() && std::ranges::all_of(request.hosts, [](const auto& host) {
-                          return host.slots == 1;
-                        }));
   if (!one_each) {
     throw Error::usage(
         fmt::format("remote {}: {} starts ranks itself, and would run once for every rank", name, other), "",

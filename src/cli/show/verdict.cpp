@@ -1,6 +1,7 @@
 #include "cli/show/verdict.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -84,6 +85,30 @@ std::vector<std::string> missing_names(const Verdict& verdict) {
   return names;
 }
 
+constexpr const char* no_such_file = ": No such file or directory";
+
+// The Python script that a shell, or a program such as env, could not start by its name; "" for another line.
+std::string find_refused_script(std::string_view line) {
+  for (const std::string_view end :
+       {": command not found", ": not found", ": Permission denied", no_such_file}) {
+    if (!line.ends_with(end)) {
+      continue;
+    }
+    std::string name(line.substr(0, line.size() - end.size()));
+    for (const std::string_view quote : {"'", "\u2019"}) {
+      name.erase(name.ends_with(quote) ? name.size() - quote.size() : name.size());
+    }
+    for (const std::string_view before : {" ", "'", "\u2018"}) {
+      const std::size_t at = name.rfind(before);
+      name.erase(0, at == std::string::npos ? 0 : at + before.size());
+    }
+    if (name.ends_with(".py")) {
+      return name;
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string attempt_text(const Attempt& attempt) {
@@ -160,7 +185,7 @@ std::string verdict_headline(const Verdict& verdict) {
                      counted(static_cast<std::size_t>(verdict.total), "rank"));
 }
 
-std::string verdict_hint(const Verdict& verdict) {
+std::string verdict_hint(const Verdict& verdict, bool has_one_rank_each) {
   if (verdict.hung) {
     return fmt::format("what its ranks did then: remote job-why --launch {}", verdict.hung->key);
   }
@@ -186,19 +211,19 @@ std::string verdict_hint(const Verdict& verdict) {
       return fmt::format("a line for the shell goes to --cmd: --cmd {}",
                          visible_line(shell_quote(shell_words(command).front()), 200));
     }
-    for (const char* end : {".py: command not found", ".py: not found", ".py: Permission denied"}) {
-      if (line.ends_with(end)) {
-        const std::string right = insert_python(command);
-        return "a Python script is started by Python: " +
-               (right == command ? "python train.py" : "--cmd " + visible_line(shell_quote(right), 200));
-      }
+    const std::string script = find_refused_script(line);
+    const std::string right = insert_python(command);
+    if (!script.empty() && (right != command || !line.ends_with(no_such_file))) {
+      return "a Python script is started by Python: " +
+             (right == command ? "python " + visible_line(script, 100)
+                               : "--cmd " + visible_line(shell_quote(right), 200));
     }
   }
   std::vector<std::string> lines = verdict.last_lines;
   if (verdict.first) {
     lines.insert(lines.begin(), cause(*verdict.first));  // whatever its last lines say, comes first
   }
-  return std::string(hint_for_failure(lines));
+  return std::string(hint_for_failure(lines, has_one_rank_each));
 }
 
 std::vector<std::string> success_notes(const std::vector<Job>& jobs) {
@@ -247,6 +272,12 @@ std::string aftermath(const Verdict& verdict) {
 }
 
 namespace {
+
+bool have_one_rank_each(const std::vector<Job>& jobs) {
+  std::set<std::string> servers;
+  return std::ranges::all_of(
+      jobs, [&](const Job& job) { return ranks_of(job) == 1 && servers.insert(job.server).second; });
+}
 
 // `shown`: the output of the first failure is above.
 void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::vector<Job>& jobs,
@@ -316,14 +347,15 @@ void show_end(Context& context, const FollowResult& result, bool shown) {
   // What is missing there may be here, and was not sent.
   const std::vector<std::string> excluded =
       project::excluded(context.project().folder(), missing_names(*result.verdict), context.cancel);
+  const bool one_each = have_one_rank_each(result.jobs);
   const std::string hint = excluded.empty()
-                               ? verdict_hint(*result.verdict)
+                               ? verdict_hint(*result.verdict, one_each)
                                : fmt::format(
                                      "{} exists here but is excluded by exclude.txt: take it out of there, "
                                      "then run `remote rsync`",
                                      visible_line(excluded.front()));
   if (context.stream) {
-    context.stream->verdict(*result.verdict);
+    context.stream->verdict(*result.verdict, verdict_hint(*result.verdict, one_each));
   }
   show_verdict(context.terminal, *result.verdict, result.jobs, hint, shown);
 }
