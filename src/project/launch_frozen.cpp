@@ -10,6 +10,7 @@
 #include "jobs/trees.hpp"
 #include "project/launch_attempt.hpp"
 #include "server/agent_command.hpp"
+#include "servers/disk_hints.hpp"
 #include "servers/fanout.hpp"
 #include "servers/sent_state.hpp"
 #include "wire/text.hpp"
@@ -56,7 +57,7 @@ void judge(const wire::MakeTreeReply& answer, const std::string& tree, bool agai
     case wire::TreeOutcome::ready:
       return;
     case wire::TreeOutcome::failed:
-      throw not_frozen(answer.reason);
+      throw not_frozen(answer.reason, servers::disk_hint(answer.reason));
     case wire::TreeOutcome::differs:
       throw not_frozen(
           fmt::format("not what was sent: {} ({})",

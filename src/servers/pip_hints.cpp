@@ -166,9 +166,6 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
   if (says_disk_full(decisive)) {
     return full_disk_hint(between(decisive, "No space left on device: '", "'"), disks);
   }
-  if (says({"Disk quota exceeded"})) {
-    return "free some space on the server's disk, then run the command again";
-  }
   if (has_any(err, {"setuptools-scm was unable to detect version",
                     "setuptools_scm was unable to detect version", "unable to detect version for",
                     "Cannot find the version from SCM", "does not appear to be a Git project",

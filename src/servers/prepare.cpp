@@ -16,6 +16,7 @@
 #include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "servers/agent.hpp"
+#include "servers/disk_hints.hpp"
 #include "servers/facts.hpp"
 #include "servers/logs.hpp"
 #include "servers/peers.hpp"
@@ -146,9 +147,12 @@ void Preparation::fail(const char* name, const wire::ProvisionFailure& failure, 
   listener_.failed_output(decisive.empty() ? last_lines(printed, shown_lines) : decisive, log);
   const bool own = config_.python.manager == config::PythonManager::venv ||
                    config_.python.manager == config::PythonManager::uv;
-  throw Error(
-      name, mask_line(failure.reason),
-      failure.hint.empty() || says_disk_full(errors) ? pip_hint(errors, own, failure.disks) : failure.hint);
+  std::string hint =
+      failure.hint.empty() || says_disk_full(errors) ? pip_hint(errors, own, failure.disks) : "";
+  if (hint.empty()) {
+    hint = disk_hint(failure.reason + "\n" + decisive_lines(printed, shown_lines));
+  }
+  throw Error(name, mask_line(failure.reason), hint.empty() ? failure.hint : hint);
 }
 
 // Creates the project's folder, and returns the steps that are done. It leaves no log.

@@ -16,6 +16,7 @@
 #include "base/strings.hpp"
 #include "config/trust.hpp"
 #include "servers/agent.hpp"
+#include "servers/disk_hints.hpp"
 #include "servers/patterns.hpp"
 
 namespace remote::servers {
@@ -114,20 +115,12 @@ bool denied_here(std::string_view err, Side here) {
     throw Error(what, "rsync is too old: " + last_said(err, 1),
                 "3.1 or newer is needed on both sides (on a Mac: brew install rsync)");
   }
-  if (says({"No space left on device"})) {
-    throw Error(what, last_said(err, 3), "make room on the disk, then run the command again");
+  if (here == Side::receives && says({"No space left on device", "Disk quota exceeded"})) {
+    throw Error(what, last_said(err, 3), "free some space on this machine's disk, then run the command again")
+        .because(Cause::disk_full);
   }
-  if (says({"Disk quota exceeded"})) {
-    throw Error(
-        what, last_said(err, 3),
-        "the quota of the login there is used up, which `quota -s` shows: remove files, or choose another "
-        "remote_path");
-  }
-  if (says({"Operation not permitted", "Operation not supported", "Function not implemented"}) &&
-      says({"failed to set permissions", "symlink ", "chmod "})) {
-    throw Error(what, last_said(err, 3),
-                "the file system of the project's folder there keeps no modes or links: choose another "
-                "remote_path");
+  if (const std::string hint = here == Side::sends ? disk_hint(err) : ""; !hint.empty()) {
+    throw Error(what, last_said(err, 3), hint);
   }
   const std::string reason = "rsync ended with " + result.status.describe() + ": " + last_said(err, 5);
   if (denied_here(err, here)) {

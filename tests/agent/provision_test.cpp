@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utime.h>
@@ -22,6 +24,7 @@
 #include "agent/host/files.hpp"
 #include "agent/job/variables.hpp"
 #include "agent/kept_replies.hpp"
+#include "agent/provision/disk_flaw.hpp"
 #include "agent/provision/failure.hpp"
 #include "agent/provision/find_python.hpp"
 #include "agent/provision/lock.hpp"
@@ -386,6 +389,23 @@ TEST_F(Provision, AFailureNamesTheDisksThatProgramsWriteTo) {
   EXPECT_EQ(failure->disks[0].what, "tmp");
   EXPECT_EQ(failure->disks[0].path, fake.home());
   EXPECT_EQ(failure->disks[1].path, environment());
+}
+
+TEST_F(Provision, AFolderThatCannotTakeFilesIsTheReasonOfAFailure) {
+  const auto explain = [&] { return explain_failure(project(), "venv failed", "apt-get").describe(); };
+  EXPECT_EQ(explain().reason, "venv failed");
+  EXPECT_EQ(explain().hint, "apt-get");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto old_handler = ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{4096, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const wire::ProvisionFailure full = explain();
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, old_handler);
+  EXPECT_EQ(full.reason, "venv failed: File too large: " + project().string());
+  EXPECT_EQ(full.hint, "");
+  EXPECT_TRUE(fs::is_empty(project()));
 }
 
 // ---- Locks

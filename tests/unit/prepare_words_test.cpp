@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "servers/disk_hints.hpp"
 #include "servers/pip_hints.hpp"
 
 namespace remote::cli {
@@ -86,6 +87,19 @@ TEST(PipHint, NamesTheFullDisk) {
   EXPECT_EQ(hint(full + ": '/home/a/env/lib/x.py'"),
             "free some space in /home/a/env (9 MB left) on the server, then run the command again");
   EXPECT_EQ(hint(full + ": '/cache/x'"), "free some space on the server's disk with /cache/x");
+}
+
+TEST(DiskHint, FollowsFromErrno) {
+  using servers::disk_hint;
+  EXPECT_THAT(disk_hint("Error: [Errno 122] Disk quota exceeded: '/home/a/.venv'"), HasSubstr("`quota -s`"));
+  EXPECT_THAT(disk_hint("[Errno 28] No space left on device"), HasSubstr("free some space on the server"));
+  for (const char* message : {"Error: [Errno 38] Function not implemented: 'lib' -> '/p/.venv/lib64'",
+                              "Operation not supported: /p/.jobs",
+                              "rsync: symlink \"/p/a\" -> \"b\" failed: Operation not permitted",
+                              "[Errno 1] Operation not permitted: 'lib' -> '/p/.venv/lib64'"}) {
+    EXPECT_THAT(disk_hint(message), HasSubstr("lacks modes, links or locks")) << message;
+  }
+  EXPECT_EQ(disk_hint("it cannot start a process there: Operation not permitted"), "");
 }
 
 // A word somewhere in the output is no reason for advice.

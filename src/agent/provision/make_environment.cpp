@@ -12,6 +12,7 @@
 #include "agent/host/utc_time.hpp"
 #include "agent/job/job_files.hpp"
 #include "agent/job/variables.hpp"
+#include "agent/provision/disk_flaw.hpp"
 #include "agent/provision/failure.hpp"
 #include "agent/provision/find_python.hpp"
 #include "agent/provision/lock.hpp"
@@ -191,13 +192,13 @@ class EnvironmentMaker {
     const Path bin = place_.scripts() / "bin";
     const Path link = bin / "python";
     if (!make_open_folders(place_.folder()) || !make_open_folders(bin)) {
-      throw ProvisionError("cannot write to " + place_.scripts().string());
+      throw explain_failure(place_.scripts(), "cannot write to " + place_.scripts().string());
     }
     ::unlink(link.c_str());
     const Path plain = steps_.host().find_program("python");
     if ((plain.empty() || !is_python(steps_.host(), plain, setup_.new_version)) &&
         ::symlink(python.c_str(), link.c_str()) != 0) {
-      throw ProvisionError("cannot write to " + bin.string());
+      throw explain_failure(bin, "cannot write to " + bin.string());
     }
   }
 
@@ -218,8 +219,8 @@ class EnvironmentMaker {
     }
     command.push_back(place_.folder());
     if (!steps_.run(command)) {
-      throw ProvisionError("python -m venv failed",
-                           "if it asks for python3-venv: list it under system_packages");
+      throw explain_failure(place_.folder(), "python -m venv failed",
+                            "if it asks for python3-venv: list it under system_packages");
     }
   }
 
@@ -244,7 +245,7 @@ class EnvironmentMaker {
     }
     command.push_back(place_.folder());
     if (!steps_.run(command)) {
-      throw ProvisionError("uv venv failed");
+      throw explain_failure(place_.folder(), "uv venv failed");
     }
   }
 
@@ -297,9 +298,9 @@ class EnvironmentMaker {
     steps_.begin("making the environment with Python " + version);
     if (!steps_.run({conda_program(), "create", "-y", "-q", "-p", place_.folder(),
                      version.empty() ? "python" : "python=" + version, "pip"})) {
-      throw ProvisionError("conda create failed",
-                           "if it asks to accept terms of service: accept them on the server, or set "
-                           "python.miniconda_url to Miniforge");
+      throw explain_failure(place_.folder(), "conda create failed",
+                            "if it asks to accept terms of service: accept them on the server, or set "
+                            "python.miniconda_url to Miniforge");
     }
     if (!is_program(interpreter())) {
       throw ProvisionError("conda create made no python in " + place_.folder().string());
@@ -317,7 +318,7 @@ class EnvironmentMaker {
 
 void UnfinishedEnvironment::begin() const {
   if (!make_open_folders(place_.scripts()) || !put_open_file(file(), place_.folder().string() + "\n")) {
-    throw ProvisionError("cannot write to " + place_.scripts().string());
+    throw explain_failure(place_.scripts(), "cannot write to " + place_.scripts().string());
   }
 }
 
