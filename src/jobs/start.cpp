@@ -1,6 +1,7 @@
 #include "jobs/start.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <iterator>
 #include <map>
 
@@ -15,6 +16,7 @@
 #include "jobs/refresh.hpp"
 #include "jobs/start_jobs.hpp"
 #include "servers/agent.hpp"
+#include "servers/disk_hints.hpp"
 #include "wire/json_text.hpp"
 #include "wire/text.hpp"
 
@@ -98,7 +100,7 @@ std::vector<wire::StartedJob> start_on(ssh::Connection& connection, const std::v
   const auto refused = [&](const Error& error) {
     std::vector<wire::StartedJob> replies;
     for (const StartRequest& request : order.requests) {
-      replies.push_back({request.id.text(), wire::StartOutcome::failed, std::nullopt, error.reason()});
+      replies.push_back({.id = request.id.text(), .reason = error.reason()});
     }
     return replies;
   };
@@ -111,8 +113,29 @@ std::vector<wire::StartedJob> start_on(ssh::Connection& connection, const std::v
   }
 }
 
-// Jobs that one server did not start: keys by reason.
-using NotStarted = std::map<std::string, std::vector<int>>;
+struct Refusal {
+  std::string reason;
+  bool can_wait = false;
+  auto operator<=>(const Refusal&) const = default;
+};
+
+// Jobs that one server did not start: keys by refusal.
+using NotStarted = std::map<Refusal, std::vector<int>>;
+
+// `check` tests the options of configs.yaml, but not those of a single start.
+Error describe(const Refusal& refusal, const std::string& what, const std::string& server) {
+  const std::string& reason = refusal.reason;
+  if (reason.starts_with("sbatch: ")) {
+    return Error(
+        what, reason,
+        fmt::format("what the cluster has: remote run --server {} --cmd 'sinfo -o \"%P %l %G %f\"'", server));
+  }
+  if (refusal.can_wait) {
+    return Error(what, reason).mended_by(Remedy::wait_for_turn);
+  }
+  const std::string hint = servers::disk_hint(reason);
+  return hint.empty() ? Error(what, reason).mended_by(Remedy::check_server) : Error(what, reason, hint);
+}
 
 // Removes the name of the job's folder, so that the reasons of several jobs can be compared.
 std::string without_folder(std::string reason, const JobId& id) {
@@ -124,18 +147,10 @@ std::string without_folder(std::string reason, const JobId& id) {
 }
 
 void tell(const NotStarted& not_started, const std::string& server, std::vector<Error>& errors) {
-  for (const auto& [reason, keys] : not_started) {
+  for (const auto& [refusal, keys] : not_started) {
     const std::string what = keys.size() == 1 ? fmt::format("job {} was not started", keys.front())
                                               : fmt::format("jobs {} were not started", ranges(keys));
-    // `check` tests the options of configs.yaml, but not those of a single start.
-    errors.push_back(
-        (reason.starts_with("sbatch: ")
-             ? Error(what, reason,
-                     fmt::format(
-                         "what the cluster has: remote run --server {} --cmd 'sinfo -o \"%P %l %G %f\"'",
-                         server))
-             : Error(what, reason).mended_by(Remedy::check_server))
-            .on(server));
+    errors.push_back(describe(refusal, what, server).on(server));
   }
 }
 
@@ -143,7 +158,7 @@ void apply(const wire::StartedJob& reply, Job& job, NotStarted& not_started) {
   if (reply.outcome == wire::StartOutcome::failed) {
     job.state = JobState::lost;
     job.reason = {.kind = JobReason::Kind::not_started, .text = reply.reason};
-    not_started[without_folder(reply.reason, job.id)].push_back(job.key);
+    not_started[{without_folder(reply.reason, job.id), reply.can_wait}].push_back(job.key);
     return;
   }
   job.pid = reply.pid;

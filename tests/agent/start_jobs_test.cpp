@@ -257,7 +257,8 @@ TEST_F(StartJobs, WhatCannotBeWrittenLeavesNoFolder) {
     if (reply.id == good) {
       EXPECT_EQ(reply.outcome, StartOutcome::started);
     } else {
-      expect_failed(reply, "cannot write in " + job(reply.id).string() + ": is the disk full?");
+      expect_failed(reply,
+                    "cannot write in " + job(reply.id).string() + ": no right to, or the disk is full");
     }
   }
   for (const std::string& id : bad) {

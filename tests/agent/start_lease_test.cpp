@@ -73,6 +73,17 @@ TEST_F(StartLease, OneThatIsNotTakenLeavesNothing) {
   EXPECT_TRUE(fs::is_empty(leases));
 }
 
+TEST_F(StartLease, WhatOthersHaveLeasedCanBeWaitedFor) {
+  const Lease lease = take_for({.terms = {.gpus = 7}});
+  EXPECT_THROW(take_for({.terms = {.gpus = 2}}), LeasedByOthers);
+  try {
+    take_for({.terms = {.gpus = 9}});
+    ADD_FAILURE();
+  } catch (const LeaseRefused& error) {
+    EXPECT_EQ(dynamic_cast<const LeasedByOthers*>(&error), nullptr);
+  }
+}
+
 TEST_F(StartLease, JobsThatWaitGetTheirQueue) {
   const wire::LeaseToTake wanted{.terms = {.gpus = 2, .among = {1, 3}}, .waits = true, .is_together = true};
   const Lease lease = take_for(wanted);

@@ -568,7 +568,7 @@ TEST_F(CommandLaunch, RanksThatDoNotStartForOneReasonAreOneError) {
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err,
               AllOf(HasSubstr("error: a: jobs 3-6 were not started: cannot write in "),
-                    HasSubstr("/.jobs: is the disk full?\n hint: `remote check --server a` shows what is "
+                    HasSubstr("/.jobs: File too large\n hint: `remote check --server a` shows what is "
                               "wrong there\nerror: b: jobs 7-10 were not started: ")));
 }
 

@@ -68,6 +68,21 @@ TEST_F(CommandLease, WaitingStartsThemInTheirTurn) {
   EXPECT_THAT(world.run({"job-tail", "--job", "2", "--no-follow"}).out, HasSubstr("0\n"));
 }
 
+TEST_F(CommandLease, WhoComesASecondLateIsToldToWait) {
+  // Another process takes the GPU after it was found free: when the job's folder is there.
+  world.servers().add_program("nvidia-smi",
+                              "case $1 in\n"
+                              "  --query-gpu=*) echo '0, GPU-0' ;;\n"
+                              "  --query-compute-apps=*) ls -d ~/proj/.jobs/????????????????????????????????"
+                              " >/dev/null 2>&1 && echo 'GPU-0, 4121, 300, python3' ;;\n"
+                              "esac\nexit 0\n");
+  const CommandResult late = world.run({"job-run", "--server", "a", "--gpus", "1", "--cmd", "true"});
+  EXPECT_EQ(late.code, 1);
+  EXPECT_THAT(late.err,
+              HasSubstr("job 1 was not started: 1 GPU needed, and 0 of 1 free by now\n hint: --wait "
+                        "starts it when they are free"));
+}
+
 TEST_F(CommandLease, WhatCannotBeMeantIsRefused) {
   EXPECT_THAT(world.run({"launch", "--wait", "--", "true"}), Refused("there is nothing to wait for"));
   EXPECT_THAT(world.run({"launch", "--gpus", "1", "-e", "CUDA_VISIBLE_DEVICES=0", "--", "true"}),

@@ -233,4 +233,16 @@ void try_folder(const Path& folder, ServerFacts& facts) {
   facts.flaw_text = error == 0 ? "" : wire::to_line(std::strerror(error), 200);
 }
 
+std::string find_flaw(const Path& folder) {
+  ServerFacts facts;
+  try_folder(folder, facts);
+  return facts.flaw_text;
+}
+
+std::string explain_cannot_write(const Path& folder) {
+  const std::string flaw = find_flaw(folder);
+  return "cannot write in " + folder.string() + ": " +
+         (flaw.empty() ? "no right to, or the disk is full" : flaw);
+}
+
 }  // namespace remote::agent

@@ -24,4 +24,9 @@ std::string find_open_path(const Host& host, const Path& project, const std::str
 // sets the flaw of `facts`. Removes its files. Does nothing if the login cannot write there. Any thread.
 void try_folder(const Path& folder, ServerFacts& facts);
 
+// Why a run cannot write in the folder: "Disk quota exceeded"; "" if it can, or if the login may not.
+std::string find_flaw(const Path& folder);
+// "cannot write in FOLDER: Disk quota exceeded", after an attempt has failed.
+std::string explain_cannot_write(const Path& folder);
+
 }  // namespace remote::agent

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/facts/project.hpp"
 #include "agent/host/files.hpp"
 #include "agent/host/remove.hpp"
 #include "agent/host/run.hpp"
@@ -50,7 +51,7 @@ std::uint64_t find_closed_size(const Path& path) {
 }
 
 std::runtime_error cannot_write(const Path& folder) {
-  return std::runtime_error("cannot write in " + folder.string() + ": no right to, or the disk is full");
+  return std::runtime_error(explain_cannot_write(folder));
 }
 
 }  // namespace
@@ -113,6 +114,9 @@ void KeptProgram::unpack(const std::string& archive) const {
     remove_folder(bin_, name, "");
   }
   if (!is_complete()) {
+    if (const std::string flaw = find_flaw(bin_); !flaw.empty()) {
+      throw std::runtime_error("cannot keep the programs in " + bin_.string() + ": " + flaw);
+    }
     throw std::runtime_error("other users may change the programs in " + bin_.string() +
                              ": look at who owns them, and at their modes");
   }

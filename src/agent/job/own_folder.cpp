@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/facts/project.hpp"
+
 namespace remote::agent {
 namespace {
 
@@ -37,7 +39,7 @@ bool make_folders(const Path& path, mode_t mode) {
 Path make_own_folder(const Path& jobs, const char* name) {
   Path folder = jobs / name;
   if (!make_folders(folder, 0700)) {
-    throw std::runtime_error("cannot write in " + jobs.string() + ": no right to, or the disk is full");
+    throw std::runtime_error(explain_cannot_write(jobs));
   }
   for (const Path& path : {jobs, folder}) {
     const auto info = look_at(path);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/facts/project.hpp"
 #include "agent/host/files.hpp"
 #include "agent/host/processes.hpp"
 #include "agent/host/remove.hpp"
@@ -103,8 +104,8 @@ class Start {
       return;
     }
     if (!write_files(folder, job)) {
+      jobs_.push_back(make_failed(job.id, explain_cannot_write(folder)));
       remove_folder(folder_.jobs, job.id, "");
-      jobs_.push_back(make_failed(job.id, "cannot write in " + folder.string() + ": is the disk full?"));
       return;
     }
     (job.backend == "local" ? local_ids_ : slurm_ids_).push_back(job.id);
@@ -136,8 +137,10 @@ class Start {
       try {
         lease.emplace(take_for_jobs(host_, folder_, *request_.lease, local_ids_));
       } catch (const std::runtime_error& error) {
+        const bool can_wait = dynamic_cast<const LeasedByOthers*>(&error) != nullptr;
         for (const std::string& id : local_ids_) {
           jobs_.push_back(fail_start(host_, folder_, id, error.what()));
+          jobs_.back().can_wait = can_wait;
         }
         return;
       }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -15,6 +16,7 @@
 
 #include "agent/host/processes.hpp"
 #include "agent/host/run.hpp"
+#include "agent/host/users.hpp"
 #include "base/format.hpp"
 #include "base/strings.hpp"
 
@@ -58,6 +60,18 @@ std::string describe_shortage(const LeaseSurvey& survey, const rules::LeaseNeeds
   }
   return text::format("{} GiB of memory needed, and {} of {} free by now", needs.memory / gibibyte,
                       survey.free_memory() / gibibyte, survey.all_memory() / gibibyte);
+}
+
+// ": leased by ada, bob"; "" if no lease holds anything.
+std::string name_holders(const Host& host, const Path& folder) {
+  UserNames users(host);
+  std::set<std::string> names;
+  for (const rules::LeaseEntry& entry : read_lease_entries(folder)) {
+    if (entry.file.state == LeaseState::held || entry.file.state == LeaseState::claimed) {
+      names.insert(users.find(entry.uid));
+    }
+  }
+  return names.empty() ? "" : ": leased by " + join({names.begin(), names.end()}, ", ");
 }
 
 }  // namespace
@@ -216,6 +230,9 @@ std::optional<TakenLease> take_lease(const Host& host, const wire::LeaseTerms& t
       return TakenLease{std::move(lease), std::move(devices)};
     }
     shortage = describe_shortage(*found, needs);
+    if (!found->is_never_enough()) {
+      shortage += name_holders(host, lease.folder());
+    }
   } catch (const std::runtime_error&) {
     lease.remove();
     throw;

@@ -19,6 +19,11 @@ struct LeaseRefused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Others have leased it, or wait for it.
+struct LeasedByOthers : LeaseRefused {
+  using LeaseRefused::LeaseRefused;
+};
+
 constexpr std::string_view lease_prefix = ".remote-lease.";
 
 // The folder that all users of this machine share, or the one in REMOTE_LEASES. Throws LeaseRefused.

@@ -22,7 +22,10 @@ Lease take_now(const Host& host, const wire::LeaseTerms& terms, const std::vecto
   std::string shortage;
   std::optional<TakenLease> taken = take_lease(host, terms, shortage);
   if (!taken) {
-    throw LeaseRefused(shortage);
+    if (shortage == never_enough) {
+      throw LeaseRefused(shortage);
+    }
+    throw LeasedByOthers(shortage);
   }
   require_written(
       std::ranges::all_of(jobs, [&](const Path& job) { return put_file(job / "devices", taken->devices); }),

@@ -5,11 +5,9 @@
 namespace remote::agent {
 
 ProvisionError explain_failure(const Path& folder, const std::string& reason, const std::string& hint) {
-  ServerFacts facts;
-  try_folder(folder, facts);
-  return facts.flaw == FolderFlaw::none
-             ? ProvisionError(reason, hint)
-             : ProvisionError(reason + ": " + facts.flaw_text + ": " + folder.string());
+  const std::string flaw = find_flaw(folder);
+  return flaw.empty() ? ProvisionError(reason, hint)
+                      : ProvisionError(reason + ": " + flaw + ": " + folder.string());
 }
 
 }  // namespace remote::agent
