@@ -15,6 +15,7 @@
 #include "cli/help.hpp"
 #include "cli/line_meaning.hpp"
 #include "cli/other_tools.hpp"
+#include "cli/word_list.hpp"
 #include "cli/words.hpp"
 
 namespace remote::cli {
@@ -120,42 +121,36 @@ std::string hint_for_extra_word(Context& context, const CLI::App& command,
                                 const std::vector<std::string>& words, const std::string& extra) {
   const std::string& name = command.get_name();
   const std::vector<std::string> servers = known_servers(context);
-  const auto at = static_cast<std::size_t>(std::ranges::find(words, extra) - words.begin());
   const auto from = std::ranges::find(words, name);
-  if (at == words.size() || from == words.end()) {
+  const auto at = std::find(from, words.end(), extra);
+  if (at == words.end()) {
     return "";
   }
-  std::vector<std::string> rest(from + 1, words.end());
-  const auto offer = [&](const std::string& other) {
-    rest.insert(rest.begin(), other);
-    return is_meant(rest, servers) ? "use " + write_line(rest) : "";
+  const WordList before{words.begin(), from};
+  const WordList rest{from + 1, words.end()};
+  const auto offer = [&](const WordList& line) {
+    return is_meant(line, servers) ? "use " + write_line(joined(before, line)) : "";
   };
   if (name == "shell") {
-    rest.insert(rest.begin(), "ssh");
-    const std::string hint = hint_for_other_tool(rest, servers);
-    return hint.find("remote run ") != std::string::npos
+    const std::string hint = hint_for_other_tool(joined({"ssh"}, rest), servers, before);
+    return hint.find(" run --server ") != std::string::npos
                ? hint
                : "to run one command, write: remote run --server S -- COMMAND";
   }
-  if (name == "pull" || name == "history") {
-    if (std::string hint = offer(name == "pull" ? "job-pull" : "show"); !hint.empty()) {
-      return hint;
-    }
-  }
   const std::string server = server_in(extra, servers);
-  if (name == "status") {
-    return server.empty() ? offer("job-list") : "use " + write_line({"servers", "--server", server});
-  }
   const CLI::Option* option = command.get_option_no_throw("--server");
   const auto kind = context.completers.find(option);
-  if (!server.empty() && option != nullptr && kind != context.completers.end() &&
-      kind->second == NameKind::servers) {
-    std::vector<std::string> line = words;
-    line[at] = "--server";
-    line.insert(line.begin() + static_cast<std::ptrdiff_t>(at) + 1, server);
-    return is_meant(line, servers) ? "use " + write_line(line) : "a server is named by --server " + server;
+  std::string hint;
+  if (name == "pull" || name == "history") {
+    hint = offer(joined({name == "pull" ? "job-pull" : "show"}, rest));
+  } else if (name == "status") {
+    hint = offer(server.empty() ? joined({"job-list"}, rest) : WordList{"servers", "--server", server});
+  } else if (!server.empty() && option != nullptr && kind != context.completers.end() &&
+             kind->second == NameKind::servers) {
+    hint = offer(joined(joined({from, at}, {"--server", server}), {at + 1, words.end()}));
   }
-  return follows_value(command, words, at) ? "a value with blanks needs quotes" : "";
+  const auto index = static_cast<std::size_t>(at - words.begin());
+  return hint.empty() && follows_value(command, words, index) ? "a value with blanks needs quotes" : hint;
 }
 
 // "all", "A100:8"

@@ -42,19 +42,19 @@ TEST(CommandWords, TheReadmeHasTheSameTable) {
 TEST(CommandWords, WhatOtherProgramsCallACommandIsAnsweredWithTheLine) {
   CommandWorld world;
   const std::pair<std::vector<std::string>, const char*> lines[] = {
-      {{"ps"}, "hint: use `remote job-list`; see `remote --help`"},
-      {{"logs", "5", "-f"}, "`remote job-tail 5 -f`"},
-      {{"ssh", "root@a"}, "`remote shell a`"},
-      {{"exec", "-it", "a", "--", "nvidia-smi", "-L"}, "`remote run --server a -- nvidia-smi -L`"},
-      {{"a", "ls"}, "`remote run --server a -- ls`"},
-      {{"sbatch", "job.sh"}, "`remote job-run --server a -- bash job.sh`"},
-      {{"torchrun", "--nnodes=2", "--rdzv-backend=c10d", "train.py"}, "`remote torch-launch -- train.py`"},
-      {{"accelerate", "launch", "train.py"}, "`remote torch-launch -- train.py`"},
-      {{"--quiet", "logs", "1"}, "`remote --quiet job-tail 1`"},
+      {{"ps"}, " job-list`; see `remote --help`"},
+      {{"logs", "5", "-f"}, " job-tail 5 -f`"},
+      {{"ssh", "root@a"}, " shell a`"},
+      {{"exec", "-it", "a", "--", "nvidia-smi", "-L"}, " run --server a -- nvidia-smi -L`"},
+      {{"a", "ls"}, " run --server a -- ls`"},
+      {{"sbatch", "job.sh"}, " job-run --server a -- bash job.sh`"},
+      {{"torchrun", "--nnodes=2", "--rdzv-backend=c10d", "train.py"}, " torch-launch -- train.py`"},
+      {{"accelerate", "launch", "train.py"}, " torch-launch -- train.py`"},
+      {{"--quiet", "logs", "1"}, " --quiet job-tail 1`"},
       {{"logs", "a"}, "a job is named by its key"},
       {{"-V"}, "use `remote --version`"},
       {{"help", "logs"}, "use `remote job-tail`; remote --help names them all"},
-      {{"scontrol", "show", "job", "1"}, "`remote show 1`"}};
+      {{"scontrol", "show", "job", "1"}, " show 1`"}};
   for (const auto& [words, line] : lines) {
     EXPECT_THAT(world.run(words), Refused(line)) << words.front();
   }
@@ -85,23 +85,23 @@ TEST(CommandWords, OptionsOfOtherProgramsAreTakenOrAnswered) {
 TEST(CommandWords, EachCommandAnswersTheHabitsOfItsUsers) {
   CommandWorld world;
   const std::pair<std::vector<std::string>, const char*> lines[] = {
-      {{"shell", "a", "hostname"}, "use `remote run --server a -- hostname`"},
+      {{"shell", "a", "hostname"}, " run --server a -- hostname`"},
       {{"shell", "-t", "a"}, "a shell has a terminal"},
       {{"shell", "-p", "22", "a"}, "`port` in configs.yaml"},
       {{"forward", "-L", "80:localhost:80", "a"}, "remote forward SERVER"},
-      {{"rsync", "a"}, "use `remote rsync --server a`"},
+      {{"rsync", "a"}, " rsync --server a`"},
       {{"rsync", "train.py"}, "hint: see `remote rsync --help`"},
-      {{"history", "1"}, "use `remote show 1`"},
-      {{"pull", "1", "out.txt"}, "use `remote job-pull 1 out.txt`"},
+      {{"history", "1"}, " show 1`"},
+      {{"pull", "1", "out.txt"}, " job-pull 1 out.txt`"},
       {{"history", "--tag", "my", "run"}, "a value with blanks needs quotes"},
       {{"add", "ssh -p 22 ada@h"}, "the server's name comes first: remote add NAME 'ssh -p 22 ada@h'"},
       {{"torch-launch", "--gpus", "all", "--", "train.py"}, "leave it out"},
       {{"torch-launch", "--gpus", "A100:8", "--", "train.py"}, "write --gpus 8"},
       {{"launch", "-c", "two", "--", "true"}, "--server NAME names the servers"},
       {{"run", "--rm", "ls"}, "runs in no container"},
-      {{"status", "a"}, "use `remote servers --server a`"},
+      {{"status", "a"}, " servers --server a`"},
       {{"shell", "--server", "a"}, "remote shell SERVER"},
-      {{"status", "last"}, "`remote job-list last`"},
+      {{"status", "last"}, " job-list last`"},
       {{"status", "-a"}, "`remote job-list` has it"},
       {{"job-list", "-n", "5"}, "--stopped lists all"},
       {{"job-list", "-o", "wide"}, "--json"},
