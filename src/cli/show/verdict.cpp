@@ -355,7 +355,7 @@ void show_end(Context& context, const FollowResult& result, bool shown) {
                                      "then run `remote rsync`",
                                      visible_line(excluded.front()));
   if (context.stream) {
-    context.stream->verdict(*result.verdict, verdict_hint(*result.verdict, one_each));
+    context.stream->verdict(*result.verdict, one_each);
   }
   show_verdict(context.terminal, *result.verdict, result.jobs, hint, shown);
 }
