@@ -1,5 +1,9 @@
 // `remote uninstall`.
 
+#include <fstream>
+
+#include <unistd.h>
+
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
 
@@ -40,7 +44,7 @@ TEST_F(CommandUninstall, RemovesAndSaysWhatItKeeps) {
   until(
       [&] {
         result = uninstall({"--yes"});
-        return result.code == 0;
+        return result.code == 0 && result.out.find("; nothing of remote is left\n") != std::string::npos;
       },
       "nothing is left");
   EXPECT_THAT(result.out, AllOf(HasSubstr("; nothing of remote is left\n"), HasSubstr("\nb: ")));
@@ -49,6 +53,14 @@ TEST_F(CommandUninstall, RemovesAndSaysWhatItKeeps) {
   EXPECT_FALSE(is_installed("a") || is_installed("b") || fs::exists(world.there("a") / ".jobs/.bin"));
   EXPECT_TRUE(fs::exists(world.there("a") / ".jobs" / job.id.text() / "job.out"));
   world.ended_job("a", "true");
+}
+
+TEST_F(CommandUninstall, DoesNotSayThatNothingIsLeftBesideWhatItKeeps) {
+  const std::string lease = ".remote-lease." + std::to_string(::geteuid()) + ".0123456789abcdef";
+  std::ofstream(world.servers().home("a") / lease) << "";
+  const CommandResult result = uninstall({"--yes", "--server", "a"});
+  EXPECT_THAT(result.err, HasSubstr(lease + ": a lease that is in use or ended less than a minute ago"));
+  EXPECT_THAT(result.out, AllOf(HasSubstr("removed\n"), Not(HasSubstr("nothing of remote is left"))));
 }
 
 TEST_F(CommandUninstall, AsksOnATerminal) {

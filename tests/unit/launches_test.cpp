@@ -73,6 +73,18 @@ TEST(Launches, TheirStateIsThatOfWhatMatters) {
             "1 running, 1 starting, 2 ended");
 }
 
+TEST(Launches, ProcessesLeftBehindAreCountedOnce) {
+  using enum JobState;
+  Batch batch{rank(0, failed), rank(1, killed)};
+  batch[0].leftovers = 1;
+  EXPECT_EQ(state_text(batch), "rank 0 failed exit 3 (ended, 1 process left)");
+  batch[1].leftovers = 1;
+  EXPECT_EQ(state_text(batch), "rank 0 failed exit 3 (ended, 2 processes left)");
+  Batch stopped{rank(0, killed), rank(1, killed)};
+  stopped[0].leftovers = stopped[1].leftovers = 1;
+  EXPECT_EQ(state_text(stopped), "killed (ended, 2 processes left)");
+}
+
 TEST(Launches, WhoWaitsInADebuggerIsNotSilent) {
   Batch batch{rank(0), rank(1)};
   for (Job& job : batch) {

@@ -187,7 +187,7 @@ int run_uninstall(Context& context, const UninstallArguments& arguments) {
     if (!context.options.json) {
       context.terminal.out(fmt::format("{}: {} removed{}\n", result.server,
                                        counted(result.removed.size(), "folder"),
-                                       has_failed(result, false) ? "" : "; nothing of remote is left"));
+                                       result.left.empty() ? "; nothing of remote is left" : ""));
     }
   }
   const int code = finish_uninstall(context, results, false);

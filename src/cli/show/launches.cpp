@@ -26,10 +26,16 @@ const Job* with_state(const Batch& batch, JobState state) {
   return found == batch.end() ? nullptr : &*found;
 }
 
+// Without the processes left behind, which left_text() counts for all jobs of the launch.
+std::string ended_text(Job job) {
+  job.leftovers.reset();
+  return state_text(job);
+}
+
 // How each process took it is no matter of the launch.
 std::string killed_text(Job job) {
   job.reason.result.reset();
-  return state_text(job);
+  return ended_text(std::move(job));
 }
 
 // Of a launch in which no rank failed, and all have ended.
@@ -61,7 +67,7 @@ std::string trouble(const Batch& batch) {
   if (verdict.first) {
     const std::string node = failed_node(*verdict.first);
     return fmt::format("{} {}{}", rank_text(*verdict.first), node.empty() ? "" : "on " + node + " ",
-                       state_text(*verdict.first));
+                       ended_text(*verdict.first));
   }
   if (verdict.killed_first && verdict.aborted > 0) {
     const std::string how = killed_text(*verdict.killed_first);

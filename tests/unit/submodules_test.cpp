@@ -1,0 +1,28 @@
+#include "project/submodules.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "base/files.hpp"
+
+namespace remote::project {
+namespace {
+
+TEST(Submodules, TheEmptyOneWithTheMissingModuleIsNamed) {
+  const TempFolder folder;
+  const std::filesystem::path project = folder.path();
+  EXPECT_EQ(find_empty_submodule(project, {"third"}), "");
+  std::ofstream(project / ".gitmodules") << "[submodule \"third\"]\n\tpath = libs/third\n\turl = ../third\n"
+                                            "[submodule \"full\"]\n\tpath = full\n";
+  std::filesystem::create_directories(project / "libs/third");
+  std::filesystem::create_directories(project / "full/code");
+  EXPECT_EQ(find_empty_submodule(project, {"third", "third.py"}), "libs/third");
+  EXPECT_EQ(find_empty_submodule(project, {"libs/third/data.json"}), "libs/third");
+  EXPECT_EQ(find_empty_submodule(project, {"torch"}), "");
+  EXPECT_EQ(find_empty_submodule(project, {"full"}), "");
+}
+
+}  // namespace
+}  // namespace remote::project
