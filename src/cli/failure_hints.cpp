@@ -1,7 +1,12 @@
 #include "cli/failure_hints.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
+
+#include <fmt/format.h>
+
+#include "base/strings.hpp"
 
 namespace remote::cli {
 namespace {
@@ -25,6 +30,10 @@ constexpr std::string_view windows_lines =
     "the file has line ends of Windows: sed -i 's/\\r$//' FILE, then `remote rsync`";
 constexpr std::string_view lfs_pointer =
     "the file is only a pointer of git-lfs: `git lfs pull` here, then `remote rsync`";
+constexpr std::string_view maybe_pointer =
+    "the file may be empty, or only a pointer of git-lfs, as `head -n 1 FILE` shows: `git lfs pull` here, "
+    "then "
+    "`remote rsync`";
 constexpr std::string_view no_git =
     "the copy of the project on a server has no .git: launches and jobs have the commit in the variable "
     "REMOTE_COMMIT";
@@ -54,10 +63,12 @@ constexpr std::array hints{
     FailureHint{{"EOFError: EOF when reading a line"}, no_terminal},
     FailureHint{{"termios.error: (25, "}, no_terminal},
     FailureHint{{"GetPassWarning"}, no_terminal},
-    FailureHint{{"api_key not configured (no-tty)"}, key_as_variable},
-    FailureHint{{"No API key configured"}, key_as_variable},
-    FailureHint{{"Please login", "huggingface"}, key_as_variable},
     FailureHint{{"Cannot access gated repo"}, key_as_variable},
+    FailureHint{{"401 ", "huggingface.co"}, key_as_variable},
+    FailureHint{{"Could not find kaggle.json"},
+                "-e KAGGLE_USERNAME -e KAGGLE_KEY copies these variables from here"},
+    FailureHint{{"PermissionError: [Errno 13]"},
+                "the login on the server may not use that file or folder: `ls -ld` there shows whose it is"},
     FailureHint{{"Too many open files"},
                 "raise the limit before the program: `prologue: ulimit -n 65536` in configs.yaml; with many "
                 "data loader "
@@ -82,6 +93,8 @@ constexpr std::array hints{
     FailureHint{{"^M: bad interpreter"}, windows_lines},
     FailureHint{{"invalid load key, 'v'"}, lfs_pointer},
     FailureHint{{"version https://git-lfs.github.com/spec"}, lfs_pointer},
+    FailureHint{{"Cannot load file containing pickled data"}, maybe_pointer},
+    FailureHint{{"JSONDecodeError: Expecting value: line 1 column 1"}, maybe_pointer},
     FailureHint{{"NameError: name 'null' is not defined"}, notebook},
     FailureHint{{"Torch not compiled with CUDA enabled"}, cpu_only},
     FailureHint{{"driver on your system is too old"}, wrong_cuda},
@@ -104,13 +117,74 @@ constexpr std::array hints{
         "configs.yaml may be one machine"},
 };
 
+bool has_any(std::string_view line, std::initializer_list<std::string_view> texts) {
+  return std::ranges::any_of(texts, [&](std::string_view text) { return line.find(text) != line.npos; });
+}
+
+// Whether the line asks for a login or a key. `line`: in lower case.
+bool asks_for_account(std::string_view line) {
+  const bool names_key =
+      has_any(line, {"api key", "api_key", "api-key", "apikey", "access token", "credentials"});
+  return (names_key && has_any(line, {"no ", "not ", "unable", "missing", "must", "provide", "required"})) ||
+         has_any(line, {"please log in", "please login", "not logged in", "must log in", "login required"});
+}
+
+// The first variable in the line; "" for none. A word of at least three capitals, digits and underscores.
+std::string_view find_variable(std::string_view line) {
+  constexpr std::string_view characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  constexpr std::size_t shortest = 3;
+  const auto is_word = [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || (c >= '0' && c <= '9'); };
+  for (std::size_t at = line.find_first_of(characters); at != line.npos;
+       at = line.find_first_of(characters, at)) {
+    const std::size_t end = std::min(line.find_first_not_of(characters, at), line.size());
+    const bool is_part = (at > 0 && is_word(line[at - 1])) || (end < line.size() && is_word(line[end]));
+    if (end - at >= shortest && !is_part) {
+      return line.substr(at, end - at);
+    }
+    at = end;
+  }
+  return "";
+}
+
+bool is_secret(std::string_view variable) {
+  return std::ranges::any_of(std::array<std::string_view, 4>{"_KEY", "_TOKEN", "_SECRET", "_PASSWORD"},
+                             [&](std::string_view end) { return variable.ends_with(end); });
+}
+
+// The variable that the program misses; "" for none.
+std::string_view find_missing_variable(std::string_view line) {
+  constexpr std::string_view key_error = "KeyError: '";
+  constexpr std::string_view environment = "environment variable";
+  if (const std::size_t at = line.find(key_error); at != line.npos) {
+    const std::string_view variable = find_variable(line.substr(at + key_error.size()));
+    return is_secret(variable) ? variable : "";
+  }
+  if (!has_any(line, {"not set", "unset", "missing", "required", "named ", "not found", "not defined",
+                      "must ", "unbound variable"})) {
+    return "";
+  }
+  if (const std::size_t at = line.find(environment); at != line.npos) {
+    const std::string_view behind = find_variable(line.substr(at + environment.size()));
+    return behind.empty() ? find_variable(line.substr(0, at)) : behind;
+  }
+  const std::string_view variable = find_variable(line);
+  return is_secret(variable) ? variable : "";
+}
+
+// Processes of multiprocessing end with a bare EOFError, too, when another one has died.
+bool asks_for_input(std::string_view line, const std::vector<std::string>& lines) {
+  return trim(line) == "EOFError" && std::ranges::none_of(lines, [](const std::string& other) {
+           return has_any(other, {"multiprocessing", "connection.py"});
+         });
+}
+
 }  // namespace
 
 std::span<const FailureHint> failure_hints() {
   return hints;
 }
 
-std::string_view hint_for_failure(const std::vector<std::string>& lines, bool has_one_rank_each) {
+std::string hint_for_failure(const std::vector<std::string>& lines, bool has_one_rank_each) {
   const auto fits = [](const FailureHint& hint, std::string_view line) {
     return std::ranges::all_of(hint.marks, [&](std::string_view mark) {
       const std::size_t at = line.find(mark);
@@ -122,7 +196,16 @@ std::string_view hint_for_failure(const std::vector<std::string>& lines, bool ha
     const auto* const found =
         std::ranges::find_if(hints, [&](const FailureHint& hint) { return fits(hint, *line); });
     if (found != hints.end()) {
-      return found->hint == port_in_use && has_one_rank_each ? port_of_one_rank : found->hint;
+      return std::string(found->hint == port_in_use && has_one_rank_each ? port_of_one_rank : found->hint);
+    }
+    if (asks_for_input(*line, lines)) {
+      return std::string(no_terminal);
+    }
+    if (const std::string_view variable = find_missing_variable(*line); !variable.empty()) {
+      return fmt::format("-e {} copies that variable from here", variable);
+    }
+    if (asks_for_account(lower_case(*line))) {
+      return std::string(key_as_variable);
     }
   }
   return "";

@@ -18,6 +18,6 @@ std::span<const FailureHint> failure_hints();
 
 // The remedy for the last of these lines that has one; "" for none. The lines are foreign text.
 // `has_one_rank_each`: they are a launch's that has one rank on each server.
-std::string_view hint_for_failure(const std::vector<std::string>& lines, bool has_one_rank_each = false);
+std::string hint_for_failure(const std::vector<std::string>& lines, bool has_one_rank_each = false);
 
 }  // namespace remote::cli

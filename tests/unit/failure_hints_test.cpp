@@ -25,11 +25,10 @@ constexpr Failure failures[] = {
     {"termios.error: (25, 'Inappropriate ioctl for device')", "nobody can type there"},
     {"/usr/lib/python3.11/getpass.py:91: GetPassWarning: Can not control echo on the terminal.",
      "-e NAME=VALUE"},
-    {"wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])",
-     "-e NAME copies a variable"},
-    {"wandb.errors.errors.UsageError: No API key configured. Use `wandb login` to log in.",
-     "-e NAME copies a variable"},
-    {"ValueError: Please login with `huggingface-cli login`", "HF_TOKEN"},
+    {"requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/x",
+     "HF_TOKEN"},
+    {"OSError: Could not find kaggle.json. Make sure it's located in /root/.config/kaggle.", "KAGGLE_KEY"},
+    {"PermissionError: [Errno 13] Permission denied: '/data/x.bin'", "`ls -ld`"},
     {"OSError: Cannot access gated repo for url https://huggingface.co/x/resolve/main/config.json.",
      "HF_TOKEN"},
     {"OSError: [Errno 24] Too many open files: 'data/0001.pt'", "ulimit -n"},
@@ -55,6 +54,8 @@ constexpr Failure failures[] = {
     {"bash: ./train.sh: /bin/bash^M: bad interpreter: No such file or directory", "line ends of Windows"},
     {"_pickle.UnpicklingError: invalid load key, 'v'.", "git lfs pull"},
     {"version https://git-lfs.github.com/spec/v1", "git lfs pull"},
+    {"ValueError: Cannot load file containing pickled data when allow_pickle=False", "git lfs pull"},
+    {"json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)", "git lfs pull"},
     {"NameError: name 'null' is not defined", "nbconvert"},
     {"AssertionError: Torch not compiled with CUDA enabled", "built without CUDA"},
     {"RuntimeError: The NVIDIA driver on your system is too old (found version 11040).", "newer CUDA"},
@@ -98,6 +99,41 @@ TEST(FailureHintTable, HasNoRowThatIsNotTried) {
     }
   }
   EXPECT_EQ(tried.size(), failure_hints().size());
+}
+
+TEST(FailureHints, AskForAnAccountInManyWords) {
+  for (const char* line :
+       {"wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])",
+        "wandb.errors.errors.UsageError: No API key configured. Use `wandb login` to log in.",
+        "ValueError: Please login with `huggingface-cli login`", "Access to it is restricted. Please log in.",
+        "tracker: no API key and no terminal to ask on",
+        "botocore.exceptions.NoCredentialsError: Unable to locate credentials"}) {
+    EXPECT_THAT(hint_for_failure({line}), HasSubstr("-e NAME copies a variable")) << line;
+  }
+  EXPECT_EQ(hint_for_failure({"RuntimeError: the API key was accepted"}), "");
+}
+
+TEST(FailureHints, NameTheVariableThatIsMissing) {
+  const auto expect = [](const char* line, const char* hint) { EXPECT_EQ(hint_for_failure({line}), hint); };
+  expect("KeyError: 'OPENAI_API_KEY'", "-e OPENAI_API_KEY copies that variable from here");
+  expect("ValueError: found no environment variable named COMET_WORKSPACE",
+         "-e COMET_WORKSPACE copies that variable from here");
+  expect("train.sh: line 3: HF_TOKEN: unbound variable", "-e HF_TOKEN copies that variable from here");
+  expect("RuntimeError: the DATA_ROOT environment variable is not set",
+         "-e DATA_ROOT copies that variable from here");
+  expect("KeyError: 'LABELS'", "");
+  expect("Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.", "");
+  expect("ValueError: PAD_TOKEN has 3 rows", "");
+}
+
+TEST(FailureHints, ABareEndOfInputIsAQuestionThatNobodyAnswers) {
+  EXPECT_THAT(hint_for_failure({"  File \"/usr/lib/python3.11/getpass.py\", line 148, in _raw_input",
+                                "    raise EOFError", "EOFError"}),
+              HasSubstr("nobody can type there"));
+  EXPECT_EQ(
+      hint_for_failure({"  File \"/usr/lib/python3.11/multiprocessing/connection.py\", line 399, in _recv",
+                        "    raise EOFError", "EOFError"}),
+      "");
 }
 
 TEST(FailureHintTable, TheLastLineWithARemedyCounts) {

@@ -121,13 +121,13 @@ int conclude(Context& context, const std::vector<ServerRun>& runs,
       context.terminal.notice(some_of(servers) + ": " + end);
     }
   }
-  std::set<std::string_view> hints;
+  std::set<std::string> hints;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (!runs[i].error && !runs[i].status->success()) {
       hints.insert(hint_for_failure(ends_of_output[i].lines()));
     }
   }
-  for (const std::string_view hint : hints) {
+  for (const std::string& hint : hints) {
     if (!hint.empty()) {
       context.terminal.notice(fmt::format(" hint: {}", hint));
     }

@@ -15,6 +15,7 @@
 #include "cli/show/jobs.hpp"
 #include "jobs/job_json.hpp"
 #include "project/excluded.hpp"
+#include "project/submodules.hpp"
 
 namespace remote::cli {
 namespace {
@@ -223,7 +224,7 @@ std::string verdict_hint(const Verdict& verdict, bool has_one_rank_each) {
   if (verdict.first) {
     lines.insert(lines.begin(), cause(*verdict.first));  // whatever its last lines say, comes first
   }
-  return std::string(hint_for_failure(lines, has_one_rank_each));
+  return hint_for_failure(lines, has_one_rank_each);
 }
 
 std::vector<std::string> success_notes(const std::vector<Job>& jobs) {
@@ -345,15 +346,22 @@ void show_end(Context& context, const FollowResult& result, bool shown) {
     return;
   }
   // What is missing there may be here, and was not sent.
+  const std::vector<std::string> names = missing_names(*result.verdict);
   const std::vector<std::string> excluded =
-      project::excluded(context.project().folder(), missing_names(*result.verdict), context.cancel);
+      project::excluded(context.project().folder(), names, context.cancel);
+  const std::string submodule = project::find_empty_submodule(context.project().folder(), names);
   const bool one_each = have_one_rank_each(result.jobs);
-  const std::string hint = excluded.empty()
-                               ? verdict_hint(*result.verdict, one_each)
-                               : fmt::format(
-                                     "{} exists here but is excluded by exclude.txt: take it out of there, "
-                                     "then run `remote rsync`",
-                                     visible_line(excluded.front()));
+  std::string hint = verdict_hint(*result.verdict, one_each);
+  if (!excluded.empty()) {
+    hint = fmt::format(
+        "{} exists here but is excluded by exclude.txt: take it out of there, then run `remote rsync`",
+        visible_line(excluded.front()));
+  } else if (!submodule.empty()) {
+    hint = fmt::format(
+        "the folder of the submodule {} is empty here: `git submodule update --init` here, then `remote "
+        "rsync`",
+        visible_line(submodule));
+  }
   if (context.stream) {
     context.stream->verdict(*result.verdict, one_each);
   }
