@@ -75,6 +75,7 @@ TEST_F(CommandForms, ACommandIsGivenOnceAndNotEmpty) {
   EXPECT_THAT(world.run({"run", "--"}), Refused("the command is empty"));
   EXPECT_THAT(world.run({"run", ""}), Refused("the command is empty"));
   EXPECT_THAT(world.run({"launch"}), Refused("remote launch: --cmd is required"));
+  EXPECT_THAT(world.run({"launch", "--env", "FOO", "./a"}), Refused("'./a' is the value of FOO"));
   EXPECT_THAT(world.run({"status", "--", "x"}), Refused("remote status takes no 'x'"));
   EXPECT_THAT(world.run({"run", "--srever", "a", "true"}), Refused("did you mean '--server'?"));
   EXPECT_EQ(world.servers().commands(), 0);

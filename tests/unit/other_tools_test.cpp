@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <regex>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/command.hpp"
@@ -16,8 +15,6 @@
 
 namespace remote::cli {
 namespace {
-
-using ::testing::HasSubstr;
 
 struct TypedLine {
   const char* typed;
@@ -183,7 +180,7 @@ struct OfferedLine {
   bool is_offered = false;         // to be typed so; otherwise only the command is named
 };
 
-std::vector<OfferedLine> lines_of(const std::string& hint) {
+std::vector<OfferedLine> offered_lines(const std::string& hint) {
   static const std::regex quoted("(use |then run )?`remote ([^`]*)`");
   std::vector<OfferedLine> lines;
   for (std::sregex_iterator one(hint.begin(), hint.end(), quoted), end; one != end; ++one) {
@@ -255,7 +252,7 @@ TEST(OtherTools, EachTypedLineHasItsHint) {
 TEST(OtherTools, EachOfferedLineCanBeTyped) {
   for (const std::vector<std::string>& servers : {two_servers, std::vector<std::string>{"a"}, {}}) {
     for (const auto& [typed, hint] : typed_lines) {
-      for (const OfferedLine& line : lines_of(hint_for(typed, servers))) {
+      for (const OfferedLine& line : offered_lines(hint_for(typed, servers))) {
         EXPECT_EQ(find_fault(line, servers), "")
             << typed << " with " << servers.size() << " servers: " << hint_for(typed, servers);
       }
@@ -290,7 +287,7 @@ TEST(OtherTools, EachWordIsAnsweredWithALineThatCanBeTyped) {
         const std::string typed = std::string(word) + " " + rest;
         const std::string hint = hint_for(typed, servers);
         EXPECT_TRUE(!hint.empty() || servers.size() == 1) << typed;
-        for (const OfferedLine& line : lines_of(hint)) {
+        for (const OfferedLine& line : offered_lines(hint)) {
           EXPECT_EQ(find_fault(line, servers), "") << typed << ": " << hint;
         }
       }

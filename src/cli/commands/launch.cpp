@@ -209,6 +209,12 @@ void choose_command(Context& context, const LaunchArguments& arguments, const La
   const auto command = arguments.command.given(context, arguments.name);
   const Env env = arguments.env.collect(context);
   if (!command && !usual.command) {
+    if (!env.empty() && (env.back().second.starts_with("./") || env.back().second.ends_with(".py"))) {
+      throw Error::usage(fmt::format("remote {}: --cmd is required", arguments.name),
+                         fmt::format("'{}' is the value of {}", visible_line(env.back().second, 60),
+                                     visible_line(env.back().first, 60)),
+                         "--env takes a name and a value: --env NAME VALUE -- COMMAND");
+    }
     const std::string names = join(context.project().launch_names(), ", ");
     throw Error::usage(fmt::format("remote {}: --cmd is required", arguments.name), "",
                        "give the command that every rank runs, or `launch: {cmd: …}` in configs.yaml" +
