@@ -225,8 +225,11 @@ Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& 
     const std::string option = typed == words.end() ? *unknown : *typed;
     const auto cmd = std::ranges::find_if(
         words, [](const std::string& word) { return word == "--cmd" || word.starts_with("--cmd="); });
-    if (const std::string hint = quotes_hint(command, words); !hint.empty() && typed > cmd) {
-      return refused("option " + option, hint + ";");
+    const auto value = cmd != words.end() && *cmd == "--cmd" ? cmd + 1 : cmd;
+    const bool has_quotes = value != words.end() && value->find(' ') != std::string::npos;
+    const std::string quotes = typed > cmd ? quotes_hint(command, words) : "";
+    if (!quotes.empty() && !has_quotes) {
+      return refused("option " + option, quotes + ";");
     }
     if (const std::string right = line_with_options_behind(command, words, *unknown); !right.empty()) {
       return Error::usage(fmt::format("{} comes before the command", option), "", "write " + right);
@@ -234,8 +237,8 @@ Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& 
     if (const std::string hint = hint_for_guides_option(command.get_name(), option); !hint.empty()) {
       return refused("option " + option, hint + ";");
     }
-    return refused("option " + *unknown,
-                   did_you_mean(unknown->substr(0, unknown->find('=')), option_names(command)));
+    const std::string near = did_you_mean(unknown->substr(0, unknown->find('=')), option_names(command));
+    return refused("option " + *unknown, near.empty() && !quotes.empty() ? quotes + ";" : near);
   }
   if (const auto unknown = unknown_word(app, false)) {
     const std::string hint = hint_for_extra_word(context, command, words, *unknown);

@@ -98,6 +98,7 @@ TEST_F(CommandForms, ALineWithoutQuotesIsRefusedWithTheWholeLine) {
   EXPECT_THAT(world.run({"run", "--cmd", "--", "ls", "-l"}), Refused(" run --cmd 'ls -l'`"));
   EXPECT_THAT(world.run({"run", "--cmd=ls", "-l"}), Refused(" run --cmd 'ls -l'`"));
   EXPECT_THAT(world.run({"launch", "--cmd", "echo a", "b"}), Refused(" launch --cmd 'echo a b'`"));
+  EXPECT_THAT(world.run({"run", "--cmd", "ls -l", "--sevrer", "a"}), Refused("did you mean '--server'?"));
   EXPECT_THAT(world.run({"run", "--cmd", "python3 x.py", "--lr", "1"}),
               Refused("--cmd 'python3 x.py --lr 1'`"));
   EXPECT_THAT(world.run({"sweep", "--cmd", "train.py", "lr=1,2"}),
