@@ -21,6 +21,7 @@
 #include "jobs/why.hpp"
 #include "project/core.hpp"
 #include "project/history.hpp"
+#include "project/logs_before.hpp"
 #include "project/sweep.hpp"
 #include "servers/sync.hpp"
 
@@ -243,8 +244,16 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
           options.filters.push_back(fmt::format("+ /{}/", id.text()));
         }
         options.filters.insert(options.filters.end(), {"+ job.out", "+ job.err", "- *"});
-        servers::sync_from(connection, {place.folder.project + "/" + place.folder.jobs_folder + "/"},
-                           core.store.folder(), options, core.cancel());
+        const LogsBefore before(core.store, place.ids());
+        try {
+          servers::sync_from(connection, {place.folder.project + "/" + place.folder.jobs_folder + "/"},
+                             core.store.folder(), options, core.cancel());
+        } catch (const Error& error) {
+          if (error.cause() == Cause::disk_full) {
+            before.restore();
+          }
+          throw;
+        }
         std::vector<Brought> all;
         for (const Job& job : place.jobs) {
           all.push_back({job});
