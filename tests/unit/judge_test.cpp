@@ -181,7 +181,7 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
        },
        "disk", fail, "0 B of 900 GiB are free where the project and the environment are", "du -xhd 2 "},
       {"nearly full disk", [](ServerFacts& f) { disk_of(f, "project").free_bytes = 500 * mib; }, "disk", warn,
-       "500 MiB of", "du "},
+       "500 MiB of", "# old jobs: remote job-clean"},
       {"full /tmp", [](ServerFacts& f) { disk_of(f, "tmp").free_bytes = mib; }, "disk", fail,
        "free where /tmp is", "set TMPDIR in `env`"},
       {"no inodes", [](ServerFacts& f) { disk_of(f, "project").free_inodes = 3; }, "inodes", fail,
