@@ -10,6 +10,7 @@
 
 #include "base/files.hpp"
 #include "base/hashing.hpp"
+#include "base/kept_modes.hpp"
 #include "base/ownership.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
@@ -283,8 +284,12 @@ std::optional<Demand> folder_demand(const fs::path& project) {
 void check_folder(const fs::path& project) {
   const auto demand = folder_demand(project);
   if (demand && !TrustStore(project).allows(*demand)) {
-    throw Error::usage("others can change this project", demand->value,
-                       "it could make this machine run anything; make it yours alone (chown, chmod go-w)")
+    throw Error::usage(
+        "others can change this project", demand->value,
+        keeps_modes(project)
+            ? "it could make this machine run anything; make it yours alone (chown, chmod go-w)"
+            : "it could make this machine run anything, and this disk keeps no modes: move the "
+              "project to another disk")
         .mended_by(Remedy::trust_folder);
   }
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/kept_modes.hpp"
 #include "base/paths.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
@@ -92,7 +93,10 @@ Secrets::KeyResult Secrets::key(const std::filesystem::path& file, bool may_ask)
         (info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
       result = {};  // as ssh does: who could read it may have taken it
       result.problem = fmt::format("others may read it (mode {:04o})", info.st_mode & 07777U);
-      result.hint = "chmod 600 " + shell_quote(file.string());
+      result.hint = keeps_modes(file)
+                        ? "chmod 600 " + shell_quote(file.string())
+                        : "this disk keeps no modes: copy the key to ~/.ssh, chmod 600 it there, "
+                          "and name that file";
     }
   }
   one.tried = true;
