@@ -42,6 +42,7 @@ struct DiskFacts {
   std::uint64_t free_inodes = 0;
   std::string type;                // as stat(1) names it
   std::optional<bool> rotational;  // a hard disk; false: solid state (/sys/block/*/queue/rotational)
+  std::optional<std::string> unusable_tmpdir{};  // of "tmp": TMPDIR, if programs cannot write there
 };
 
 // A port of an InfiniBand or RoCE device (/sys/class/infiniband).

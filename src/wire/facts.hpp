@@ -331,7 +331,8 @@ struct Fields<DiskFacts> {
         field("writable", &D::writable), field("device", &D::device),
         field("total_bytes", &D::total_bytes, bytes_limit), field("free_bytes", &D::free_bytes, bytes_limit),
         field("inodes", &D::inodes, bytes_limit), field("free_inodes", &D::free_inodes, bytes_limit),
-        field("type", &D::type, a_line()), field("rotational", &D::rotational));
+        field("type", &D::type, a_line()), field("rotational", &D::rotational),
+        field("unusable_tmpdir", &D::unusable_tmpdir, a_line(4096)));
   }
 };
 

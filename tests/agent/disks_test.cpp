@@ -110,6 +110,23 @@ TEST_F(Disks, ReadsThePlacesOfARequest) {
   }
 }
 
+TEST_F(Disks, NamesATmpdirThatCannotBeUsed) {
+  wire::FactsRequest request;
+  request.disks = {DiskPlace::project, DiskPlace::tmp};
+  const auto read_tmpdir = [&](const std::string& value) {
+    folder.host.environment["TMPDIR"] = value;
+    const std::vector<DiskFacts> disks = read_disks(folder.host, request);
+    EXPECT_EQ(disks.at(0).unusable_tmpdir, std::nullopt);
+    return disks.at(1).unusable_tmpdir;
+  };
+  EXPECT_EQ(read_tmpdir(""), std::nullopt);
+  EXPECT_EQ(read_tmpdir(folder.path()), std::nullopt);
+  EXPECT_EQ(read_tmpdir("/no-such-folder"), "/no-such-folder");
+  const std::string file = folder.path() / "file";
+  folder.put(file, "");
+  EXPECT_EQ(read_tmpdir(file), file);
+}
+
 TEST_F(Disks, NamesFileSystemsAsStatDoes) {
   EXPECT_EQ(name_file_system(0xEF53), "ext2/ext3");
   EXPECT_EQ(name_file_system(0x00C36400), "ceph");

@@ -184,6 +184,8 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
        "500 MiB of", "# old jobs: remote job-clean"},
       {"full /tmp", [](ServerFacts& f) { disk_of(f, "tmp").free_bytes = mib; }, "disk", fail,
        "free where /tmp is", "set TMPDIR in `env`"},
+      {"missing TMPDIR", [](ServerFacts& f) { disk_of(f, "tmp").unusable_tmpdir = "/scratch/none"; }, "disk",
+       warn, "TMPDIR is /scratch/none, which is not a folder", "mkdir -p /scratch/none"},
       {"no inodes", [](ServerFacts& f) { disk_of(f, "project").free_inodes = 3; }, "inodes", fail,
        "3 of 1000000 inodes are free", "du --inodes"},
       {"few inodes", [](ServerFacts& f) { disk_of(f, "tmp").free_inodes = 500; }, "inodes", warn, "500 of",

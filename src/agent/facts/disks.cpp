@@ -46,6 +46,13 @@ void read_sizes(const struct statfs& info, DiskFacts& disk) {
   }
 }
 
+std::optional<std::string> find_unusable_tmpdir(const Host& host) {
+  const std::string folder = host.variable("TMPDIR");
+  const Path path = host.expand(folder);
+  const bool is_usable = folder.empty() || (is_folder(path) && ::access(path.c_str(), W_OK) == 0);
+  return is_usable ? std::nullopt : std::optional(wire::to_line(folder, 4096));
+}
+
 Path folder_of_place(const Host& host, const wire::FactsRequest& request, wire::DiskPlace place) {
   switch (place) {
     case wire::DiskPlace::project:
@@ -55,8 +62,7 @@ Path folder_of_place(const Host& host, const wire::FactsRequest& request, wire::
     case wire::DiskPlace::tmp: {
       // Python, too, takes /tmp in place of a folder that it cannot write to.
       const std::string folder = host.variable("TMPDIR");
-      const Path path = host.expand(folder);
-      return !folder.empty() && is_folder(path) && ::access(path.c_str(), W_OK) == 0 ? path : "/tmp";
+      return folder.empty() || find_unusable_tmpdir(host) ? Path("/tmp") : host.expand(folder);
     }
     case wire::DiskPlace::shm:
       break;
@@ -100,6 +106,9 @@ std::vector<DiskFacts> read_disks(const Host& host, const wire::FactsRequest& re
   std::vector<DiskFacts> disks;
   for (const wire::DiskPlace place : request.disks) {
     if (auto disk = read_disk(host, place, folder_of_place(host, request, place))) {
+      if (place == wire::DiskPlace::tmp) {
+        disk->unusable_tmpdir = find_unusable_tmpdir(host);
+      }
       disks.push_back(std::move(*disk));
     }
   }

@@ -142,6 +142,24 @@ Finding judge_shm(const ServerFacts& facts) {
   return {"shm", status, detail, mend};
 }
 
+void judge_tmpdir(const ServerFacts& facts, Finding& finding) {
+  const DiskFacts* tmp = facts.disk("tmp");
+  if (tmp == nullptr || !tmp->unusable_tmpdir) {
+    return;
+  }
+  const std::string folder = visible_line(*tmp->unusable_tmpdir);
+  finding.detail += fmt::format("; TMPDIR is {}, which is not a folder that the login can write to", folder);
+  if (finding.status != CheckStatus::fail) {
+    finding.status = CheckStatus::warn;
+  }
+  if (!finding.fix) {
+    finding.fix = Fix{Fix::Where::advice,
+                      fmt::format("make it a folder (mkdir -p {}), or set TMPDIR in `env` of the server to a "
+                                  "folder that the login can write to",
+                                  shell_quote(*tmp->unusable_tmpdir))};
+  }
+}
+
 }  // namespace
 
 void judge_disks(const ServerFacts& facts, std::vector<Finding>& findings) {
@@ -152,6 +170,7 @@ void judge_disks(const ServerFacts& facts, std::vector<Finding>& findings) {
         return fmt::format("{} of {} are free{}", size_text(disk.free_bytes), size_text(disk.total_bytes),
                            medium(disk));
       }));
+  judge_tmpdir(facts, findings.back());
   findings.push_back(judge_file_systems(
       facts, "inodes",
       [](const DiskFacts& disk) {
