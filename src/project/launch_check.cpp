@@ -76,6 +76,23 @@ void LaunchAttempt::require_driver(const config::Server& server, const ServerFac
       .on(server.name);
 }
 
+// The warning if ranks run on cores only because the driver finds no GPU.
+std::optional<Finding> LaunchAttempt::find_missing_gpus(const std::string& server,
+                                                        const ServerFacts& facts) const {
+  const bool uses_cores = std::ranges::any_of(chosen_, [&](const ChosenRanks& chosen) {
+    return chosen.server == server && chosen.automatic && chosen.per == OnePer::core;
+  });
+  const auto tool = std::ranges::find_if(facts.gpus.tools, [](const GpuTool& one) {
+    return one.state == GpuToolState::no_devices && !one.text.empty();
+  });
+  if (!uses_cores || request_.lease.any() || !facts.gpus.gpus.empty() || tool == facts.gpus.tools.end()) {
+    return std::nullopt;
+  }
+  Finding finding = driver_finding(*tool, facts.user);
+  finding.detail += ": its ranks run on the CPU";
+  return finding;
+}
+
 // Why the launch cannot run on this server.
 std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& plan,
                                                std::vector<CheckWarned>& warnings) {
@@ -121,6 +138,9 @@ std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& pl
     Finding finding = driver_finding(*failed, facts.user);
     finding.status = CheckStatus::warn;  // the ranks may do without GPUs, as their number was given
     add_warning(warnings, server.name, finding);
+  }
+  if (const auto finding = find_missing_gpus(server.name, facts)) {
+    add_warning(warnings, server.name, *finding);
   }
   if (request_.python && !facts.torch.empty() && !servers::container_of(server, request_.image)) {
     if (const Finding finding = torch_finding(facts); finding.status != CheckStatus::ok) {

@@ -560,6 +560,16 @@ TEST_F(CommandLaunch, WhatIsLeftOfOneThatFailedIsTold) {
   EXPECT_EQ(world.run({"--json", "job-list"}).json().size(), 0U);
 }
 
+TEST_F(CommandLaunch, RanksOnTheCpuAreNoSurpriseIfTheDriverFindsNoGpu) {
+  world.servers().add_program("nvidia-smi", "echo 'No devices were found'\nexit 6\n");
+  const std::string warning =
+      "nvidia-smi finds no GPU (nvidia-smi says: No devices were found): its ranks run on the CPU";
+  const CommandResult result = launch({"--cmd", "true"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.err, HasSubstr(warning));
+  EXPECT_THAT(launch({"--cmd", "true", "--nproc-per-node", "1"}).err, Not(HasSubstr(warning)));
+}
+
 TEST_F(CommandLaunch, RanksThatDoNotStartForOneReasonAreOneError) {
   EXPECT_EQ(launch({"--cmd", "true"}).code, 0);  // the programs are there now
   // From now on no file can be written.

@@ -54,6 +54,21 @@ TEST(JudgeGpus, HealthyOnesGetNoWarning) {
   EXPECT_EQ(judged_gpus(healthy_gpus())[1].detail, "4 × NVIDIA A100-SXM4-80GB, 80 GiB");
 }
 
+TEST(JudgeGpus, ADriverWithoutGpusIsAWarning) {
+  ServerFacts facts;
+  GpuTool& tool = facts.gpus.tools.emplace_back();
+  tool.program = "nvidia-smi";
+  tool.state = GpuToolState::no_devices;
+  EXPECT_EQ(judged_gpus(facts)[0].status, CheckStatus::skip);
+  tool.text = "No devices were found";
+  const Finding finding = judged_gpus(facts)[0];
+  EXPECT_EQ(finding.status, CheckStatus::warn);
+  EXPECT_EQ(finding.detail, "nvidia-smi finds no GPU (nvidia-smi says: No devices were found)");
+  EXPECT_THAT(finding.fix->text, HasSubstr("dmesg"));
+  facts.gpus.tools.push_back({GpuVendor::amd, "rocm-smi", GpuToolState::answered, "", "6.2", ""});
+  EXPECT_EQ(judged_gpus(facts)[0].status, CheckStatus::ok) << "the GPUs are of another vendor";
+}
+
 TEST(JudgeGpus, AServerWithoutThemIsWell) {
   const auto findings = judged_gpus({});
   ASSERT_EQ(findings.size(), 1U);

@@ -270,8 +270,12 @@ Finding driver_finding(const GpuTool& tool, const std::string& user) {
           tool.library_version.empty() ? "" : ", up to CUDA or ROCm " + visible_line(tool.library_version));
       break;
     case GpuToolState::no_devices:
-      finding.status = CheckStatus::skip;
-      finding.detail = tool.program + " finds no GPU";
+      // A text means that the driver answers and has no device, which a GPU that has failed can cause.
+      finding.status = said.empty() ? CheckStatus::skip : CheckStatus::warn;
+      finding.detail = tool.program + " finds no GPU" + said;
+      if (!said.empty()) {
+        finding.fix = Fix{Fix::Where::server_as_root, "dmesg | grep -iE 'nvrm|xid' | tail -20"};
+      }
       break;
     case GpuToolState::no_driver:
       finding.detail = tool.program + " does not reach its driver" + said;
@@ -315,11 +319,12 @@ Finding driver_finding(const GpuTool& tool, const std::string& user) {
 void judge_gpus(const config::Server& server, const ServerFacts& all, std::vector<Finding>& findings) {
   const GpuFacts& facts = all.gpus;
   const std::string& user = all.user;
-  // Of several programs, one that is not well is told.
+  // Of several programs, one that is not well is told, then one that has found GPUs.
   const GpuTool* told = nullptr;
   for (const GpuTool& tool : facts.tools) {
     const bool bad = tool.state != GpuToolState::answered && tool.state != GpuToolState::no_devices;
-    if (told == nullptr || bad) {
+    const bool has_found = tool.state == GpuToolState::answered;
+    if (told == nullptr || bad || (told->state == GpuToolState::no_devices && has_found)) {
       told = &tool;
     }
   }
