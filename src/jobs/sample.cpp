@@ -11,15 +11,16 @@
 
 namespace remote::jobs {
 
-Sample Sampler::take(Store& store, const RemoteFolder& folder, const std::vector<Job>& jobs,
-                     std::chrono::milliseconds patience) {
+Sample Sampler::take(Store& store, const RemoteFolder& folder, const std::string& prologue,
+                     const std::vector<Job>& jobs, std::chrono::milliseconds patience) {
   constexpr std::size_t longest_line = 400;
-  servers::FactsRequest load = servers::load_request(folder.project);
+  servers::FactsRequest load = servers::load_request(folder.project, lacks_gpus_ ? "" : prologue);
   load.timeout = std::chrono::ceil<std::chrono::seconds>(patience);
   if (!agent_) {
     agent_.emplace(connection_, cancel_);
   }
   Sample sample{{servers::ask_facts(*agent_, load), {}}, {}};
+  lacks_gpus_ = sample.facts.facts.gpus.tools.empty();
   StateQuestion question{.folder = folder, .ids = {}};
   std::ranges::transform(jobs, std::back_inserter(question.ids), &Job::id);
   question.last_lines = true;

@@ -27,15 +27,17 @@ class Sampler {
  public:
   Sampler(ssh::Connection& connection, const Cancel& cancel) : connection_(connection), cancel_(cancel) {}
 
-  // `jobs`: jobs of this server and this folder. Stores those that have changed. Throws Interrupted and
-  // Error, including if nothing arrives for `patience`. Do not use the object after an exception.
-  Sample take(Store& store, const RemoteFolder& folder, const std::vector<Job>& jobs,
-              std::chrono::milliseconds patience);
+  // `prologue`: as servers::prologue() returns it. `jobs`: jobs of this server and this folder. Stores those
+  // that have changed. Throws Interrupted and Error, including if nothing arrives for `patience`. Do not use
+  // the object after an exception.
+  Sample take(Store& store, const RemoteFolder& folder, const std::string& prologue,
+              const std::vector<Job>& jobs, std::chrono::milliseconds patience);
 
  private:
   ssh::Connection& connection_;
   const Cancel& cancel_;
   std::optional<servers::Agent> agent_;
+  bool lacks_gpus_ = false;  // the prologue, which may be slow, was run once in vain
 };
 
 }  // namespace remote::jobs

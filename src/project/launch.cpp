@@ -291,6 +291,7 @@ std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
                    .is_together = waits && servers_.size() > 1,
                    // Other launchers have their port in their command.
                    .chooses_port = waits && request_.launcher == Launcher::ranks && !request_.master_port};
+      job.lease->terms.prologue = servers::inline_files(servers::prologue(core_.config, *server));
     }
     job.job.spare = all.size() >= plan.processes.size();
     if (init_file_) {

@@ -66,7 +66,7 @@ std::optional<wire::LeaseToTake> find_lease(Core& core, const config::Server& se
   if (!request.lease.any()) {
     return std::nullopt;
   }
-  const wire::LeaseTerms terms = servers::to_terms(request.lease, server.gpu_indices);
+  const wire::LeaseTerms terms = servers::to_terms(request.lease, core.config, server);
   wire::FactsRequest wanted;
   wanted.gpus = wire::GpuDetail::brief;
   const servers::FactsAnswer answer =

@@ -12,6 +12,7 @@
 #include "rules/usable.hpp"
 #include "servers/facts.hpp"
 #include "servers/fanout.hpp"
+#include "servers/python_env.hpp"
 #include "ssh/masters.hpp"
 #include "ssh/target.hpp"
 
@@ -136,7 +137,8 @@ std::vector<ServerState> server_states(Core& core, const std::vector<std::string
   const auto answers =
       servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t) {
         const auto connection = core.connector().connect(server, core.cancel());
-        servers::FactsRequest request = servers::load_request(core.config.project_path_on(server));
+        servers::FactsRequest request = servers::load_request(core.config.project_path_on(server),
+                                                              servers::prologue(core.config, server));
         request.silence = std::chrono::seconds(12);
         return servers::ask_facts(*connection, request, core.cancel());
       });

@@ -101,7 +101,7 @@ jobs::SweepPoints points_on(const Core& core, const SweepRequest& request, const
   jobs::SweepPoints there{.requests = {},
                           .slots = request.slots.value_or(request.lease.any() ? most_leased : 1),
                           .lease = request.lease.any() ? std::optional(servers::to_terms(
-                                                             request.lease, member.server.gpu_indices))
+                                                             request.lease, core.config, member.server))
                                                        : std::nullopt,
                           .retry = request.retry};
   for (std::size_t i = 0; i < points.size(); ++i) {

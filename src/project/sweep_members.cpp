@@ -24,7 +24,7 @@ Member ready(Core& core, const config::Server& server, const std::optional<std::
                                 .timeout = std::chrono::seconds(30)};
   request.wanted.port = 0;
   if (lease.any()) {
-    request.lease = servers::to_terms(lease, server.gpu_indices);
+    request.lease = servers::to_terms(lease, core.config, server);
     request.wanted.gpus = wire::GpuDetail::brief;
   }
   const servers::FactsAnswer answer = servers::ask_facts(*connection, request, core.cancel());

@@ -21,6 +21,7 @@
 #include "project/core.hpp"
 #include "project/gpu_samples.hpp"
 #include "project/sweep.hpp"
+#include "servers/python_env.hpp"
 
 namespace remote::project {
 namespace {
@@ -123,7 +124,8 @@ class Watcher {
         others.push_back({job});
       }
     }
-    jobs::Sample sample = sampler_->take(core_.store, folder_, asked, patience);
+    jobs::Sample sample =
+        sampler_->take(core_.store, folder_, servers::prologue(core_.config, server_), asked, patience);
     sample_.load = sample.facts.load(earlier_);
     sample_.load.unrecorded = count_unrecorded(core_, sample.facts.running);
     sample_.gpus = std::move(sample.facts.facts.gpus);

@@ -85,8 +85,8 @@ FactsRequest check_request(const config::Config& config, const config::Server& s
   return {.wanted = std::move(wanted), .silence = check_silence(config)};
 }
 
-FactsRequest load_request(std::string_view project) {
-  wire::FactsRequest wanted{.project = std::string(project)};
+FactsRequest load_request(std::string_view project, const std::string& prologue) {
+  wire::FactsRequest wanted{.project = std::string(project), .activate = prologue};
   wanted.load = wanted.others = true;
   wanted.disks = {wire::DiskPlace::project};
   wanted.gpus = wire::GpuDetail::brief;
@@ -107,8 +107,11 @@ FactsAnswer ask_facts(ssh::Connection& connection, const FactsRequest& request, 
     answer.facts.clock_ahead = clock_difference(ExactInstant(*answer.clock), asked, now_milliseconds());
   }
   if (request.lease || (request.leases && answer.has_leases)) {
-    answer.leases =
-        take_reply<wire::LeasesReply>(ask_agent(connection, leases_question(request.lease), cancel));
+    std::optional<wire::LeaseTerms> terms = request.lease;
+    if (terms && terms->prologue.empty()) {
+      terms->prologue = inline_files(request.wanted.activate);
+    }
+    answer.leases = take_reply<wire::LeasesReply>(ask_agent(connection, leases_question(terms), cancel));
   }
   return answer;
 }

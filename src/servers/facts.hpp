@@ -42,8 +42,8 @@ std::chrono::seconds check_silence(const config::Config& config);
 
 // All that `check` asks.
 FactsRequest check_request(const config::Config& config, const config::Server& server);
-// How a server is at a moment. `project`: its folder.
-FactsRequest load_request(std::string_view project);
+// How a server is at a moment. `project`: its folder. `prologue`: as prologue() returns it.
+FactsRequest load_request(std::string_view project, const std::string& prologue = {});
 
 // Asks, and compares the clocks if `clock` was asked for. Throws Error and Interrupted.
 FactsAnswer ask_facts(ssh::Connection& connection, const FactsRequest& request, const Cancel& cancel);

@@ -25,13 +25,14 @@ struct LeaseTerms {
   int cpus = 0;
   std::uint64_t memory = 0;  // bytes
   std::vector<int> among{};  // the GPUs that may be taken, by index; empty: all
+  std::string prologue{};    // sh text; if no program that lists GPUs is found, its PATH is searched, too
 
   static constexpr auto fields() {
     using T = LeaseTerms;
-    return field_list(field("gpus", &T::gpus, in_range(0, max_leased)),
-                      field("cpus", &T::cpus, in_range(0, max_leased)),
-                      field("memory", &T::memory, in_range(0, max_leased_memory)),
-                      field("among", &T::among, at_most(1024).range(0, max_leased)));
+    return field_list(
+        field("gpus", &T::gpus, in_range(0, max_leased)), field("cpus", &T::cpus, in_range(0, max_leased)),
+        field("memory", &T::memory, in_range(0, max_leased_memory)),
+        field("among", &T::among, at_most(1024).range(0, max_leased)), field("prologue", &T::prologue));
   }
   friend bool operator==(const LeaseTerms&, const LeaseTerms&) = default;
 };

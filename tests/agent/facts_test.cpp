@@ -76,6 +76,16 @@ TEST(CollectFacts, SeesLeases) {
   EXPECT_TRUE(collect_facts(folder.host, request, "").has_leases);
 }
 
+TEST(CollectFacts, GpusAreFoundByThePathOfThePrologueAlone) {
+  HostFolder folder;
+  folder.put_program(folder.path() / "site/nvidia-smi", "echo 'No devices were found'; exit 6\n");
+  folder.host.environment["PATH"] = "/usr/bin:/bin";
+  wire::FactsRequest request{.activate = "PATH='" + (folder.path() / "site").string() + "':$PATH"};
+  EXPECT_TRUE(collect_facts(folder.host, request, "").facts.gpus.tools.empty()) << "it was not asked";
+  request.gpus = wire::GpuDetail::brief;
+  EXPECT_EQ(collect_facts(folder.host, request, "").facts.gpus.tools.size(), 1U);
+}
+
 TEST(CollectFacts, CountsNvidiasProgramAmongThePrograms) {
   HostFolder folder;
   folder.put_program(folder.path() / "bin/nvidia-smi", "echo 'No devices were found'; exit 6\n");

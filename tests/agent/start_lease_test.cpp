@@ -4,6 +4,7 @@
 
 #include "agent/host/run.hpp"
 #include "agent/job/journal.hpp"
+#include "agent/lease/list_leases.hpp"
 #include "agent/lease/wait_for_lease.hpp"
 #include "agent/lease_host.hpp"
 #include "wire/json_text.hpp"
@@ -109,6 +110,16 @@ TEST_F(StartLease, NeedsRoomInTheFoldersOfItsJobs) {
     fs::remove_all(job(ids[0]));
     fs::create_directories(job(ids[0]));
   }
+}
+
+TEST_F(StartLease, FindsProgramsOfGpusByThePrologue) {
+  fs::create_directories(folder() / "site");
+  fs::rename(programs() / "nvidia-smi", folder() / "site/nvidia-smi");
+  host.environment["PATH"] = programs().string() + ":/usr/bin:/bin";
+  const std::string prologue = "PATH='" + (folder() / "site").string() + "':$PATH";
+  EXPECT_EQ(take_for({.terms = {.gpus = 2, .prologue = prologue}}).gpus().size(), 2U);
+  EXPECT_EQ(list_leases(host, {wire::LeaseTerms{.gpus = 1, .prologue = prologue}}).free->all_gpus, 8);
+  EXPECT_EQ(list_leases(host, {wire::LeaseTerms{.gpus = 1}}).free->all_gpus, 0);
 }
 
 TEST_F(StartLease, FindsProgramsOfGpusAsALoginShell) {

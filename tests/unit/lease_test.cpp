@@ -15,6 +15,11 @@ constexpr std::uint64_t gibibyte = std::uint64_t{1} << 30U;
 TEST(Lease, ItsTermsNameTheGpusThatMayBeTaken) {
   const wire::LeaseTerms terms = servers::to_terms({.gpus = 2, .cpus = 1, .memory = 5}, {0, 3});
   EXPECT_EQ(terms, (wire::LeaseTerms{.gpus = 2, .cpus = 1, .memory = 5, .among = {0, 3}}));
+  const config::Config config = config::parse(
+      "prologue: export PATH=/site\nservers:\n  a: {hostname: h, gpus: [1, 2]}\n", "/home/me/proj");
+  const wire::LeaseTerms of_server = servers::to_terms({.gpus = 1}, config, config.servers.front());
+  EXPECT_EQ(of_server.among, (std::vector{1, 2}));
+  EXPECT_THAT(of_server.prologue, HasSubstr("export PATH=/site"));
   const wire::LeaseTerms odd = servers::to_terms({.gpus = -1, .memory = ~std::uint64_t{0}}, {});
   EXPECT_EQ(odd, (wire::LeaseTerms{.memory = std::uint64_t{wire::max_leased_memory}})) << "as in a message";
 }

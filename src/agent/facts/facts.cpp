@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "agent/facts/activation.hpp"
 #include "agent/facts/code.hpp"
 #include "agent/facts/disks.hpp"
 #include "agent/facts/environment.hpp"
@@ -206,6 +207,11 @@ wire::FactsReply collect_facts(const Host& host, const wire::FactsRequest& reque
                             });
   gpus.wait();
   environment.wait();
+  if (request.gpus && !entered && reply.facts.gpus.tools.empty() && !request.activate.empty()) {
+    wire::FactsRequest of_gpus{.activate = request.activate};
+    of_gpus.gpus = request.gpus;
+    entered = activate(host_of_jobs, of_gpus);
+  }
   if (request.gpus && entered && entered->gpus) {
     enter_environment(host, request, *entered->gpus, reply.facts.gpus);
   }

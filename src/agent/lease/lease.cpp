@@ -223,7 +223,7 @@ std::optional<TakenLease> take_lease(const Host& host, const wire::LeaseTerms& t
   const rules::LeaseNeeds needs = to_needs(terms);
   Lease lease = Lease::make(host);
   try {
-    const LeaseMachine machine = read_lease_machine(host, needs);
+    const LeaseMachine machine = read_lease_machine(host, needs, terms.prologue);
     const std::optional<LeaseSurvey> found = lease.claim(machine.resources, needs);
     if (!found) {
       std::string devices = to_devices_text(lease, machine, needs);

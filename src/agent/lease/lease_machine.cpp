@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "agent/facts/activation.hpp"
 #include "agent/facts/cgroups.hpp"
 #include "agent/facts/machine.hpp"
 #include "agent/gpus/ask.hpp"
@@ -119,8 +120,21 @@ void hide_gpus(const Host& host, LeaseMachine& machine) {
   });
 }
 
-void read_lease_gpus(const Host& host, LeaseMachine& machine) {
-  const Host with_programs = find_gpu_programs(host);
+// A site can make its drivers' programs known in the prologue of jobs alone.
+Host find_lease_programs(const Host& host, const std::string& prologue) {
+  Host found = find_gpu_programs(host);
+  if (!prologue.empty() && !has_gpu_program(found)) {
+    wire::FactsRequest request{.activate = prologue};
+    request.gpus = wire::GpuDetail::brief;
+    if (const auto entered = activate(host, request).gpus) {
+      found.environment["PATH"] = entered->path;
+    }
+  }
+  return found;
+}
+
+void read_lease_gpus(const Host& host, const std::string& prologue, LeaseMachine& machine) {
+  const Host with_programs = find_lease_programs(host, prologue);
   using enum GpuVendor;
   std::string failure;
   for (const GpuVendor vendor : {nvidia, amd, intel}) {
@@ -151,11 +165,12 @@ rules::LeaseNeeds to_needs(const wire::LeaseTerms& terms) {
   return needs;
 }
 
-LeaseMachine read_lease_machine(const Host& host, const rules::LeaseNeeds& needs) {
+LeaseMachine read_lease_machine(const Host& host, const rules::LeaseNeeds& needs,
+                                const std::string& prologue) {
   LeaseMachine machine;
   machine.resources.limits.uid = ::geteuid();
   if (needs.gpus > 0) {
-    read_lease_gpus(host, machine);
+    read_lease_gpus(host, prologue, machine);
   }
   if (needs.cpus > 0) {
     ServerFacts facts;

@@ -30,8 +30,9 @@ struct LeaseMachine {
 rules::LeaseNeeds to_needs(const wire::LeaseTerms& terms);
 
 // Asks the driver for the GPUs, which can take a second: those of the first vendor that has any. Throws
-// LeaseRefused, DriverFails and CannotStart.
-LeaseMachine read_lease_machine(const Host& host, const rules::LeaseNeeds& needs);
+// LeaseRefused, DriverFails and CannotStart. `prologue`: see wire::LeaseTerms.
+LeaseMachine read_lease_machine(const Host& host, const rules::LeaseNeeds& needs,
+                                const std::string& prologue = {});
 // Updates the memory that is available now.
 void read_available_memory(const Host& host, rules::LeaseMachine& machine);
 

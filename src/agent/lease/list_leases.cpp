@@ -31,7 +31,7 @@ std::uint64_t clamp_memory(std::uint64_t bytes) {
 wire::FreeResources find_free(const Host& host, const wire::LeaseTerms& terms,
                               const std::vector<rules::LeaseEntry>& entries) {
   const rules::LeaseNeeds needs = to_needs(terms);
-  const LeaseMachine found = read_lease_machine(host, needs);
+  const LeaseMachine found = read_lease_machine(host, needs, terms.prologue);
   const rules::LeaseMachine& machine = found.resources;
   const rules::LeaseSurvey survey(machine, entries, needs);
   return {.gpus = clamp_number(survey.free_gpus().size()),

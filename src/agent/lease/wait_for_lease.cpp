@@ -57,7 +57,7 @@ class LeaseWaiter {
         wanted_(std::move(queue.lease)),
         needs_(to_needs(wanted_.terms)),
         lease_(Lease::adopt(host, lease_fd)),
-        machine_(read_lease_machine(host, needs_)) {
+        machine_(read_lease_machine(host, needs_, wanted_.terms.prologue)) {
     for (const std::string& id : queue.ids) {
       folders_.push_back(job.parent_path() / id);
     }
@@ -137,7 +137,7 @@ class LeaseWaiter {
       return false;
     }
     try {
-      if (!lease_.claim(read_lease_machine(host_, needs_).resources, needs_)) {
+      if (!lease_.claim(read_lease_machine(host_, needs_, wanted_.terms.prologue).resources, needs_)) {
         return true;
       }
     } catch (const DriverFails&) {
