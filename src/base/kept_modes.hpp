@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-// Disks without modes: those of Windows and cameras, on which chmod has no effect.
+// Disks without modes, as Windows and cameras use them: chmod has no effect there.
 
 namespace remote {
 
@@ -13,7 +13,7 @@ namespace remote {
 // user space and of Windows may keep them, unless everything is allowed to everyone.
 bool shows_no_modes(std::uint64_t file_system, mode_t mode);
 
-// Whether the mode of this file or folder can be changed, as far as its file system tells; true if unknown.
+// Whether the mode of this file or folder can be changed; true if unknown.
 bool keeps_modes(const std::filesystem::path& path);
 
 }  // namespace remote

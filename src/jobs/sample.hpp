@@ -37,7 +37,7 @@ class Sampler {
   ssh::Connection& connection_;
   const Cancel& cancel_;
   std::optional<servers::Agent> agent_;
-  bool lacks_gpus_ = false;  // the prologue, which may be slow, was run once in vain
+  bool lacks_gpus_ = false;  // the last sample found none: the prologue, which may be slow, is not run again
 };
 
 }  // namespace remote::jobs

@@ -15,7 +15,7 @@ class LogsBefore {
  public:
   LogsBefore(const jobs::Store& store, const std::vector<JobId>& ids);
 
-  // Removes what was copied since: a failed copy must not keep the disk full.
+  // Removes everything copied since: a failed copy must not keep the disk full.
   void restore() const;
 
  private:

@@ -198,7 +198,7 @@ struct StartedJob {
   StartOutcome outcome = StartOutcome::failed;
   std::optional<int> pid{};
   std::string reason{};
-  bool can_wait = false;  // it failed only because others have leased what it needs
+  bool can_wait = false;  // it failed only because others have leased the resources
 
   static constexpr auto fields() {
     using J = StartedJob;

@@ -26,7 +26,7 @@ const Job* with_state(const Batch& batch, JobState state) {
   return found == batch.end() ? nullptr : &*found;
 }
 
-// Without the processes left behind, which left_text() counts for all jobs of the launch.
+// The state without remaining processes: left_text() counts those of all jobs of the launch.
 std::string ended_text(Job job) {
   job.leftovers.reset();
   return state_text(job);

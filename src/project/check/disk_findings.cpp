@@ -20,8 +20,8 @@ struct Threshold {
   std::uint64_t warn = 0;
 };
 
-// A job's folder needs some hundred KiB and a log that grows; checkpoints need much more than anybody can
-// know here. pip and torch unpack and compile in /tmp. The environment is only read.
+// A job's folder needs some hundred KiB and a log that grows; checkpoints may need any amount. pip and torch
+// unpack and compile in /tmp. The environment is only read.
 Threshold bytes_needed(const std::string& what) {
   if (what == "project") {
     return {64 * mib, gib};
@@ -41,7 +41,7 @@ CheckStatus status_of(std::uint64_t left, const Threshold& needed) {
   return left < needed.warn ? CheckStatus::warn : CheckStatus::ok;
 }
 
-// The worst of what is on a file system, for each file system once.
+// A file system, with the worst status of the places on it.
 struct FileSystem {
   const DiskFacts* disk;
   std::vector<std::string> holds;
@@ -120,7 +120,7 @@ const char* medium(const DiskFacts& disk) {
 }
 
 // NCCL takes some MiB for each pair of ranks, and the workers of a DataLoader pass their batches through it.
-// Containers get 64 MiB unless somebody says otherwise.
+// Containers get 64 MiB by default.
 Finding judge_shm(const ServerFacts& facts) {
   const DiskFacts* shm = facts.disk("shm");
   const Fix mend{Fix::Where::server_as_root,

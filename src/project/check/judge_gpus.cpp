@@ -319,7 +319,7 @@ Finding driver_finding(const GpuTool& tool, const std::string& user) {
 void judge_gpus(const config::Server& server, const ServerFacts& all, std::vector<Finding>& findings) {
   const GpuFacts& facts = all.gpus;
   const std::string& user = all.user;
-  // Of several programs, one that is not well is told, then one that has found GPUs.
+  // If there are several programs, a failed one is reported, else one that has found GPUs.
   const GpuTool* told = nullptr;
   for (const GpuTool& tool : facts.tools) {
     const bool bad = tool.state != GpuToolState::answered && tool.state != GpuToolState::no_devices;
