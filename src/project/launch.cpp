@@ -10,6 +10,7 @@
 #include "base/strings.hpp"
 #include "jobs/helpers.hpp"
 #include "project/launch_attempt.hpp"
+#include "project/lease.hpp"
 #include "project/new_job.hpp"
 #include "project/script_check.hpp"
 #include "project/slurm.hpp"
@@ -376,7 +377,10 @@ jobs::StartResult LaunchAttempt::start_jobs(const Plan& plan, const std::optiona
   if (launch && launch->notifies) {
     jobs.front().notify = make_notify_spec(plan);
   }
-  return jobs::start(core_.site(), std::move(jobs), launch);
+  jobs::StartResult result = jobs::start(core_.site(), std::move(jobs), launch);
+  std::ranges::transform(result.errors, result.errors.begin(),
+                         [&](const Error& error) { return name_holders(core_, error); });
+  return result;
 }
 
 LaunchResult LaunchAttempt::start() {

@@ -6,8 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "base/ranges.hpp"
 #include "base/simple_commands.hpp"
 #include "base/strings.hpp"
+#include "jobs/launch_store.hpp"
 #include "launch/host_filter.hpp"
 #include "project/launch_attempt.hpp"
 #include "project/lease.hpp"
@@ -141,6 +143,33 @@ void judge_lease(const LeaseRequest& wanted, const servers::FactsAnswer& answer,
   }
 }
 
+Error name_holders(const Core& core, const Error& problem) {
+  if (problem.remedy() != Remedy::wait_for_turn) {
+    return problem;
+  }
+  const jobs::LaunchStore launches(core.store);
+  std::set<JobId> seen;
+  std::vector<int> keys;
+  for (const Job& job : core.store.list({.unfinished_only = true}).jobs) {
+    if (job.server != problem.server() || job.state != JobState::running || !job.launch ||
+        !seen.insert(*job.launch).second) {
+      continue;
+    }
+    const auto record = launches.read(*job.launch);
+    if (record && record->request && record->request->lease.any()) {
+      keys.push_back(record->first_key > 0 ? record->first_key : job.key);
+    }
+  }
+  if (keys.empty()) {
+    return problem;
+  }
+  const std::string which = keys.size() == 1 ? fmt::format("launch {} of this project has", keys.front())
+                                             : fmt::format("launches {} of this project have", ranges(keys));
+  return Error(problem.what_failed(), problem.reason(), which + " leases there", problem.kind())
+      .mended_by(problem.remedy())
+      .on(problem.server());
+}
+
 void check_lease(const LeaseRequest& lease, const Env& env, const std::string& what) {
   if (lease.wait && !lease.any()) {
     throw Error::usage(what, "there is nothing to wait for", "say what it needs: GPUs, cores or memory");
@@ -193,7 +222,7 @@ void LaunchAttempt::judge_leases() {
     try {
       judge_lease(request_.lease, answers_[i], servers_[i].name, static_cast<int>(names.size()));
     } catch (const Error& problem) {
-      problems.push_back(names.size() < 2 ? problem
+      problems.push_back(names.size() < 2 ? name_holders(core_, problem)
                                           : Error("cannot lease",
                                                   fmt::format("{} are one machine: {}", join(names, " and "),
                                                               problem.reason()),

@@ -72,7 +72,11 @@ std::optional<wire::LeaseToTake> find_lease(Core& core, const config::Server& se
   const servers::FactsAnswer answer =
       servers::ask_facts(*core.connector().connect(server, core.cancel()),
                          {.wanted = std::move(wanted), .lease = terms}, core.cancel());
-  judge_lease(request.lease, answer, server.name);
+  try {
+    judge_lease(request.lease, answer, server.name);
+  } catch (const Error& problem) {
+    throw name_holders(core, problem);
+  }
   return wire::LeaseToTake{.terms = terms, .waits = request.lease.wait};
 }
 
@@ -134,6 +138,8 @@ StartResult start(Core& core, const JobRequest& request) {
     all = slurm_jobs(core.config, server, request, std::move(all.front()));
   }
   jobs::StartResult result = jobs::start(core.site(), std::move(all));
+  std::ranges::transform(result.errors, result.errors.begin(),
+                         [&](const Error& error) { return name_holders(core, error); });
   if (result.unsaved) {
     core.tell(StoreProblem{result.unsaved->message()});
   }

@@ -32,6 +32,7 @@ TEST_F(CommandLease, RanksHaveTheirGpusAlone) {
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, HasSubstr("2 GPUs needed, and 1 of 4 free: "));
   EXPECT_THAT(result.err, HasSubstr("--wait starts it when they are free"));
+  EXPECT_THAT(result.err, HasSubstr("hint: launch 1 of this project has leases there; --wait"));
   EXPECT_EQ(jobs().size(), 6U) << "nothing was started";
   EXPECT_THAT(world.run({"servers"}).out, HasSubstr("3 leased"));
   EXPECT_EQ(world.run({"top", "--once", "--json"}).json()[0]["load"]["leases"][0]["gpus"].size(), 3U);

@@ -154,7 +154,7 @@ class Server:
 
 def lease(gpus, *options):
     """What jobs lease together: LeaseToTake in src/wire/leases.hpp. `options`: names of those that are set."""
-    terms = {"gpus": gpus, "cpus": 0, "memory": 0, "among": []}
+    terms = {"gpus": gpus, "cpus": 0, "memory": 0, "among": [], "prologue": ""}
     return {"terms": terms, **{name: name in options for name in ("waits", "is_together", "chooses_port")}}
 
 
