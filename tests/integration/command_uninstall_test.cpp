@@ -58,6 +58,7 @@ TEST_F(CommandUninstall, RemovesAndSaysWhatItKeeps) {
 TEST_F(CommandUninstall, DoesNotSayThatNothingIsLeftBesideWhatItKeeps) {
   const std::string lease = ".remote-lease." + std::to_string(::geteuid()) + ".0123456789abcdef";
   std::ofstream(world.servers().home("a") / lease) << "";
+  world.servers().set_variable("XDG_RUNTIME_DIR", world.servers().home("a"));
   const CommandResult result = uninstall({"--yes", "--server", "a"});
   EXPECT_THAT(result.err, HasSubstr(lease + ": a lease that is in use or ended less than a minute ago"));
   EXPECT_THAT(result.out, AllOf(HasSubstr("removed\n"), Not(HasSubstr("nothing of remote is left"))));
