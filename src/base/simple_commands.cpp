@@ -167,10 +167,14 @@ std::vector<std::string> simple_commands(std::string_view line) {
 }
 
 std::size_t skip_starter(const std::vector<std::string>& words, std::size_t at) {
+  if (at >= words.size()) {
+    return at;
+  }
   const std::string name = words[at].substr(words[at].rfind('/') + 1);
   const auto* starter =
       std::ranges::find_if(starters, [&](const Starter& one) { return is_listed(one.names, name); });
-  if (starter == starters.end()) {
+  const bool only_asks = name == "command" && at + 1 < words.size() && is_listed(" -v -V ", words[at + 1]);
+  if (starter == starters.end() || only_asks) {
     return at;
   }
   ++at;

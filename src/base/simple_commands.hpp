@@ -12,7 +12,7 @@ namespace remote {
 std::vector<std::string> simple_commands(std::string_view line);
 
 // The index of the command that the program at `at` starts ("env", "nice -n 5", "conda run"); `at` if it
-// starts none.
+// starts none, or there is no such word.
 std::size_t skip_starter(const std::vector<std::string>& words, std::size_t at);
 
 // The variables that a shell line sets for its Python programs, or for its first program if none is Python:

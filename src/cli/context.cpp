@@ -241,7 +241,7 @@ void Context::show_interrupted() {
     return;
   }
   if (terminal.stderr_is_terminal()) {
-    terminal.err("\n");  // the terminal's "^C" is in this line
+    terminal.break_line();  // the terminal's "^C" is in this one
   }
   terminal.notice(*when_interrupted);
 }
@@ -257,9 +257,9 @@ void Context::show(const std::vector<Error>& errors) {
     }
   }
   for (const SameErrors& same : told_once(errors)) {
-    terminal.err(terminal.paint_err(ui::Style::red, "error:") + " " + same.message() + "\n");
+    terminal.message(terminal.paint_err(ui::Style::red, "error:") + " " + same.message());
     if (const std::string hint = hint_of(same.error); !hint.empty()) {
-      terminal.err(terminal.paint_err(ui::Style::cyan, " hint:") + " " + hint + "\n");
+      terminal.message(terminal.paint_err(ui::Style::cyan, " hint:") + " " + hint);
     }
   }
 }

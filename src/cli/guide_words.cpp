@@ -71,7 +71,7 @@ constexpr GuideWord guide_words[] = {
     {" -u --user ", "the user is the server's: `username` in configs.yaml", " run shell "},
     {" -it -ti -i -t ", "leave it out: a shell has a terminal", " shell "},
     {" -p --port ", "the port is the server's: `port` in configs.yaml", " shell run "},
-    {" -L ", "leave it out: remote forward SERVER LOCAL:HOST:PORT", " forward "},
+    {" -L ", "leave -L out: remote forward SERVER LOCAL:HOST:PORT", " forward "},
     {" -R ", "--reverse PORT:LOCAL", " forward "},
     {" -p -i ", "an ssh command is one word, in quotes: remote add NAME 'ssh -p 22 USER@HOST'", " add "},
     {" -V ", "use `remote --version`", " remote "},

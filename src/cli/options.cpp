@@ -113,6 +113,9 @@ bool is_missing(Context& context, const CLI::App& command, const std::string& fi
 
 // Warns of a script without Python before it. `is_line`: the command is a line for the shell.
 void warn_of_script(Context& context, const CLI::App& app, const std::string& typed, bool is_line) {
+  if (trim(typed).empty()) {
+    return;
+  }
   const std::string& name = app.get_name();
   const bool gets_python = name != "launch" && name != "job-run" && name != "run";
   const std::string command = gets_python ? with_python(typed) : typed;
@@ -197,6 +200,10 @@ void check_assignments(const Context& context, const std::string& name,
     return;
   }
   const std::vector<std::string> rest{words.begin() + static_cast<std::ptrdiff_t>(count), words.end()};
+  if (rest.size() == 1 && is_assignment(rest.front())) {
+    throw Error::usage(fmt::format("remote {}: '{}' is not a program", name, visible_line(rest.front(), 60)),
+                       "", "-e sets a variable, and the program follows");
+  }
   throw Error::usage(
       fmt::format("remote {}: '{}' is not a program", name, visible_line(words.front(), 60)), "",
       fmt::format("{}: {}", has_parameter ? "--param gives a parameter its values" : "-e sets a variable",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -143,13 +144,18 @@ WordList open_shell(const Typed& typed) {
                          : run_on(server, program);
 }
 
-// "exec -it a -- nvidia-smi", "exec hostname"
+// "exec -it a -- htop", "exec hostname"
 WordList run_command(const Typed& typed) {
   std::string tunnel;
   const WordList rest = without_terminal_options(typed, tunnel);
   if (const std::string server = server_in(word_at(rest, 0), typed.servers); !server.empty()) {
     const WordList program = tail_of(rest, word_at(rest, 1) == "--" ? 2 : 1);
-    return program.empty() ? WordList{"shell", server} : run_on(server, program);
+    if (program.empty() || (program.size() == 1 && has_name(" sh bash zsh ", program[0]))) {
+      return {"shell", server};
+    }
+    const WordList line = run_on(server, program);
+    return has_name(" -it -ti -t -tt ", word_at(typed.words, 1)) ? joined({"run", "--tty"}, tail_of(line))
+                                                                 : line;
   }
   if (typed.names_place || word_at(rest, 1) == "--") {
     return {};
@@ -200,6 +206,11 @@ WordList forward_ports(const Typed& typed) {
 
 // "pip install -r requirements.txt"; "pip list" is the program of that name.
 WordList install_packages(const Typed& typed) {
+  const bool is_editable = std::ranges::any_of(
+      typed.words, [](const std::string& word) { return has_name(" -e --editable . ", word); });
+  if (word_at(typed.words, 1) == "install" && is_editable) {
+    return {};
+  }
   return typed.words.size() == 1 || typed.words[1] == "install" ? WordList{"update-packages"}
                                                                 : run_on("", typed.words);
 }
@@ -265,6 +276,9 @@ class Hints {
     const auto* const suite = std::ranges::find(suites, typed[0], &Suite::name);
     if (suite != std::end(suites) && typed.size() > 1 && has_name(suite->commands, typed[1])) {
       return find_in_suite(*suite, tail_of(typed));
+    }
+    if (is_python(typed[0]) && word_at(typed, 1) == "-m" && word_at(typed, 2) == "pip") {
+      return find(tail_of(typed, 2));
     }
     if (std::string hint = find_without_line(typed); !hint.empty()) {
       return hint;
@@ -346,8 +360,15 @@ class Hints {
   }
 
   std::string find_packages(const WordList& typed) const {
+    constexpr std::string_view with_value =
+        " -i --index-url --extra-index-url -f --find-links -t --target --proxy -c --constraint -e "
+        "--editable ";
     WordList packages;
+    std::string before;
     for (const std::string& word : tail_of(typed, typed[0] == "pip" ? 2 : 1)) {
+      if (has_name(with_value, std::exchange(before, word))) {
+        continue;
+      }
       if (!word.starts_with('-') && !word.ends_with(".txt") && word != "." &&
           server_in(word, servers_).empty()) {
         packages.push_back(visible_line(word, 60));
@@ -365,8 +386,12 @@ class Hints {
     }
     const WordList rest = tail_of(typed);
     if (is_python(first)) {
-      const bool is_training = std::ranges::any_of(
-          rest, [](const std::string& word) { return word == "-m" || word.ends_with(".py"); });
+      constexpr std::string_view tools_of_python =
+          " venv ensurepip http.server json.tool pytest unittest timeit site compileall zipfile pdb ";
+      const bool is_tool = word_at(rest, 0) == "-m" && has_name(tools_of_python, word_at(rest, 1));
+      const bool is_training = !is_tool && std::ranges::any_of(rest, [](const std::string& word) {
+        return word == "-m" || word.ends_with(".py");
+      });
       return is_training ? start_program("torch-launch", {}, typed) : run_on("", typed);
     }
     if (first.ends_with(".py")) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/strings.hpp"
 #include "cli/guide_words.hpp"
 #include "cli/parser.hpp"
 #include "cli/word_list.hpp"
@@ -13,7 +14,7 @@ namespace {
 struct TorchOptions {
   WordList kept;
   bool is_elastic = false;  // needs torchrun's agents
-  bool is_single = false;   // on one server
+  std::size_t nodes = 0;    // 0: all servers
   bool is_python = true;
 };
 
@@ -33,7 +34,9 @@ std::size_t read_torch_option(const WordList& words, std::size_t at, TorchOption
   std::ranges::replace(name, '_', '-');
   const std::string value = is_attached ? word.substr(equals + 1) : word_at(words, at + 1);
   const std::size_t behind_value = std::min(at + (is_attached ? 1 : 2), words.size());
-  options.is_single = options.is_single || name == "--standalone" || (name == "--nnodes" && value == "1");
+  if (name == "--standalone" || (name == "--nnodes" && is_number(value))) {
+    options.nodes = parse_number<std::size_t>(name == "--standalone" ? "1" : value).value_or(0);
+  }
   options.is_python = options.is_python && name != "--no-python";
   if (name == "--standalone" || name == "--no-python") {
     return at + 1;
@@ -74,8 +77,9 @@ std::vector<std::string> line_for_torchrun(const WordList& typed, const WordList
   if (options.is_elastic) {
     line = {"--launcher", "torchrun"};
   }
-  if (options.is_single && servers.size() > 1) {
-    line = joined(line, {"--server", servers.front()});
+  if (options.nodes > 0 && options.nodes < servers.size()) {
+    const WordList first{servers.begin(), servers.begin() + static_cast<std::ptrdiff_t>(options.nodes)};
+    line = joined(line, {"--server", join(first, ",")});
   }
   return start_program(options.is_python ? "torch-launch" : "launch", joined(line, options.kept), program);
 }

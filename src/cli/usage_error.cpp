@@ -254,11 +254,14 @@ Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& 
 
 void check_quotes(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* command = find_named(app, words);
-  if (command == nullptr || !takes_own_option(*command, words)) {
+  const std::string own = command == nullptr ? "" : find_own_option(*command, words);
+  if (own.empty()) {
     return;
   }
   if (const std::string hint = quotes_hint(*command, words); !hint.empty()) {
-    throw Error::usage(fmt::format("remote {}: --cmd takes one word", command->get_name()), "", hint);
+    throw Error::usage(
+        fmt::format("remote {}: --cmd takes one word", command->get_name()), "",
+        fmt::format("{}; an option of `remote` itself, such as {}, stands before --cmd", hint, own));
   }
 }
 

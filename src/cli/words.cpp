@@ -278,10 +278,10 @@ std::string quotes_hint(const CLI::App& command, const std::vector<std::string>&
                       : fmt::format("put the whole line in quotes: `{}`", right);
 }
 
-bool takes_own_option(const CLI::App& command, const std::vector<std::string>& words) {
+std::string find_own_option(const CLI::App& command, const std::vector<std::string>& words) {
   const auto cmd = find_cmd(command, words);
   if (!cmd || cmd->has_blanks()) {
-    return false;
+    return "";
   }
   constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
   for (std::size_t i = 0; i < cmd->options && i < cmd->behind.size(); ++i) {
@@ -294,10 +294,10 @@ bool takes_own_option(const CLI::App& command, const std::vector<std::string>& w
                              word == "--verbose" || word == "--json" || word == "--quiet";
     if (word == "--help" || word == "--version" || (is_short && word.find('h') != std::string::npos) ||
         (i == 0 && sets_output)) {
-      return true;
+      return word;
     }
   }
-  return false;
+  return "";
 }
 
 }  // namespace remote::cli

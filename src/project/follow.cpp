@@ -497,8 +497,9 @@ std::optional<std::vector<std::string>> lines_of(Core& core, const Job& job, int
     const auto connection = core.connector().connect(jobs::server_of(core.config, job), core.cancel(),
                                                      std::chrono::ceil<std::chrono::seconds>(ask_limit));
     return jobs::last_lines({*connection, core.cancel()}, {job}, count, {file});
-  } catch (const Error&) {
-    return std::nullopt;
+  } catch (const Error& error) {
+    const bool is_gone = error.cause() == Cause::unreachable || error.cause() == Cause::timeout;
+    return is_gone ? std::nullopt : std::optional(std::vector<std::string>());
   }
 }
 

@@ -86,20 +86,24 @@ class Login {
       if (!alive() || !brief.over()) {
         broken();
       }
+      show_page();
       if (patience_.over()) {
         stopped();
       }
-      show_page();
     }
   }
 
   // Some servers wait until a person has opened a page in a browser, and say first which one.
   void show_page() {
     const std::string said = banner_end();
-    if (!shown_page_ && said.find("://") != std::string::npos) {
+    const std::string words = lower_case(said);
+    const bool asks =
+        std::ranges::any_of(std::array{"visit", "open", "authenticat", "browser", "confirm", "approv"},
+                            [&](const char* word) { return words.find(word) != std::string::npos; });
+    if (!shown_page_ && asks && said.find("://") != std::string::npos) {
       shown_page_ = true;
       if (secrets_.tell_once(
-              Error("the login waits", "the server says: " + said, "open that page; the login then goes on")
+              Error("the login waits", "the server says: " + said, "do that; the login then goes on")
                   .on(target_.name))) {
         patience_.extend(page_time);
       }

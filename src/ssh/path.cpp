@@ -10,7 +10,8 @@
 namespace remote::ssh {
 
 const char* const path_hint =
-    "the server may be busy; if small packets pass and large ones do not, lower the MTU of the VPN or tunnel "
+    "check the network and the server; if small packets pass and large ones do not, lower the MTU of the VPN "
+    "or tunnel "
     "on the way, such as by `ip link set dev tun0 mtu 1200`";
 
 PathFacts read_path([[maybe_unused]] int socket) {

@@ -354,8 +354,11 @@ std::string Session::explain_silence() {
   if (!asked_) {
     ask_for_a_sign();
   }
-  pollfd slot{fd, POLLIN, 0};
-  const bool comes = fd < 0 || ::poll(&slot, 1, time_ms) > 0;
+  if (fd < 0 || note_traffic()) {  // libssh may have read the answer already
+    return "";
+  }
+  std::array<pollfd, 2> slots{{{fd, POLLIN, 0}, {cancel_.fd(), POLLIN, 0}}};
+  const bool comes = ::poll(slots.data(), slots.size(), time_ms) > 0;
   return comes ? "" : ssh::explain_silence(path_when_asked_, read_path(fd));
 }
 

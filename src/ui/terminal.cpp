@@ -324,19 +324,31 @@ void Terminal::pass_err(std::string_view text) {
   is_within_err_line_ = text.empty() ? is_within_err_line_.load() : text.back() != '\n';
 }
 
-std::string Terminal::end_open_line() {
+void Terminal::end_open_line() {
   const bool is_within_out_line = is_within_out_line_.exchange(false) && is_one_file_;
-  return is_within_err_line_.exchange(false) || is_within_out_line ? "\n" : "";
+  if (is_within_err_line_.exchange(false) || is_within_out_line) {
+    err("\n");
+  }
+}
+
+void Terminal::break_line() {
+  is_within_out_line_ = is_within_err_line_ = false;
+  err("\n");
+}
+
+void Terminal::message(std::string_view line) {
+  end_open_line();
+  err(std::string(line) + "\n");
 }
 
 void Terminal::notice(std::string_view line, Style style) {
   if (!quiet_) {
-    err(end_open_line() + paint_err(style, visible_text(line)) + "\n");
+    message(paint_err(style, visible_text(line)));
   }
 }
 
 void Terminal::warning(std::string_view line) {
-  err(end_open_line() + paint_err(Style::yellow, "warning:") + " " + visible_text(line) + "\n");
+  message(paint_err(Style::yellow, "warning:") + " " + visible_text(line));
 }
 
 std::optional<std::string> Terminal::ask_secret(const std::string& prompt, const Cancel& cancel) {

@@ -76,9 +76,15 @@ class Terminal {
   // The same for the output of a server's command, whose last line may have no newline.
   void pass_out(std::string_view text);
   void pass_err(std::string_view text);
+  // Ends the line that was passed on last, if it is not ended and the next message would go behind it.
+  void end_open_line();
+  // A new line on stderr behind what the terminal itself has printed: "^C".
+  void break_line();
   // Rows that stay below all that is printed to stderr, until others take their place; without a newline at
   // the end, and each shorter than the terminal is wide. "": none. `above` is printed before. For a terminal.
   void set_live(const std::string& rows, std::string_view above = {});
+  // A line to stderr that is painted already; on a new line as notice().
+  void message(std::string_view line);
   // A line to stderr, not with --quiet; on a new line, if the output that was passed on there has not ended
   // its last one. Its control characters are made visible, so it may quote anything.
   void notice(std::string_view line, Style style = Style::plain);
@@ -106,7 +112,6 @@ class Terminal {
 
   bool wait_writable(int fd) const;
   void write_err(std::string_view text);
-  std::string end_open_line();
   std::string without_live() const;
 
   Descriptors streams_;

@@ -25,8 +25,15 @@ TEST(OpenLine, IsEndedBeforeAMessageInTheSameFile) {
   terminal.warning("late");
   terminal.pass_err("error");
   terminal.pass_err("");
-  terminal.warning("late");
-  EXPECT_EQ(read_all(both), "50 %\nended\nline\nwarning: late\nerror\nwarning: late\n");
+  terminal.message("error: lost");
+  terminal.pass_out("half");
+  terminal.end_open_line();
+  terminal.end_open_line();
+  terminal.pass_out("half");
+  terminal.break_line();
+  terminal.message("interrupted");
+  EXPECT_EQ(read_all(both),
+            "50 %\nended\nline\nwarning: late\nerror\nerror: lost\nhalf\nhalf\ninterrupted\n");
 }
 
 TEST(OpenLine, IsLeftAloneInAnotherFile) {

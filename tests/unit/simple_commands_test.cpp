@@ -39,6 +39,11 @@ TEST(SimpleCommands, AProgramMayStartAnother) {
   EXPECT_EQ(program("env"), "");
 }
 
+TEST(SimpleCommands, NoWordStartsNothing) {
+  EXPECT_EQ(skip_starter({}, 0), 0U);
+  EXPECT_EQ(skip_starter({"command", "-v", "train.py"}, 0), 0U) << "it only asks for the program";
+}
+
 TEST(SimpleCommands, VariablesOfTheProgramAreFound) {
   const std::pair<const char*, const char*> lines[] = {{"A=0 python3 train.py", "A=0"},
                                                        {"A=0 B='1 2' train.py", "A=0 B=1 2"},

@@ -204,12 +204,23 @@ RanksPerServer ranks_of(const std::string& text) {
 }
 
 // What the ranks run, with which variables.
+// Whether it was typed as the second value of --env: "--env NAME VALUE".
+bool follows_its_name(const std::vector<std::string>& typed, const std::string& value) {
+  for (std::size_t i = 2; i < typed.size(); ++i) {
+    if (typed[i] == value && (typed[i - 2] == "--env" || typed[i - 2] == "-e")) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void choose_command(Context& context, const LaunchArguments& arguments, const LaunchDefaults& usual,
                     LaunchRequest& request) {
   const auto command = arguments.command.given(context, arguments.name);
   const Env env = arguments.env.collect(context);
   if (!command && !usual.command) {
-    if (!env.empty() && (env.back().second.starts_with("./") || env.back().second.ends_with(".py"))) {
+    if (!env.empty() && follows_its_name(context.typed_words, env.back().second) &&
+        (env.back().second.starts_with("./") || env.back().second.ends_with(".py"))) {
       throw Error::usage(fmt::format("remote {}: --cmd is required", arguments.name),
                          fmt::format("'{}' is the value of {}", visible_line(env.back().second, 60),
                                      visible_line(env.back().first, 60)),

@@ -192,7 +192,7 @@ int run_on_servers(Context& context, const RunArguments& arguments) {
     if (!runs.front().error) {
       keyboard.finish();
       if (runs.front().status->shell_code() == 128 + SIGINT && last != '\n') {
-        context.terminal.err("\n");  // the terminal there has printed "^C"
+        context.terminal.break_line();  // the terminal there has printed "^C"
       }
     }
   } else {

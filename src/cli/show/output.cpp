@@ -306,6 +306,9 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
   };
   request.on_ended = [&, follow = request.follow](std::size_t index, const Job& job) {
     screens.finish(index);
+    if (terminal.stdout_is_terminal() && terminal.stderr_is_terminal()) {
+      terminal.end_open_line();  // what comes now is not the job's
+    }
     if (context.stream && is_final(job.state)) {
       context.stream->ended(job);
     }

@@ -275,9 +275,8 @@ void EventStream::ended(const Job& job) {
   print("ended", {{"job", jobs::to_json(job)}});
 }
 
-void EventStream::verdict(const Verdict& verdict, bool has_one_rank_each) {
+void EventStream::verdict(const Verdict& verdict, std::string hint) {
   const bool well = verdict.succeeded == verdict.total || !verdict.left.empty();
-  std::string hint = verdict_hint(verdict, has_one_rank_each);
   if (hint.empty() && verdict.first) {
     hint = fmt::format("its output: remote job-tail --job {}", verdict.first->key);
   }

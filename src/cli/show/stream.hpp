@@ -42,7 +42,7 @@ class EventStream {
   // `line` without its newline.
   void output(const OutputSource& source, OutputStream stream, std::string_view line);
   void ended(const Job& job);
-  void verdict(const Verdict& verdict, bool has_one_rank_each = false);
+  void verdict(const Verdict& verdict, std::string hint = {});
   // What --json prints.
   void result(const nlohmann::ordered_json& value);
   void end(int exit_code);

@@ -363,7 +363,7 @@ void show_end(Context& context, const FollowResult& result, bool shown) {
         visible_line(submodule));
   }
   if (context.stream) {
-    context.stream->verdict(*result.verdict, one_each);
+    context.stream->verdict(*result.verdict, hint);
   }
   show_verdict(context.terminal, *result.verdict, result.jobs, hint, shown);
 }

@@ -13,7 +13,7 @@
 namespace remote::project {
 namespace {
 
-constexpr std::uint64_t gib = std::uint64_t{1} << 30U;
+constexpr std::uint64_t half_gib = std::uint64_t{1} << 29U;
 
 std::string cpu_words(const ServerFacts& facts) {
   std::string words = facts.cpu.empty() ? "" : facts.cpu + ", ";
@@ -47,7 +47,7 @@ Finding judge_memory(const ServerFacts& facts) {
     detail += fmt::format("; its control group limits it to {}", size_text(usable.total));
   }
   // torch alone takes some hundred MiB for each process.
-  if (usable.available < gib / 2 && usable.available < usable.total / 10) {
+  if (usable.available < half_gib && usable.available < usable.total / 10) {
     return {"memory", CheckStatus::warn, detail,
             Fix{Fix::Where::server, "ps -eo user,pid,rss,args --sort=-rss | head -20"}};
   }
@@ -70,7 +70,7 @@ Finding judge_load(const ServerFacts& facts) {
 }
 
 // Memory of a process that a network card may write to must be locked.
-constexpr std::uint64_t memlock_of_rdma = gib;
+constexpr std::uint64_t memlock_of_rdma = 2 * half_gib;
 
 Finding judge_limits(const ServerFacts& facts) {
   const auto limit = [&](const char* name) -> std::optional<std::uint64_t> {
