@@ -56,6 +56,8 @@ constexpr std::string_view port_of_one_rank =
 constexpr std::string_view local_rank =
     "the script does not take --local-rank: `remote torch-launch` does not give it, and sets the variable "
     "LOCAL_RANK";
+constexpr std::string_view rank_variable =
+    "`remote torch-launch` sets that variable for each rank: remote torch-launch -- train.py";
 constexpr std::string_view notebook =
     "a notebook is no program: jupyter nbconvert --to script FILE.ipynb, and start the .py";
 
@@ -129,21 +131,59 @@ bool asks_for_account(std::string_view line) {
          has_any(line, {"please log in", "please login", "not logged in", "must log in", "login required"});
 }
 
-// The first variable in the line; "" for none. A word of at least three capitals, digits and underscores.
+constexpr std::string_view variable_characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+
+// A word of at least three capitals, digits and underscores that begins with a letter.
+bool is_variable(std::string_view word) {
+  return word.size() >= 3 && word.front() >= 'A' && word.front() <= 'Z' &&
+         word.find_first_not_of(variable_characters) == word.npos;
+}
+
+bool is_word_character(char c) {
+  return (c >= 'a' && c <= 'z') || variable_characters.find(c) != std::string_view::npos;
+}
+
+// The first variable in the line; "" for none.
 std::string_view find_variable(std::string_view line) {
-  constexpr std::string_view characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-  constexpr std::size_t shortest = 3;
-  const auto is_word = [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || (c >= '0' && c <= '9'); };
-  for (std::size_t at = line.find_first_of(characters); at != line.npos;
-       at = line.find_first_of(characters, at)) {
-    const std::size_t end = std::min(line.find_first_not_of(characters, at), line.size());
-    const bool is_part = (at > 0 && is_word(line[at - 1])) || (end < line.size() && is_word(line[end]));
-    if (end - at >= shortest && !is_part) {
-      return line.substr(at, end - at);
+  while (!line.empty()) {
+    const auto* const begin = std::ranges::find_if(line, is_word_character);
+    const auto* const end = std::find_if_not(begin, line.end(), is_word_character);
+    const std::string_view word(begin, end);
+    if (is_variable(word)) {
+      return word;
     }
-    at = end;
+    line = {end, line.end()};
   }
   return "";
+}
+
+// The variable that the text begins with, after a quote, a colon or "named"; "" for none.
+std::string_view find_first_variable(std::string_view text) {
+  constexpr std::string_view named = " named ";
+  if (text.starts_with(named)) {
+    text.remove_prefix(named.size());
+  }
+  text.remove_prefix(std::min(text.find_first_not_of(" :'\"`$"), text.size()));
+  const std::string_view word = text.substr(
+      0, static_cast<std::size_t>(std::ranges::find_if_not(text, is_word_character) - text.begin()));
+  return is_variable(word) ? word : "";
+}
+
+// The variable that the text ends with, before a quote; "" for none.
+std::string_view find_last_variable(std::string_view text) {
+  text = text.substr(0, text.find_last_not_of(" '\"`") + 1);
+  std::size_t size = 0;
+  while (size < text.size() && is_word_character(text[text.size() - 1 - size])) {
+    ++size;
+  }
+  const std::string_view word = text.substr(text.size() - size);
+  return is_variable(word) ? word : "";
+}
+
+// Whether a launch of ranks sets the variable.
+bool is_of_ranks(std::string_view variable) {
+  return variable == "RANK" || variable == "LOCAL_RANK" || variable == "WORLD_SIZE" ||
+         variable.starts_with("MASTER_");
 }
 
 bool is_secret(std::string_view variable) {
@@ -164,8 +204,9 @@ std::string_view find_missing_variable(std::string_view line) {
     return "";
   }
   if (const std::size_t at = line.find(environment); at != line.npos) {
-    const std::string_view behind = find_variable(line.substr(at + environment.size()));
-    return behind.empty() ? find_variable(line.substr(0, at)) : behind;
+    const std::string_view behind = find_first_variable(line.substr(at + environment.size()));
+    const std::string_view variable = behind.empty() ? find_last_variable(line.substr(0, at)) : behind;
+    return variable == "CUDA_HOME" ? "" : variable;  // a path of this machine
   }
   const std::string_view variable = find_variable(line);
   return is_secret(variable) ? variable : "";
@@ -202,7 +243,8 @@ std::string hint_for_failure(const std::vector<std::string>& lines, bool has_one
       return std::string(no_terminal);
     }
     if (const std::string_view variable = find_missing_variable(*line); !variable.empty()) {
-      return fmt::format("-e {} copies that variable from here", variable);
+      return is_of_ranks(variable) ? std::string(rank_variable)
+                                   : fmt::format("-e {} copies that variable from here", variable);
     }
     if (asks_for_account(lower_case(*line))) {
       return std::string(key_as_variable);

@@ -121,6 +121,18 @@ TEST(FailureHints, NameTheVariableThatIsMissing) {
   expect("train.sh: line 3: HF_TOKEN: unbound variable", "-e HF_TOKEN copies that variable from here");
   expect("RuntimeError: the DATA_ROOT environment variable is not set",
          "-e DATA_ROOT copies that variable from here");
+  expect("Exception: environment variable 'WANDB_MODE' not found",
+         "-e WANDB_MODE copies that variable from here");
+  for (const char* variable : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
+    EXPECT_THAT(hint_for_failure({std::string("ValueError: Error initializing torch.distributed using env:// "
+                                              "rendezvous: environment variable ") +
+                                  variable + " expected, but not set"}),
+                HasSubstr("remote torch-launch"))
+        << variable;
+  }
+  expect("OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.", "");
+  expect("ERROR: required environment variable data_dir is not set", "");
+  expect("[2026-11-28 09:00:00] environment variable x not found", "");
   expect("KeyError: 'LABELS'", "");
   expect("Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.", "");
   expect("ValueError: PAD_TOKEN has 3 rows", "");
