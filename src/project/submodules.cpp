@@ -4,7 +4,7 @@
 
 #include <remote/error.hpp>
 
-#include "base/files.hpp"
+#include "base/beneath.hpp"
 #include "base/strings.hpp"
 
 namespace remote::project {
@@ -16,14 +16,22 @@ bool is_missing_or_empty(const fs::path& folder) {
   return !fs::exists(folder, error) || (fs::is_directory(folder, error) && fs::is_empty(folder, error));
 }
 
-// The paths of the submodules, by lines "path = NAME" of .gitmodules.
+bool is_beneath(const fs::path& path) {
+  return path.is_relative() && std::ranges::find(path, "..") == path.end();
+}
+
+// The paths of the submodules in the project, by lines "path = NAME" of .gitmodules, which another person may
+// have written.
 std::vector<std::string> list_submodules(const fs::path& project) {
   std::vector<std::string> paths;
   try {
-    for (const std::string& line : split(read_file_if_there(project / ".gitmodules").value_or(""), '\n')) {
+    for (const std::string& line : split(read_beneath(project, ".gitmodules").value_or(""), '\n')) {
       const std::size_t equals = line.find('=');
       if (equals != std::string::npos && trim(line.substr(0, equals)) == "path") {
-        paths.emplace_back(trim(line.substr(equals + 1)));
+        const std::string path(trim(line.substr(equals + 1)));
+        if (is_beneath(path)) {
+          paths.push_back(path);
+        }
       }
     }
   } catch (const Error&) {
@@ -35,6 +43,9 @@ std::vector<std::string> list_submodules(const fs::path& project) {
 }  // namespace
 
 std::string find_empty_submodule(const fs::path& project, const std::vector<std::string>& names) {
+  if (names.empty()) {
+    return "";
+  }
   for (const std::string& path : list_submodules(project)) {
     const std::vector<std::string> parts = split(path, '/');
     const bool has_name = std::ranges::any_of(names, [&](const std::string& name) {

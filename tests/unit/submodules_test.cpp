@@ -24,5 +24,21 @@ TEST(Submodules, TheEmptyOneWithTheMissingModuleIsNamed) {
   EXPECT_EQ(find_empty_submodule(project, {"full"}), "");
 }
 
+TEST(Submodules, FilesOutsideTheProjectAreNotUsed) {
+  const TempFolder folder;
+  const std::filesystem::path project = folder.path() / "project";
+  std::filesystem::create_directories(project);
+  std::filesystem::create_directories(folder.path() / "third");
+  std::ofstream(project / ".gitmodules")
+      << "path = " << (folder.path() / "third").string() << "\npath = ../third\npath = libs/../../third\n";
+  EXPECT_EQ(find_empty_submodule(project, {"third"}), "");
+  std::filesystem::rename(project / ".gitmodules", folder.path() / "modules");
+  std::ofstream(folder.path() / "modules") << "path = third\n";
+  EXPECT_EQ(find_empty_submodule(project, {"third"}), "");
+  std::filesystem::create_symlink("../modules", project / ".gitmodules");
+  EXPECT_EQ(find_empty_submodule(project, {"third"}), "");
+  EXPECT_EQ(find_empty_submodule(project, {}), "");
+}
+
 }  // namespace
 }  // namespace remote::project
