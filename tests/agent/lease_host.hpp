@@ -67,7 +67,10 @@ class LeaseHost : public testing::Test, protected FakeHost {
 
   // The taken lease; nullopt: not all of it is free.
   std::optional<Lease> take(const wire::LeaseTerms& terms) {
-    std::optional<TakenLease> taken = take_lease(host, terms, shortage);
+    Shortage found;
+    std::optional<TakenLease> taken = take_lease(host, terms, found);
+    shortage = found.reason;
+    holders = found.uids;
     if (!taken) {
       return std::nullopt;
     }
@@ -107,6 +110,7 @@ class LeaseHost : public testing::Test, protected FakeHost {
 
   const fs::path leases = folder() / "shared folder";
   std::string shortage;
+  std::vector<unsigned> holders;
   std::string devices;
 };
 

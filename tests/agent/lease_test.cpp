@@ -7,7 +7,6 @@
 
 #include "agent/facts/cgroups.hpp"
 #include "agent/host/run.hpp"
-#include "agent/host/users.hpp"
 #include "agent/lease/list_leases.hpp"
 #include "agent/lease_host.hpp"
 #include "base/strings.hpp"
@@ -22,7 +21,6 @@ using ::testing::IsEmpty;
 
 class LeaseTest : public test::LeaseHost {
  protected:
-  std::string own_name() { return UserNames(host).find(::geteuid()); }
   void expect_refused(const std::string& reason) {
     try {
       take({.gpus = 1});
@@ -40,12 +38,20 @@ TEST_F(LeaseTest, GpusAreGivenToOneEachAndComeBack) {
             "leased gpus=0,1,2,3,4 cpus=0 memory=0\n"
             "CUDA_DEVICE_ORDER=PCI_BUS_ID\nCUDA_VISIBLE_DEVICES=0,1,2,3,4\n");
   EXPECT_FALSE(take({.gpus = 4}));
-  EXPECT_EQ(shortage, "4 GPUs needed, and 3 of 8 free by now: leased by " + own_name());
+  EXPECT_EQ(shortage, "4 GPUs needed, and 3 of 8 free by now");
+  EXPECT_EQ(holders, std::vector<unsigned>{::geteuid()});
   EXPECT_EQ(entries().size(), 1U) << "a lease that was not taken leaves nothing";
   const auto second = take({.gpus = 3});
   EXPECT_EQ(indices_of(second), "5,6,7");
   first->remove();
   EXPECT_EQ(indices_of(take({.gpus = 1})), "0");
+}
+
+TEST_F(LeaseTest, HoldersAreThoseOfTheLackingResource) {
+  const auto cores_only = take({.cpus = 1});
+  set_gpus(1, "GPU-0, 1\n");
+  EXPECT_FALSE(take({.gpus = 1}));
+  EXPECT_TRUE(holders.empty()) << "a process without a lease uses it";
 }
 
 TEST_F(LeaseTest, UsedAndOtherThanTheAllowedGpusAreLeftAlone) {
@@ -78,8 +84,8 @@ TEST_F(LeaseTest, CoresAndMemory) {
   auto first = take({.cpus = cores()});
   EXPECT_EQ(devices, "leased gpus=- cpus=" + std::to_string(cores()) + " memory=0\n");
   EXPECT_FALSE(take({.cpus = 1}));
-  EXPECT_EQ(shortage,
-            "1 core needed, and 0 of " + std::to_string(cores()) + " free by now: leased by " + own_name());
+  EXPECT_EQ(shortage, "1 core needed, and 0 of " + std::to_string(cores()) + " free by now");
+  EXPECT_EQ(holders, std::vector<unsigned>{::geteuid()});
   first->remove();
   EXPECT_TRUE(take({.cpus = cores()}));
   const auto machine = read_lease_machine(host, {.memory = 1, .among = {}}).resources;
@@ -117,7 +123,8 @@ TEST_F(LeaseTest, OfAControlGroupWithLimits) {
   const auto first = take({.cpus = 1});
   ASSERT_TRUE(first);
   EXPECT_FALSE(take({.cpus = 1}));
-  EXPECT_EQ(shortage, "1 core needed, and 0 of 1 free by now: leased by " + own_name());
+  EXPECT_EQ(shortage, "1 core needed, and 0 of 1 free by now");
+  EXPECT_EQ(holders, std::vector<unsigned>{::geteuid()});
 }
 
 TEST_F(LeaseTest, GpusOfADriverThatDoesNotAnswerAreNotNone) {
@@ -220,6 +227,7 @@ TEST_F(LeaseTest, WhoCameEarlierIsFirst) {
   EXPECT_FALSE(take({.gpus = 1})) << "two are free, but another one waits for four";
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(1));
   EXPECT_EQ(shortage, "another launch waits before this one");
+  EXPECT_TRUE(holders.empty());
   Lease later = Lease::make(host);
   later.get_in_line(true);
   EXPECT_EQ(later.find_position(later.survey({}, {})), 2U);

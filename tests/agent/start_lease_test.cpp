@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include "agent/host/run.hpp"
+#include "agent/host/users.hpp"
 #include "agent/job/journal.hpp"
 #include "agent/lease/list_leases.hpp"
 #include "agent/lease/wait_for_lease.hpp"
@@ -76,7 +77,13 @@ TEST_F(StartLease, OneThatIsNotTakenLeavesNothing) {
 
 TEST_F(StartLease, WhatOthersHaveLeasedCanBeWaitedFor) {
   const Lease lease = take_for({.terms = {.gpus = 7}});
-  EXPECT_THROW(take_for({.terms = {.gpus = 2}}), LeasedByOthers);
+  try {
+    take_for({.terms = {.gpus = 2}});
+    ADD_FAILURE();
+  } catch (const LeasedByOthers& error) {
+    EXPECT_EQ(error.what(),
+              "2 GPUs needed, and 1 of 8 free by now: leased by " + UserNames(host).find(::geteuid()));
+  }
   try {
     take_for({.terms = {.gpus = 9}});
     ADD_FAILURE();

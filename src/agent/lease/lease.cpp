@@ -16,7 +16,6 @@
 
 #include "agent/host/processes.hpp"
 #include "agent/host/run.hpp"
-#include "agent/host/users.hpp"
 #include "base/format.hpp"
 #include "base/strings.hpp"
 
@@ -42,36 +41,44 @@ std::uint64_t read_arrival() {
   throw LeaseRefused(text::format("the file of the lease in {} is gone", folder.string()));
 }
 
-std::string describe_shortage(const LeaseSurvey& survey, const rules::LeaseNeeds& needs) {
+Shortage describe_shortage(const LeaseSurvey& survey, const rules::LeaseMachine& machine,
+                           const rules::LeaseNeeds& needs, const std::vector<rules::LeaseEntry>& others) {
   if (survey.is_never_enough()) {
-    return never_enough;
+    return {.reason = never_enough};
   }
   if (const std::size_t waiters = survey.count_waiters(); waiters > 0) {
-    return waiters == 1 ? "another launch waits before this one"
-                        : text::format("{} launches wait before this one", waiters);
+    return {.reason = waiters == 1 ? "another launch waits before this one"
+                                   : text::format("{} launches wait before this one", waiters)};
   }
+  const auto find_users = [&](auto holds) {
+    std::set<unsigned> uids;
+    for (const rules::LeaseEntry& entry : others) {
+      const bool is_taken = entry.file.state == LeaseState::held || entry.file.state == LeaseState::claimed;
+      if (is_taken && holds(entry.file)) {
+        uids.insert(entry.uid);
+      }
+    }
+    return std::vector<unsigned>(uids.begin(), uids.end());
+  };
   if (survey.free_gpus().size() < needs.gpus) {
-    return text::format("{} needed, and {} of {} free by now", counted(needs.gpus, "GPU"),
-                        survey.free_gpus().size(), survey.allowed_gpus());
+    const auto holds_wanted = [&](const rules::LeaseFile& file) {
+      return std::ranges::any_of(machine.gpus, [&](const auto& gpu) {
+        return (!needs.among || needs.among->contains(gpu.index)) &&
+               std::ranges::find(file.gpus, gpu.key) != file.gpus.end();
+      });
+    };
+    return {.reason = text::format("{} needed, and {} of {} free by now", counted(needs.gpus, "GPU"),
+                                   survey.free_gpus().size(), survey.allowed_gpus()),
+            .uids = find_users(holds_wanted)};
   }
   if (survey.free_cpus() < needs.cpus) {
-    return text::format("{} needed, and {} of {} free by now", counted(needs.cpus, "core"),
-                        survey.free_cpus(), survey.all_cpus());
+    return {.reason = text::format("{} needed, and {} of {} free by now", counted(needs.cpus, "core"),
+                                   survey.free_cpus(), survey.all_cpus()),
+            .uids = find_users([](const rules::LeaseFile& file) { return file.cpus > 0; })};
   }
-  return text::format("{} GiB of memory needed, and {} of {} free by now", needs.memory / gibibyte,
-                      survey.free_memory() / gibibyte, survey.all_memory() / gibibyte);
-}
-
-// ": leased by ada, bob"; "" if no lease holds anything.
-std::string name_holders(const Host& host, const Path& folder) {
-  UserNames users(host);
-  std::set<std::string> names;
-  for (const rules::LeaseEntry& entry : read_lease_entries(folder)) {
-    if (entry.file.state == LeaseState::held || entry.file.state == LeaseState::claimed) {
-      names.insert(users.find(entry.uid));
-    }
-  }
-  return names.empty() ? "" : ": leased by " + join({names.begin(), names.end()}, ", ");
+  return {.reason = text::format("{} GiB of memory needed, and {} of {} free by now", needs.memory / gibibyte,
+                                 survey.free_memory() / gibibyte, survey.all_memory() / gibibyte),
+          .uids = find_users([](const rules::LeaseFile& file) { return file.memory > 0; })};
 }
 
 }  // namespace
@@ -219,7 +226,7 @@ std::string to_devices_text(const Lease& lease, const LeaseMachine& machine, con
          to_gpu_variables(machine, lease.gpus());
 }
 
-std::optional<TakenLease> take_lease(const Host& host, const wire::LeaseTerms& terms, std::string& shortage) {
+std::optional<TakenLease> take_lease(const Host& host, const wire::LeaseTerms& terms, Shortage& shortage) {
   const rules::LeaseNeeds needs = to_needs(terms);
   Lease lease = Lease::make(host);
   try {
@@ -229,16 +236,13 @@ std::optional<TakenLease> take_lease(const Host& host, const wire::LeaseTerms& t
       std::string devices = to_devices_text(lease, machine, needs);
       return TakenLease{std::move(lease), std::move(devices)};
     }
-    shortage = describe_shortage(*found, needs);
-    if (!found->is_never_enough()) {
-      shortage += name_holders(host, lease.folder());
-    }
+    lease.remove();
+    shortage = describe_shortage(*found, machine.resources, needs, read_lease_entries(lease.folder()));
+    return std::nullopt;
   } catch (const std::runtime_error&) {
     lease.remove();
     throw;
   }
-  lease.remove();
-  return std::nullopt;
 }
 
 }  // namespace remote::agent

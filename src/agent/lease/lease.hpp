@@ -70,9 +70,15 @@ struct TakenLease {
   std::string devices;
 };
 
-// Takes the lease if all of it is free now; never waits in line. On failure sets `shortage` to the reason,
-// for people. Throws LeaseRefused and CannotStart.
-std::optional<TakenLease> take_lease(const Host& host, const wire::LeaseTerms& terms, std::string& shortage);
+// Why a lease was not taken.
+struct Shortage {
+  std::string reason;            // for people
+  std::vector<unsigned> uids{};  // the users whose leases hold the lacking resource
+};
+
+// Takes the lease if all of it is free now; never waits in line. On failure sets `shortage`. Throws
+// LeaseRefused and CannotStart.
+std::optional<TakenLease> take_lease(const Host& host, const wire::LeaseTerms& terms, Shortage& shortage);
 
 std::string to_devices_text(const Lease& lease, const LeaseMachine& machine, const rules::LeaseNeeds& needs);
 

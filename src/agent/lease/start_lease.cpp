@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include "agent/host/users.hpp"
 #include "base/strings.hpp"
 #include "wire/json_text.hpp"
 
@@ -18,14 +19,24 @@ void require_written(bool is_written, Lease& lease) {
   }
 }
 
+// ": leased by ada, bob"; "" for no users.
+std::string name_users(const Host& host, const std::vector<unsigned>& uids) {
+  UserNames users(host);
+  std::vector<std::string> names;
+  for (const unsigned uid : uids) {
+    names.push_back(users.find(uid));
+  }
+  return names.empty() ? "" : ": leased by " + join(names, ", ");
+}
+
 Lease take_now(const Host& host, const wire::LeaseTerms& terms, const std::vector<Path>& jobs) {
-  std::string shortage;
+  Shortage shortage;
   std::optional<TakenLease> taken = take_lease(host, terms, shortage);
   if (!taken) {
-    if (shortage == never_enough) {
-      throw LeaseRefused(shortage);
+    if (shortage.reason == never_enough) {
+      throw LeaseRefused(shortage.reason);
     }
-    throw LeasedByOthers(shortage);
+    throw LeasedByOthers(shortage.reason + name_users(host, shortage.uids));
   }
   require_written(
       std::ranges::all_of(jobs, [&](const Path& job) { return put_file(job / "devices", taken->devices); }),

@@ -41,7 +41,7 @@ SweepMeans SweepMeans::of(const Host& host, const Path& program, const wire::Swe
   };
   if (points.lease) {
     means.take_lease = [&host, terms = *points.lease] {
-      std::string shortage;  // it is taken when it is free
+      Shortage shortage;  // it is taken when it is free
       return agent::take_lease(host, terms, shortage);
     };
   }
