@@ -174,9 +174,8 @@ class Trial {
     lock.l_len = 1;
     return ::fcntl(file_.get(), F_OFD_SETLK, &lock) == 0 ? 0 : errno;
   }
-  int make_entries() const {
-    return ::symlink("nowhere", link_.c_str()) == 0 && ::mkfifo(pipe_.c_str(), 0600) == 0 ? 0 : errno;
-  }
+  int make_link() const { return ::symlink("nowhere", link_.c_str()) == 0 ? 0 : errno; }
+  int make_pipe() const { return ::mkfifo(pipe_.c_str(), 0600) == 0 ? 0 : errno; }
 
  private:
   Path name_;
@@ -228,7 +227,8 @@ void try_folder(const Path& folder, ServerFacts& facts) {
   if (error == 0) {
     add(FolderFlaw::no_modes, trial.set_mode());
     add(FolderFlaw::no_locks, trial.lock());
-    add(FolderFlaw::no_links, trial.make_entries());
+    add(FolderFlaw::no_links, trial.make_link());
+    add(FolderFlaw::no_links, trial.make_pipe());
   }
   facts.flaw_text = error == 0 ? "" : wire::to_line(std::strerror(error), 200);
 }
@@ -237,6 +237,18 @@ std::string find_flaw(const Path& folder) {
   ServerFacts facts;
   try_folder(folder, facts);
   return facts.flaw_text;
+}
+
+std::string find_flaw_for_packages(const Path& folder) {
+  const Path found = find_nearest_folder(folder);
+  if (::access(found.c_str(), W_OK | X_OK) != 0) {
+    return "";
+  }
+  const Trial trial(found);
+  int error = trial.write();
+  error = error == 0 ? trial.set_mode() : error;
+  error = error == 0 ? trial.make_link() : error;
+  return error == 0 ? "" : wire::to_line(std::strerror(error), 200);
 }
 
 std::string explain_cannot_write(const Path& folder) {

@@ -5,7 +5,7 @@
 namespace remote::agent {
 
 ProvisionError explain_failure(const Path& folder, const std::string& reason, const std::string& hint) {
-  const std::string flaw = find_flaw(folder);
+  const std::string flaw = find_flaw_for_packages(folder);
   return flaw.empty() ? ProvisionError(reason, hint)
                       : ProvisionError(reason + ": " + flaw + ": " + folder.string());
 }
