@@ -5,25 +5,39 @@
 
 namespace remote::servers {
 
-std::string disk_hint(std::string_view message) {
-  const auto says = [message](std::initializer_list<std::string_view> texts) {
-    return std::ranges::any_of(texts,
-                               [&](std::string_view text) { return message.find(text) != message.npos; });
-  };
-  if (says({"No space left on device"})) {
+namespace {
+
+bool has_any(std::string_view message, std::initializer_list<std::string_view> texts) {
+  return std::ranges::any_of(texts,
+                             [&](std::string_view text) { return message.find(text) != message.npos; });
+}
+
+constexpr const char* lacks_something =
+    "the file system of the project's folder there lacks modes, links or locks: choose another remote_path";
+
+}  // namespace
+
+std::string output_disk_hint(std::string_view output) {
+  if (has_any(output, {"No space left on device"})) {
     return "free some space on the server's disk, then run the command again";
   }
-  if (says({"Disk quota exceeded"})) {
+  if (has_any(output, {"Disk quota exceeded"})) {
     return "the quota of the login there is used up, which `quota -s` shows: remove files, or choose another "
            "remote_path";
   }
-  // EPERM has many other causes.
-  if (says({"Operation not supported", "Function not implemented"}) ||
-      (says({"Operation not permitted"}) && says({"set permissions", "symlink", "chmod", "' -> '"}))) {
-    return "the file system of the project's folder there lacks modes, links or locks: choose another "
-           "remote_path";
-  }
-  return {};
+  // All of these have many other causes.
+  return has_any(output,
+                 {"Operation not permitted", "Operation not supported", "Function not implemented"}) &&
+                 has_any(output, {"set permissions", "symlink", "chmod", "' -> '"})
+             ? lacks_something
+             : "";
+}
+
+std::string disk_hint(std::string_view reason) {
+  const std::string hint = output_disk_hint(reason);
+  return hint.empty() && has_any(reason, {"Operation not supported", "Function not implemented"})
+             ? lacks_something
+             : hint;
 }
 
 }  // namespace remote::servers

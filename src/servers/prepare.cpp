@@ -147,10 +147,11 @@ void Preparation::fail(const char* name, const wire::ProvisionFailure& failure, 
   listener_.failed_output(decisive.empty() ? last_lines(printed, shown_lines) : decisive, log);
   const bool own = config_.python.manager == config::PythonManager::venv ||
                    config_.python.manager == config::PythonManager::uv;
-  std::string hint =
-      failure.hint.empty() || says_disk_full(errors) ? pip_hint(errors, own, failure.disks) : "";
-  if (hint.empty()) {
-    hint = disk_hint(failure.reason + "\n" + decisive_lines(printed, shown_lines));
+  std::string hint;
+  if (failure.hint.empty() || says_disk_full(errors)) {
+    hint = pip_hint(errors, own, failure.disks);
+    hint = hint.empty() ? disk_hint(failure.reason) : hint;
+    hint = hint.empty() ? output_disk_hint(decisive_lines(printed, shown_lines)) : hint;
   }
   throw Error(name, mask_line(failure.reason), hint.empty() ? failure.hint : hint);
 }

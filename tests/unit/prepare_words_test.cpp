@@ -100,6 +100,12 @@ TEST(DiskHint, FollowsFromErrno) {
     EXPECT_THAT(disk_hint(message), HasSubstr("lacks modes, links or locks")) << message;
   }
   EXPECT_EQ(disk_hint("it cannot start a process there: Operation not permitted"), "");
+  using servers::output_disk_hint;
+  EXPECT_EQ(output_disk_hint("OSError: [Errno 38] Function not implemented"), "");
+  EXPECT_EQ(output_disk_hint("OSError: [Errno 95] Operation not supported"), "");
+  EXPECT_THAT(
+      output_disk_hint("rsync: [receiver] failed to set permissions on \"/p\": Operation not supported"),
+      HasSubstr("lacks modes, links or locks"));
 }
 
 // A word somewhere in the output is no reason for advice.
