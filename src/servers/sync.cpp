@@ -94,6 +94,16 @@ bool denied_here(std::string_view err, Side here) {
   });
 }
 
+// Whether the rsync of this machine, which receives, found its disk full. The server's says so of its own
+// disk.
+bool is_full_here(std::string_view err) {
+  return std::ranges::any_of(split(err, '\n'), [](const std::string& line) {
+    return (line.starts_with("rsync: [receiver]") || line.starts_with("rsync: [generator]")) &&
+           (line.find("No space left on device") != std::string::npos ||
+            line.find("Disk quota exceeded") != std::string::npos);
+  });
+}
+
 [[noreturn]] void throw_failure(const std::string& what, const ssh::RsyncResult& result, Side here) {
   const std::string err(trim(result.err));
   const auto says = [&err](std::initializer_list<const char*> texts) {
@@ -115,11 +125,11 @@ bool denied_here(std::string_view err, Side here) {
     throw Error(what, "rsync is too old: " + last_said(err, 1),
                 "3.1 or newer is needed on both sides (on a Mac: brew install rsync)");
   }
-  if (here == Side::receives && says({"No space left on device", "Disk quota exceeded"})) {
+  if (here == Side::receives && is_full_here(err)) {
     throw Error(what, last_said(err, 3), "free some space on this machine's disk, then run the command again")
         .because(Cause::disk_full);
   }
-  if (const std::string hint = here == Side::sends ? disk_hint(err) : ""; !hint.empty()) {
+  if (const std::string hint = here == Side::sends ? output_disk_hint(err) : ""; !hint.empty()) {
     throw Error(what, last_said(err, 3), hint);
   }
   const std::string reason = "rsync ended with " + result.status.describe() + ": " + last_said(err, 5);
