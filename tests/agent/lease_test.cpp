@@ -49,7 +49,7 @@ TEST_F(LeaseTest, GpusAreGivenToOneEachAndComeBack) {
 
 TEST_F(LeaseTest, HoldersAreThoseOfTheLackingResource) {
   const auto cores_only = take({.cpus = 1});
-  set_gpus(1, "GPU-0, 1\n");
+  set_gpus(1, "GPU-0, 4121, 300, python3, x\n");
   EXPECT_FALSE(take({.gpus = 1}));
   EXPECT_TRUE(holders.empty()) << "a process without a lease uses it";
 }

@@ -101,7 +101,7 @@ TEST(FailureHintTable, HasNoRowThatIsNotTried) {
   EXPECT_EQ(tried.size(), failure_hints().size());
 }
 
-TEST(FailureHints, AskForAnAccountInManyWords) {
+TEST(FailureHintRules, AskForAnAccountInManyWords) {
   for (const char* line :
        {"wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])",
         "wandb.errors.errors.UsageError: No API key configured. Use `wandb login` to log in.",
@@ -113,7 +113,7 @@ TEST(FailureHints, AskForAnAccountInManyWords) {
   EXPECT_EQ(hint_for_failure({"RuntimeError: the API key was accepted"}), "");
 }
 
-TEST(FailureHints, NameTheVariableThatIsMissing) {
+TEST(FailureHintRules, NameTheVariableThatIsMissing) {
   const auto expect = [](const char* line, const char* hint) { EXPECT_EQ(hint_for_failure({line}), hint); };
   expect("KeyError: 'OPENAI_API_KEY'", "-e OPENAI_API_KEY copies that variable from here");
   expect("ValueError: found no environment variable named COMET_WORKSPACE",
@@ -138,7 +138,7 @@ TEST(FailureHints, NameTheVariableThatIsMissing) {
   expect("ValueError: PAD_TOKEN has 3 rows", "");
 }
 
-TEST(FailureHints, ABareEndOfInputIsAQuestionThatNobodyAnswers) {
+TEST(FailureHintRules, ABareEndOfInputIsAQuestionThatNobodyAnswers) {
   EXPECT_THAT(hint_for_failure({"  File \"/usr/lib/python3.11/getpass.py\", line 148, in _raw_input",
                                 "    raise EOFError", "EOFError"}),
               HasSubstr("nobody can type there"));
