@@ -173,9 +173,10 @@ std::string hint_for_value(const CLI::App& command, const CLI::ParseError& error
                                                    : *(gpus + 1)) +
            "; ";
   }
-  const auto address = std::ranges::find_if(
-      words, [](const std::string& word) { return word.find_first_of(" @") != std::string::npos; });
-  if (command.get_name() == "add" && error.get_name() == "RequiredError" && address != words.end()) {
+  const auto address = std::find_if(words.rbegin(), words.rend(), [](const std::string& word) {
+    return word.find_first_of(" @") != std::string::npos;
+  });
+  if (command.get_name() == "add" && error.get_name() == "RequiredError" && address != words.rend()) {
     return fmt::format("the server's name comes first: remote add NAME {}; ",
                        visible_line(shell_quote(*address), 100));
   }

@@ -290,10 +290,7 @@ std::string find_own_option(const CLI::App& command, const std::vector<std::stri
     const bool has_value = first != nullptr && count_values(*first) > 0;  // "-Hhost"
     const bool is_short = word.size() > 1 && word[0] == '-' && !has_value &&
                           word.find_first_not_of(letters, 1) == std::string::npos;
-    const bool sets_output = (is_short && word.find_first_not_of('v', 1) == std::string::npos) ||
-                             word == "--verbose" || word == "--json" || word == "--quiet";
-    if (word == "--help" || word == "--version" || (is_short && word.find('h') != std::string::npos) ||
-        (i == 0 && sets_output)) {
+    if (word == "--help" || word == "--version" || (is_short && word.find('h') != std::string::npos)) {
       return word;
     }
   }

@@ -46,8 +46,8 @@ CommandLine read_command_line(const CLI::App& app, const std::set<const CLI::App
 // works.
 std::string quotes_hint(const CLI::App& command, const std::vector<std::string>& words);
 
-// The global option that follows a value of --cmd without blanks, and probably belongs to the value's line:
-// "--version" of "--cmd python3 --version". "": none.
+// --help or --version, if it follows a value of --cmd without blanks and so probably belongs to the value's
+// line: "--cmd python3 --version". "": none. Other global options are often added at the end.
 std::string find_own_option(const CLI::App& command, const std::vector<std::string>& words);
 
 }  // namespace remote::cli

@@ -78,7 +78,8 @@ class LaunchAttempt {
   void ready_containers();
   // Tells what was found by which the launch would suffer. Throws Error where it would fail.
   void judge_servers(const Plan& plan);
-  std::optional<Finding> find_missing_gpus(const std::string& server, const ServerFacts& facts) const;
+  std::optional<Finding> find_missing_gpus(const Plan& plan, const std::string& server,
+                                           const ServerFacts& facts) const;
   std::vector<Error> judge_server(std::size_t index, const Plan& plan, std::vector<CheckWarned>& warnings);
   std::string needed_program(const config::Server& server) const;
   std::vector<servers::FactsAnswer> ask_all(const std::string& master_addr);

@@ -77,9 +77,9 @@ void LaunchAttempt::require_driver(const config::Server& server, const ServerFac
 }
 
 // The warning if ranks run on cores only because the driver finds no GPU.
-std::optional<Finding> LaunchAttempt::find_missing_gpus(const std::string& server,
+std::optional<Finding> LaunchAttempt::find_missing_gpus(const Plan& plan, const std::string& server,
                                                         const ServerFacts& facts) const {
-  const bool uses_cores = std::ranges::any_of(chosen_, [&](const ChosenRanks& chosen) {
+  const bool uses_cores = std::ranges::any_of(plan.chosen, [&](const ChosenRanks& chosen) {
     return chosen.server == server && chosen.automatic && chosen.per == OnePer::core;
   });
   const auto tool = std::ranges::find_if(facts.gpus.tools, [](const GpuTool& one) {
@@ -139,7 +139,7 @@ std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& pl
     finding.status = CheckStatus::warn;  // the ranks may do without GPUs, as their number was given
     add_warning(warnings, server.name, finding);
   }
-  if (const auto finding = find_missing_gpus(server.name, facts)) {
+  if (const auto finding = find_missing_gpus(plan, server.name, facts)) {
     add_warning(warnings, server.name, *finding);
   }
   if (request_.python && !facts.torch.empty() && !servers::container_of(server, request_.image)) {

@@ -564,8 +564,8 @@ TEST_F(CommandLaunch, RanksOnTheCpuAreNoSurpriseIfTheDriverFindsNoGpu) {
   world.servers().add_program("nvidia-smi", "echo 'No devices were found'\nexit 6\n");
   const std::string warning =
       "nvidia-smi finds no GPU (nvidia-smi says: No devices were found): its ranks run on the CPU";
-  const CommandResult result = launch({"--cmd", "true"});
-  EXPECT_EQ(result.code, 0);
+  const CommandResult result = launch({"--cmd", "true", "--nproc-per-node", "auto"});
+  EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr(warning));
   EXPECT_THAT(launch({"--cmd", "true", "--nproc-per-node", "1"}).err, Not(HasSubstr(warning)));
 }

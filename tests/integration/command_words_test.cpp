@@ -45,7 +45,7 @@ TEST(CommandWords, WhatOtherProgramsCallACommandIsAnsweredWithTheLine) {
       {{"ps"}, " job-list`; see `remote --help`"},
       {{"logs", "5", "-f"}, " job-tail 5 -f`"},
       {{"ssh", "root@a"}, " shell a`"},
-      {{"exec", "-it", "a", "--", "nvidia-smi", "-L"}, " run --server a -- nvidia-smi -L`"},
+      {{"exec", "-it", "a", "--", "nvidia-smi", "-L"}, " run --tty --server a -- nvidia-smi -L`"},
       {{"a", "ls"}, " run --server a -- ls`"},
       {{"sbatch", "job.sh"}, " job-run --server a -- bash job.sh`"},
       {{"torchrun", "--nnodes=2", "--rdzv-backend=c10d", "train.py"}, " torch-launch -- train.py`"},

@@ -17,12 +17,12 @@ TEST(LogOfCommands, VerboseTellsWhatIsDoneWhere) {
   CommandWorld world;
   const std::vector<std::string> command{"run", "--cmd", "true"};
   EXPECT_THAT(world.run(command).err, Not(HasSubstr("side by side")));
-  const std::string brief = world.run({"run", "-v", "--cmd", "true"}).err;
+  const std::string brief = world.run({"run", "--cmd", "true", "-v"}).err;
   EXPECT_THAT(brief, AllOf(HasSubstr("2 servers side by side"), HasSubstr(" a: command: begins"),
                            HasSubstr(" b: command: exit 0 after"), HasSubstr("the last of them")));
   EXPECT_THAT(brief, Not(HasSubstr("started ")));
   // The pretended servers' shells are local commands.
-  EXPECT_THAT(world.run({"run", "-vv", "--cmd", "true"}).err, HasSubstr("started "));
+  EXPECT_THAT(world.run({"run", "--cmd", "true", "-vv"}).err, HasSubstr("started "));
   EXPECT_THAT(world.run(command).err, Not(HasSubstr("side by side"))) << "the log ends with its command";
 }
 
