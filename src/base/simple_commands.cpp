@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::string_view between_words = " \t\r\n";
 
-bool is_listed(std::string_view names, std::string_view name) {
-  return !name.empty() && names.find(fmt::format(" {} ", name)) != std::string_view::npos;
-}
-
 // Programs that start a command, and their options whose value is the next word.
 struct Starter {
   std::string_view names;
@@ -60,7 +56,7 @@ SimpleCommand read_command(const std::string& text, Variables& shell) {
   while (at < words.size()) {
     if (is_assignment(words[at])) {
       assignments.push_back(words[at++]);
-    } else if (is_listed(" if then else elif while until do { ! ", words[at])) {
+    } else if (has_name(" if then else elif while until do { ! ", words[at])) {
       ++at;
     } else if (const std::size_t behind = skip_starter(words, at); behind != at) {
       at = behind;
@@ -81,8 +77,7 @@ SimpleCommand read_command(const std::string& text, Variables& shell) {
     set_variable(command.program.empty() ? shell : command.own, assignment);
   }
   const std::string name = first.substr(first.rfind('/') + 1);
-  if (at + 2 < words.size() && is_listed(" sh bash dash zsh ", name) &&
-      is_listed(" -c -lc ", words[at + 1])) {
+  if (at + 2 < words.size() && has_name(" sh bash dash zsh ", name) && has_name(" -c -lc ", words[at + 1])) {
     command.line = words[at + 2];
   }
   return command;
@@ -111,7 +106,7 @@ std::optional<SimpleCommand> find_program(std::string_view line, Variables& shel
         return std::ranges::find(command.own, one) == command.own.end();
       });
     } else if (is_python_program(command) ||
-               (!found && !command.program.empty() && !is_listed(builtins, command.program))) {
+               (!found && !command.program.empty() && !has_name(builtins, command.program))) {
       found = std::move(command);
     }
   }
@@ -119,6 +114,10 @@ std::optional<SimpleCommand> find_program(std::string_view line, Variables& shel
 }
 
 }  // namespace
+
+bool has_name(std::string_view names, std::string_view name) {
+  return !name.empty() && names.find(fmt::format(" {} ", name)) != std::string_view::npos;
+}
 
 std::vector<std::string> simple_commands(std::string_view line) {
   std::vector<std::string> commands(1);
@@ -172,14 +171,14 @@ std::size_t skip_starter(const std::vector<std::string>& words, std::size_t at) 
   }
   const std::string name = words[at].substr(words[at].rfind('/') + 1);
   const auto* starter =
-      std::ranges::find_if(starters, [&](const Starter& one) { return is_listed(one.names, name); });
-  const bool only_asks = name == "command" && at + 1 < words.size() && is_listed(" -v -V ", words[at + 1]);
+      std::ranges::find_if(starters, [&](const Starter& one) { return has_name(one.names, name); });
+  const bool only_asks = name == "command" && at + 1 < words.size() && has_name(" -v -V ", words[at + 1]);
   if (starter == starters.end() || only_asks) {
     return at;
   }
   ++at;
   while (at < words.size() && (words[at].starts_with('-') || words[at] == "run")) {
-    const bool has_value = is_listed(starter->options, words[at]);
+    const bool has_value = has_name(starter->options, words[at]);
     if (words[at] == "-m" && !has_value) {
       break;  // "uv run -m MODULE"
     }

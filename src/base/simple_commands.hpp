@@ -7,12 +7,15 @@
 
 namespace remote {
 
+// Whether a list of names, each with a blank around it, has this one.
+bool has_name(std::string_view names, std::string_view name);
+
 // The simple commands of a shell line: the parts between its operators, without comments and the targets of
 // redirections.
 std::vector<std::string> simple_commands(std::string_view line);
 
-// The index of the command that the program at `at` starts ("env", "nice -n 5", "conda run"); `at` if it
-// starts none, or there is no such word.
+// Returns the index of the command that the program at `at` starts ("env", "nice -n 5", "conda run"), or `at`
+// if the program starts none or there is no such word.
 std::size_t skip_starter(const std::vector<std::string>& words, std::size_t at);
 
 // The variables that a shell line sets for its Python programs, or for its first program if none is Python:

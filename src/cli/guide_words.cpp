@@ -93,14 +93,6 @@ constexpr GuideWord guide_words[] = {
     {" -n -d -b --delay --batch ", "--once prints once; --interval SECONDS", " top "},
 };
 
-}  // namespace
-
-bool has_name(std::string_view names, std::string_view name) {
-  return !name.empty() && names.find(fmt::format(" {} ", name)) != std::string_view::npos;
-}
-
-namespace {
-
 // The launcher that is started where these words, from `at` on, are a command; "" for none.
 std::string launcher_at(const std::vector<std::string>& words, std::size_t at) {
   constexpr std::array<std::string_view, 12> launchers = {

@@ -5,9 +5,6 @@
 
 namespace remote::cli {
 
-// Whether a list of names, each with a blank around it, has this one.
-bool has_name(std::string_view names, std::string_view name);
-
 // What to say in the place of an option that torchrun, mpirun, sbatch, a container engine or another program
 // has and this command has not; "" for any other. `word` is the option as it was typed, with or without
 // "=VALUE".

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/simple_commands.hpp"
 #include "base/strings.hpp"
-#include "cli/guide_words.hpp"
 #include "cli/parser.hpp"
 #include "cli/word_list.hpp"
 

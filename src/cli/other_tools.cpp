@@ -8,6 +8,7 @@
 
 #include "base/command.hpp"
 #include "base/shell_quote.hpp"
+#include "base/simple_commands.hpp"
 #include "base/strings.hpp"
 #include "cli/commands.hpp"
 #include "cli/guide_words.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/simple_commands.hpp"
 #include "base/strings.hpp"
-#include "cli/guide_words.hpp"
 #include "cli/parser.hpp"
 #include "cli/word_list.hpp"
 

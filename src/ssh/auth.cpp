@@ -26,7 +26,7 @@ constexpr unsigned any_password = SSH_AUTH_METHOD_PASSWORD | SSH_AUTH_METHOD_INT
 
 // A server that answers later than this waits for something, such as a page that is to be opened.
 constexpr std::chrono::seconds usual_answer{2};
-// For a person to do what the server asks for.
+// The time for a person to open the page.
 constexpr std::chrono::minutes page_time{2};
 
 constexpr const char* agent_hint =

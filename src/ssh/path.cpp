@@ -11,8 +11,7 @@ namespace remote::ssh {
 
 const char* const path_hint =
     "check the network and the server; if small packets pass and large ones do not, lower the MTU of the VPN "
-    "or tunnel "
-    "on the way, such as by `ip link set dev tun0 mtu 1200`";
+    "or tunnel on the way, such as by `ip link set dev tun0 mtu 1200`";
 
 PathFacts read_path([[maybe_unused]] int socket) {
   PathFacts facts;

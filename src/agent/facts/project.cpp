@@ -185,6 +185,37 @@ class Trial {
   int error_;
 };
 
+enum class Use { run, packages };
+
+struct Tried {
+  FolderFlaw flaw = FolderFlaw::none;
+  std::string text;  // of the error
+};
+
+// Writes and makes entries as this use does. nullopt: the login cannot write there.
+std::optional<Tried> try_writing(const Path& folder, Use use) {
+  const Path found = find_nearest_folder(folder);
+  if (::access(found.c_str(), W_OK | X_OK) != 0) {
+    return std::nullopt;
+  }
+  const Trial trial(found);
+  int error = trial.write();
+  FolderFlaw flaw = error == 0 ? FolderFlaw::none : flaw_of(error);
+  const auto add = [&](FolderFlaw missing, int found_error) {
+    if (error == 0 && found_error != 0) {
+      error = found_error;
+      flaw = error == ENOSPC || error == EDQUOT ? flaw_of(error) : missing;
+    }
+  };
+  if (error == 0) {
+    add(FolderFlaw::no_modes, trial.set_mode());
+    add(FolderFlaw::no_locks, use == Use::run ? trial.lock() : 0);
+    add(FolderFlaw::no_links, trial.make_link());
+    add(FolderFlaw::no_links, use == Use::run ? trial.make_pipe() : 0);
+  }
+  return Tried{flaw, error == 0 ? "" : wire::to_line(std::strerror(error), 200)};
+}
+
 }  // namespace
 
 void check_jobs_folder(const Path& project, const std::string& jobs, ServerFacts& facts) {
@@ -211,44 +242,20 @@ std::string find_open_path(const Host& host, const Path& project, const std::str
 }
 
 void try_folder(const Path& folder, ServerFacts& facts) {
-  const Path found = find_nearest_folder(folder);
-  if (::access(found.c_str(), W_OK | X_OK) != 0) {
-    return;
+  if (const auto tried = try_writing(folder, Use::run)) {
+    facts.flaw = tried->flaw;
+    facts.flaw_text = tried->text;
   }
-  const Trial trial(found);
-  int error = trial.write();
-  facts.flaw = error == 0 ? FolderFlaw::none : flaw_of(error);
-  const auto add = [&](FolderFlaw flaw, int found_error) {
-    if (error == 0 && found_error != 0) {
-      error = found_error;
-      facts.flaw = error == ENOSPC || error == EDQUOT ? flaw_of(error) : flaw;
-    }
-  };
-  if (error == 0) {
-    add(FolderFlaw::no_modes, trial.set_mode());
-    add(FolderFlaw::no_locks, trial.lock());
-    add(FolderFlaw::no_links, trial.make_link());
-    add(FolderFlaw::no_links, trial.make_pipe());
-  }
-  facts.flaw_text = error == 0 ? "" : wire::to_line(std::strerror(error), 200);
 }
 
 std::string find_flaw(const Path& folder) {
-  ServerFacts facts;
-  try_folder(folder, facts);
-  return facts.flaw_text;
+  const auto tried = try_writing(folder, Use::run);
+  return tried ? tried->text : "";
 }
 
 std::string find_flaw_for_packages(const Path& folder) {
-  const Path found = find_nearest_folder(folder);
-  if (::access(found.c_str(), W_OK | X_OK) != 0) {
-    return "";
-  }
-  const Trial trial(found);
-  int error = trial.write();
-  error = error == 0 ? trial.set_mode() : error;
-  error = error == 0 ? trial.make_link() : error;
-  return error == 0 ? "" : wire::to_line(std::strerror(error), 200);
+  const auto tried = try_writing(folder, Use::packages);
+  return tried ? tried->text : "";
 }
 
 std::string explain_cannot_write(const Path& folder) {

@@ -26,7 +26,7 @@ void try_folder(const Path& folder, ServerFacts& facts);
 
 // Why a run cannot write in the folder: "Disk quota exceeded"; "" if it can, or if the login may not.
 std::string find_flaw(const Path& folder);
-// The same for programs that install packages, which need no locks and no pipes.
+// Why programs that install packages cannot write there: they need no locks and no pipes.
 std::string find_flaw_for_packages(const Path& folder);
 // "cannot write in FOLDER: Disk quota exceeded", after an attempt has failed.
 std::string explain_cannot_write(const Path& folder);
