@@ -58,6 +58,26 @@ constexpr std::string_view local_rank =
     "LOCAL_RANK";
 constexpr std::string_view rank_variable =
     "`remote torch-launch` sets that variable for each rank: remote torch-launch -- train.py";
+constexpr std::string_view quoted_words =
+    "a word such as && behind the program is an argument of it: a line for the shell is one word in quotes, "
+    "--cmd 'cd sub && python train.py'";
+constexpr std::string_view conda_on_server =
+    "commands on a server read no ~/.bashrc, which defines conda: name the environment in configs.yaml, "
+    "`python: {conda: ~/miniconda3, environment: NAME}`, in place of activating it";
+constexpr std::string_view module_on_server =
+    "load modules in `prologue` of configs.yaml, which runs before every command and has `module`: prologue: "
+    "module load cuda";
+constexpr std::string_view sh_source =
+    "sh has no `source`: write `. FILE`, or put the line into `prologue` of configs.yaml";
+constexpr std::string_view own_venv =
+    "a virtual environment of this machine is not sent: `remote prepare` makes one there, and every command "
+    "already runs in it";
+constexpr std::string_view unknown_host =
+    "the login on the server has not accepted that host's key: connect once by hand, `remote shell` and then "
+    "`ssh HOST`, and compare the key";
+constexpr std::string_view no_ssh_key =
+    "the login on the server has no key for that host, as the keys of this machine are not forwarded: make "
+    "one there, or fetch the data here and send it with `remote rsync`";
 constexpr std::string_view notebook =
     "a notebook is no program: jupyter nbconvert --to script FILE.ipynb, and start the .py";
 
@@ -65,6 +85,13 @@ constexpr std::array hints{
     FailureHint{{"EOFError: EOF when reading a line"}, no_terminal},
     FailureHint{{"termios.error: (25, "}, no_terminal},
     FailureHint{{"GetPassWarning"}, no_terminal},
+    FailureHint{{"Overwrite (y/n)?"}, no_terminal},
+    FailureHint{{"Enter file in which to save the key"}, no_terminal},
+    FailureHint{{"sudo: a terminal is required"}, no_terminal},
+    FailureHint{{"could not read Username for"}, no_terminal},
+    FailureHint{{"could not read Password for"}, no_terminal},
+    FailureHint{{"Host key verification failed"}, unknown_host},
+    FailureHint{{"Permission denied (publickey"}, no_ssh_key},
     FailureHint{{"Cannot access gated repo"}, key_as_variable},
     FailureHint{{"401 ", "huggingface.co"}, key_as_variable},
     FailureHint{{"Could not find kaggle.json"},
@@ -113,6 +140,16 @@ constexpr std::array hints{
     FailureHint{{"Bootstrap : no socket interface found"}, no_interface},
     FailureHint{{"python: command not found"}, "`remote prepare` makes the Python environment there"},
     FailureHint{{"python: not found"}, "`remote prepare` makes the Python environment there"},
+    FailureHint{{"cd: too many arguments"}, quoted_words},
+    FailureHint{{"conda: command not found"}, conda_on_server},
+    FailureHint{{"conda: not found"}, conda_on_server},
+    FailureHint{{"Run 'conda init'"}, conda_on_server},
+    FailureHint{{"not been properly configured to use 'conda activate'"}, conda_on_server},
+    FailureHint{{"module: command not found"}, module_on_server},
+    FailureHint{{"module: not found"}, module_on_server},
+    FailureHint{{"source: not found"}, sh_source},
+    FailureHint{{"/activate: No such file"}, own_venv},
+    FailureHint{{"activate: No such file"}, conda_on_server},
     FailureHint{
         {"Duplicate GPU detected"},
         "NCCL needs a GPU for each rank: start fewer ranks on the server, or use gloo; two servers of "
@@ -183,7 +220,7 @@ std::string_view find_last_variable(std::string_view text) {
 // Whether a launch of ranks sets the variable.
 bool is_of_ranks(std::string_view variable) {
   return variable == "RANK" || variable == "LOCAL_RANK" || variable == "WORLD_SIZE" ||
-         variable.starts_with("MASTER_");
+         variable == "LOCAL_WORLD_SIZE" || variable.starts_with("MASTER_");
 }
 
 bool is_secret(std::string_view variable) {
@@ -197,7 +234,7 @@ std::string_view find_missing_variable(std::string_view line) {
   constexpr std::string_view environment = "environment variable";
   if (const std::size_t at = line.find(key_error); at != line.npos) {
     const std::string_view variable = find_variable(line.substr(at + key_error.size()));
-    return is_secret(variable) ? variable : "";
+    return is_secret(variable) || is_of_ranks(variable) ? variable : "";
   }
   if (!has_any(line, {"not set", "unset", "missing", "required", "named ", "not found", "not defined",
                       "must ", "unbound variable"})) {

@@ -256,6 +256,23 @@ void check_first_word(Context& context, const CLI::App& command, const std::vect
   }
 }
 
+// An operator of the shell as a word of its own is given to the program.
+void warn_of_operators(Context& context, const std::vector<std::string>& words) {
+  const auto is_operator = [](const std::string& word) { return has_name(" && || | & 2>&1 ", word); };
+  const auto found = std::ranges::find_if(words, is_operator);
+  if (found == words.end()) {
+    return;
+  }
+  std::vector<std::string> line;
+  for (const std::string& word : words) {
+    line.push_back(is_operator(word) ? word : shell_quote(word));
+  }
+  context.terminal.warning(
+      fmt::format("'{}' is given to {} as an argument; a line for the shell is one word: {}", *found,
+                  visible_line(words.front(), 60),
+                  visible_line("--cmd " + shell_quote(insert_python(join(line, " "))), 200)));
+}
+
 }  // namespace
 
 std::optional<std::string> CommandOption::given(Context& context, const std::string& name) const {
@@ -281,6 +298,7 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
     check_first_word(context, *command, words);
   }
   warn_of_options_behind(context, *command, *context.command_words);
+  warn_of_operators(context, words);
   if ((marked || words.size() > 1) && words.front().find_first_of(" \t\n;|&$<>`") != std::string::npos) {
     context.terminal.warning(fmt::format(
         "'{}' is taken as the name of one program; {}", visible_line(words.front(), 60),

@@ -129,6 +129,15 @@ TEST_F(CommandForms, OptionsBehindTheProgramAreSaidToBeTheProgramsOwn) {
               Not(HasSubstr("is given to")));
 }
 
+TEST_F(CommandForms, AnOperatorAsAWordIsNamedWithTheLineInQuotes) {
+  EXPECT_THAT(world.run({"torch-launch", "--dry-run", "--", "cd", "my sub", "&&", "train.py"}).err,
+              HasSubstr("'&&' is given to cd as an argument; a line for the shell is one word: --cmd 'cd "
+                        "'\\''my sub'\\'' && python train.py'"));
+  EXPECT_THAT(world.run({"run", "--server", "a", "--", "nohup", "true", "&"}).err,
+              HasSubstr("'&' is given to nohup as an argument"));
+  EXPECT_EQ(world.run({"run", "--server", "a", "--", "true", "&&x", ";"}).err, "");
+}
+
 TEST_F(CommandForms, AVariableIsNoProgram) {
   EXPECT_THAT(world.run({"torch-launch", "--", "FOO=a b", "python3", "train.py"}),
               Refused(" torch-launch -e 'FOO=a b' -- python3 train.py`"));

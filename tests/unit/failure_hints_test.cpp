@@ -25,6 +25,15 @@ constexpr Failure failures[] = {
     {"termios.error: (25, 'Inappropriate ioctl for device')", "nobody can type there"},
     {"/usr/lib/python3.11/getpass.py:91: GetPassWarning: Can not control echo on the terminal.",
      "-e NAME=VALUE"},
+    {"/root/.ssh/id_rsa already exists. Overwrite (y/n)? ", "nobody can type there"},
+    {"Enter file in which to save the key (/root/.ssh/id_rsa): ", "nobody can type there"},
+    {"sudo: a terminal is required to read the password; either use the -S option", "remote run --tty"},
+    {"fatal: could not read Username for 'https://github.com': No such device or address",
+     "nobody can type there"},
+    {"fatal: could not read Password for 'https://ada@github.com': No such device or address",
+     "nobody can type there"},
+    {"Host key verification failed.", "`ssh HOST`"},
+    {"git@github.com: Permission denied (publickey).", "has no key for that host"},
     {"requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/x",
      "HF_TOKEN"},
     {"OSError: Could not find kaggle.json. Make sure it's located in /root/.config/kaggle.", "KAGGLE_KEY"},
@@ -75,6 +84,17 @@ constexpr Failure failures[] = {
     {"vm:4242:4242 [0] NCCL WARN Bootstrap : no socket interface found", "NCCL_SOCKET_IFNAME"},
     {"bash: line 1: python: command not found", "remote prepare"},
     {"sh: 1: python: not found", "remote prepare"},
+    {"bash: line 1: cd: too many arguments", "--cmd 'cd sub && python train.py'"},
+    {"bash: line 1: conda: command not found", "environment: NAME"},
+    {"sh: 1: conda: not found", "environment: NAME"},
+    {"CondaError: Run 'conda init' before 'conda activate'", "environment: NAME"},
+    {"CommandNotFoundError: Your shell has not been properly configured to use 'conda activate'.",
+     "environment: NAME"},
+    {"bash: line 1: module: command not found", "prologue: module load"},
+    {"sh: 1: module: not found", "prologue: module load"},
+    {"sh: 1: source: not found", "`. FILE`"},
+    {"bash: line 1: venv/bin/activate: No such file or directory", "`remote prepare` makes one there"},
+    {"bash: line 1: activate: No such file or directory", "environment: NAME"},
     {"ncclInvalidUsage: Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000",
      "a GPU for each rank"},
 };
@@ -136,6 +156,14 @@ TEST(FailureHintRules, NameTheVariableThatIsMissing) {
   expect("KeyError: 'LABELS'", "");
   expect("Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.", "");
   expect("ValueError: PAD_TOKEN has 3 rows", "");
+}
+
+TEST(FailureHintRules, AVariableOfTheRanksIsSetByALaunch) {
+  for (const char* variable : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR"}) {
+    EXPECT_THAT(hint_for_failure({std::string("KeyError: '") + variable + "'"}),
+                HasSubstr("remote torch-launch"))
+        << variable;
+  }
 }
 
 TEST(FailureHintRules, ABareEndOfInputIsAQuestionThatNobodyAnswers) {
