@@ -15,6 +15,7 @@
 #include "base/simple_commands.hpp"
 #include "base/strings.hpp"
 #include "cli/line_meaning.hpp"
+#include "cli/other_tools.hpp"
 #include "cli/word_list.hpp"
 #include "cli/words.hpp"
 
@@ -240,11 +241,14 @@ void check_first_word(Context& context, const CLI::App& command, const std::vect
   const std::vector<std::string> rest = without_mark({words.begin() + 1, words.end()});
   if (!named.empty()) {
     const bool may_have = name != "job-run" || (named.size() == 1 && command.count("--server") == 0);
-    const std::string line =
-        may_have && !rest.empty() ? typed_line(context, {"--server", join(named, ",")}, rest) : "";
-    throw Error::usage(
-        what, "it is a server's name",
-        fmt::format("{}; {}", line.empty() ? "--server names a server" : "write " + line, itself));
+    std::string line =
+        may_have && !rest.empty() ? "write " + typed_line(context, {"--server", join(named, ",")}, rest) : "";
+    if (rest.empty() && named.size() == 1) {
+      line = hint_for_other_tool({"ssh", named.front()}, named, words_before(context.typed_words, name)) +
+             " for a shell there";
+    }
+    throw Error::usage(what, "it is a server's name",
+                       fmt::format("{}; {}", line.empty() ? "--server names a server" : line, itself));
   }
   if (first.ends_with(".yaml") || first.ends_with(".yml")) {
     throw Error::usage(what, "settings are not a program",

@@ -27,6 +27,11 @@ inline WordList joined(WordList words, const WordList& more) {
   return words;
 }
 
+// The words before the first `word`; all of them if there is none.
+inline WordList words_before(const WordList& words, std::string_view word) {
+  return {words.begin(), std::ranges::find(words, word)};
+}
+
 // "" if there are not so many.
 inline std::string word_at(const WordList& words, std::size_t at) {
   return at < words.size() ? words[at] : "";

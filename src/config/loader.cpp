@@ -252,7 +252,12 @@ std::vector<Server> select_servers(const Config& config, const std::vector<std::
     if (std::ranges::any_of(names, [&](const std::string& name) { return glob_match(glob, name); })) {
       continue;
     }
-    const std::string near = glob == "all" ? "'*' is all of them" : did_you_mean(glob, names);
+    const std::string behind_user = glob.substr(glob.find('@') + 1);
+    const bool has_user = std::ranges::find(names, behind_user) != names.end();
+    const std::string near = glob == "all" ? "'*' is all of them"
+                             : has_user
+                                 ? "name it '" + behind_user + "': its user is `username` in configs.yaml"
+                                 : did_you_mean(glob, names);
     constexpr std::size_t shown = 20;
     const std::size_t more = names.size() > shown ? names.size() - shown : 0;
     names.resize(names.size() - more);

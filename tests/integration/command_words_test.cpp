@@ -86,6 +86,10 @@ TEST(CommandWords, EachCommandAnswersTheHabitsOfItsUsers) {
   CommandWorld world;
   const std::pair<std::vector<std::string>, const char*> lines[] = {
       {{"shell", "a", "hostname"}, " run --server a -- hostname`"},
+      {{"shell", "root@a"}, " shell a`"},
+      {{"run", "a"}, " shell a` for a shell there; a command of this name goes behind --"},
+      {{"run", "root@a"}, " shell a` for a shell there"},
+      {{"check", "--server", "root@a"}, "name it 'a'"},
       {{"shell", "-t", "a"}, "a shell has a terminal"},
       {{"shell", "-p", "22", "a"}, "`port` in configs.yaml"},
       {{"forward", "-L", "80:localhost:80", "a"}, "remote forward SERVER"},

@@ -7,7 +7,10 @@
 
 #include "base/strings.hpp"
 #include "cli/keyboard.hpp"
+#include "cli/line_meaning.hpp"
 #include "cli/options.hpp"
+#include "cli/other_tools.hpp"
+#include "cli/word_list.hpp"
 
 namespace remote::cli {
 namespace {
@@ -20,10 +23,17 @@ struct ShellArguments {
 
 // The server that is named, or the only one.
 std::string chosen_server(Context& context, const std::string& named) {
+  const std::vector<std::string> names = context.project().server_names();
+  if (named.find('@') != std::string::npos && !server_in(named, names).empty()) {  // as ssh takes it
+    throw Error::usage(
+        "remote shell",
+        fmt::format("'{}' has a user, which is the server's `username` in configs.yaml",
+                    visible_line(named, 60)),
+        hint_for_other_tool({"ssh", named}, names, words_before(context.typed_words, "shell")));
+  }
   if (!named.empty()) {
     return named;
   }
-  const std::vector<std::string> names = context.project().server_names();
   if (names.size() == 1) {
     return names.front();
   }
@@ -35,12 +45,13 @@ int run_shell(Context& context, const ShellArguments& arguments) {
   if (context.options.json) {
     throw Error::usage("remote shell", "--json goes with commands that return data", "leave --json out");
   }
+  const std::string server = chosen_server(context, arguments.server);
   if (!context.terminal.stdin_is_terminal() || !context.terminal.stdout_is_terminal()) {
     throw Error::usage("remote shell", "stdin and stdout must be a terminal",
                        "to run one command, write: remote run --cmd C --server S");
   }
   ShellRequest request;
-  request.server = chosen_server(context, arguments.server);
+  request.server = server;
   request.env = arguments.env.collect();
   if (arguments.allocate) {
     request.env.emplace_back("REMOTE_ALLOCATE", *arguments.allocate);
