@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -364,6 +365,45 @@ std::string last_of_pipe(std::string_view line) {
   const auto program =
       std::ranges::find_if(words, [](const Word& word) { return !is_assignment(word.text); });
   return program == words.end() ? "" : program->text;
+}
+
+namespace {
+
+// The text behind the first '&' of a line that puts a command into the background; nullopt without one.
+std::optional<std::string_view> behind_ampersand(std::string_view line) {
+  for (std::size_t at = find_unquoted(line, "&"); at < line.size(); at = find_unquoted(line, "&", at + 1)) {
+    const char before = at > 0 ? line[at - 1] : ' ';
+    const char next = at + 1 < line.size() ? line[at + 1] : ' ';
+    if (next == '&') {
+      ++at;
+    } else if (std::string_view("<>|").find(before) == std::string_view::npos && next != '>') {
+      return line.substr(at + 1);
+    }
+  }
+  return std::nullopt;
+}
+
+bool starts_detached(const std::vector<std::string>& words) {
+  const auto has = [&](std::string_view begin) {
+    return std::ranges::any_of(words, [&](const std::string& word) { return word.starts_with(begin); });
+  };
+  const std::string program = words.empty() ? "" : words.front();
+  return (program == "tmux" && has("new") && has("-d")) || (program == "screen" && has("-dm")) ||
+         (program == "setsid" && words.size() > 1 && has_name(" -f --fork ", words[1]));
+}
+
+}  // namespace
+
+bool goes_into_background(std::string_view line) {
+  if (const auto rest = behind_ampersand(line)) {
+    return std::ranges::all_of(simple_commands(*rest), [](const std::string& command) {
+      const std::vector<std::string> words = shell_words(command);
+      return words.empty() || has_name(" echo disown exit true } ", words.front());
+    });
+  }
+  const std::vector<std::string> commands = simple_commands(line);
+  return std::ranges::any_of(
+      commands, [](const std::string& command) { return starts_detached(shell_words(command)); });
 }
 
 namespace {

@@ -32,6 +32,10 @@ bool is_assignment(std::string_view word);
 // with pipefail.
 std::string last_of_pipe(std::string_view line);
 
+// Whether a line ends while its program runs on: by a '&' that nothing waits for, `setsid -f`, or a detached
+// session of tmux or screen.
+bool goes_into_background(std::string_view line);
+
 // Whether a command is one program with arguments: no pipe, list, group, background or redirection outside of
 // quotes, and no assignment in front. Only such a command can be handed to another program as arguments.
 bool is_plain_command(std::string_view command);

@@ -277,6 +277,17 @@ void warn_of_operators(Context& context, const std::vector<std::string>& words) 
                   visible_line("--cmd " + shell_quote(insert_python(join(line, " "))), 200)));
 }
 
+// A job's end is that of the line, which does not wait for a program in the background.
+void warn_of_background(Context& context, const std::string& name, const std::string& line) {
+  if (goes_into_background(line)) {
+    context.terminal.warning(
+        name == "run" ? "the command goes into the background: its output and exit status are lost; "
+                        "`remote job-run` starts what outlives the connection, without `&`, nohup or tmux"
+                      : "the command goes into the background: its exit status is lost; a job outlives the "
+                        "connection without `&`, nohup or tmux");
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> CommandOption::given(Context& context, const std::string& name) const {
@@ -290,6 +301,7 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
   }
   if (!context.command_words) {
     warn_of_script(context, *command, line.value_or(""), true);
+    warn_of_background(context, command->get_name(), line.value_or(""));
     return line;
   }
   const std::vector<std::string>& words = context.command_words->words;
@@ -312,6 +324,7 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
   const bool is_line = words.size() == 1 && !marked;
   std::string whole = is_line ? words.front() : shell_join(words);
   warn_of_script(context, *this->command, whole, is_line);
+  warn_of_background(context, command->get_name(), whole);
   return whole;
 }
 

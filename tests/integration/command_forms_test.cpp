@@ -138,6 +138,14 @@ TEST_F(CommandForms, AnOperatorAsAWordIsNamedWithTheLineInQuotes) {
   EXPECT_EQ(world.run({"run", "--server", "a", "--", "true", "&&x", ";"}).err, "");
 }
 
+TEST_F(CommandForms, ACommandInTheBackgroundIsNamedBeforeTheStart) {
+  EXPECT_THAT(world.run({"run", "--server", "a", "--cmd", "nohup true >/dev/null 2>&1 &"}).err,
+              HasSubstr("`remote job-run` starts what outlives the connection"));
+  EXPECT_THAT(world.run({"torch-launch", "--dry-run", "--cmd", "nohup python3 train.py &"}).err,
+              HasSubstr("a job outlives the connection without `&`"));
+  EXPECT_THAT(world.run({"torch-launch", "-d", "--", "train.py"}), Refused("a job outlives the connection"));
+}
+
 TEST_F(CommandForms, AVariableIsNoProgram) {
   EXPECT_THAT(world.run({"torch-launch", "--", "FOO=a b", "python3", "train.py"}),
               Refused(" torch-launch -e 'FOO=a b' -- python3 train.py`"));

@@ -72,5 +72,18 @@ TEST(SimpleCommands, VariablesOfTheProgramAreFound) {
               ElementsAre(std::pair("A", "1"), std::pair("A", "0")));
 }
 
+TEST(SimpleCommands, ALineMayEndBeforeItsProgram) {
+  for (const char* line :
+       {"sleep 9 &", "nohup python train.py > log 2>&1 &\n", "(sleep 9 &)", "a & echo $!", "a & disown",
+        "cd sub && setsid -f python train.py", "tmux new -d 'python train.py'",
+        "tmux new-session -s x -d train", "screen -dmS x python train.py"}) {
+    EXPECT_TRUE(goes_into_background(line)) << line;
+  }
+  for (const char* line : {"a && b", "a & wait", "a & b", "a 2>&1", "a &> log", "a |& tee log", "echo '&'",
+                           "tmux ls", "setsid python train.py", "", "echo tmux new -d", "echo \\&"}) {
+    EXPECT_FALSE(goes_into_background(line)) << line;
+  }
+}
+
 }  // namespace
 }  // namespace remote

@@ -227,22 +227,29 @@ std::string verdict_hint(const Verdict& verdict, bool has_one_rank_each) {
   return hint_for_failure(lines, has_one_rank_each);
 }
 
-std::vector<std::string> success_notes(const std::vector<Job>& jobs) {
-  std::vector<std::string> notes;
+std::string processes_left_note(const std::vector<Job>& jobs) {
   int left = 0;
   const Job* with_left = nullptr;
   for (const Job& job : jobs) {
     left += job.leftovers.value_or(0);
     with_left = with_left == nullptr && job.leftovers.value_or(0) > 0 ? &job : with_left;
   }
-  if (with_left != nullptr) {
-    const std::string key =
-        with_left->launch ? fmt::format("--launch {}", with_left->key) : fmt::format("{}", with_left->key);
-    notes.push_back(
-        fmt::format("{} {} on behind the command, by `&`, nohup or tmux, which a job does not need: `remote "
-                    "job-kill {}` ends {}",
-                    counted(static_cast<std::size_t>(left), "process"), left == 1 ? "goes" : "go", key,
-                    left == 1 ? "it" : "them"));
+  if (with_left == nullptr) {
+    return "";
+  }
+  const std::string key =
+      with_left->launch ? fmt::format("--launch {}", with_left->key) : fmt::format("{}", with_left->key);
+  return fmt::format(
+      "{} {} on behind the command, by `&`, nohup or tmux, which a job does not need: `remote "
+      "job-kill {}` ends {}",
+      counted(static_cast<std::size_t>(left), "process"), left == 1 ? "goes" : "go", key,
+      left == 1 ? "it" : "them");
+}
+
+std::vector<std::string> success_notes(const std::vector<Job>& jobs) {
+  std::vector<std::string> notes;
+  if (std::string note = processes_left_note(jobs); !note.empty()) {
+    notes.push_back(std::move(note));
   }
   if (const std::string last = jobs.empty() ? "" : last_of_pipe(jobs.front().command); !last.empty()) {
     notes.push_back(
@@ -343,6 +350,11 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::vec
 void show_end(Context& context, const FollowResult& result, bool shown) {
   context.show(result.errors);
   if (!result.verdict) {
+    for (const Job& job : result.jobs) {
+      if (const std::string note = processes_left_note({job}); !note.empty() && is_final(job.state)) {
+        context.terminal.notice(note);
+      }
+    }
     return;
   }
   // What is missing there may be here, and was not sent.

@@ -19,6 +19,8 @@ std::string attempt_text(const Attempt& attempt);
 std::string no_restart_text(const Verdict& verdict);
 // What to try where the first failure's output shows what is missing; else "".
 std::string verdict_hint(const Verdict& verdict, bool has_one_rank_each = false);
+// Counts the processes that these jobs left running and names the command that kills them; "" if none runs.
+std::string processes_left_note(const std::vector<Job>& jobs);
 // Limits of these jobs' success: processes that still run, and an exit status that is only
 // that of a pipe's last program.
 std::vector<std::string> success_notes(const std::vector<Job>& jobs);
