@@ -173,6 +173,12 @@ TEST_F(CommandForms, AScriptThatStartsRanksItselfIsNamed) {
   EXPECT_THAT(world.run({"launch", "--dry-run", "--", "bash", "train.sh"}).err, Not(HasSubstr("torchrun")));
 }
 
+TEST_F(CommandForms, AMakefileThatStartsRanksIsNamed) {
+  std::ofstream(world.project() / "Makefile") << "train:\n\ttorchrun main.py\n";
+  EXPECT_THAT(world.run({"launch", "--dry-run", "--", "make", "train"}).err,
+              HasSubstr("make train starts torchrun itself, once on each server"));
+}
+
 TEST_F(CommandForms, AFailureWithAKnownRemedyHasAHint) {
   const CommandResult result =
       world.run({"run", "--server", "a", "--cmd", "echo 'EOFError: EOF when reading a line' >&2; exit 1"});

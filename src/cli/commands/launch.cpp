@@ -1,14 +1,12 @@
 // `remote torch-launch`, `helper-torch-launch` and `launch`: the same ranks on several servers as jobs.
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 
-#include "base/beneath.hpp"
 #include "base/command.hpp"
 #include "base/ranges.hpp"
 #include "base/shell_quote.hpp"
@@ -18,6 +16,7 @@
 #include "cli/guide_words.hpp"
 #include "cli/named_launch.hpp"
 #include "cli/options.hpp"
+#include "cli/script_launcher.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/output.hpp"
@@ -125,29 +124,6 @@ struct Launch {
   LaunchDefaults usual{};
 };
 
-// The line of a shell script of the project that starts a launcher without the addresses of other servers; ""
-// if there is none.
-std::string line_with_launcher(Context& context, const std::string& script) {
-  if (!script.ends_with(".sh") || script.starts_with('/')) {
-    return "";
-  }
-  std::string text;
-  try {
-    text = read_beneath(context.folder(), script).value_or("");
-  } catch (const Error&) {
-    return "";  // not a file of the project
-  }
-  for (const std::string& line : split(text, '\n')) {
-    const bool knows_others =
-        std::ranges::any_of(std::array{"MASTER_ADDR", "NODE_RANK", "GROUP_RANK"},
-                            [&](const char* name) { return line.find(name) != std::string::npos; });
-    if (!trim(line).starts_with('#') && !knows_others && !other_launcher(line).empty()) {
-      return line;
-    }
-  }
-  return "";
-}
-
 // The Python script that a line names; train.py without one.
 std::string script_in(const std::string& line) {
   const std::vector<std::string> words = shell_words(line);
@@ -160,18 +136,17 @@ std::string script_in(const std::string& line) {
 void refuse_other_launcher(Context& context, const std::string& name, const Launch& launch) {
   const LaunchRequest& request = launch.request;
   const std::string other = other_launcher(request.command);
-  const std::string script = script_of(request.command);
-  const std::string line = other.empty() ? line_with_launcher(context, script) : "";
+  const auto script = other.empty() ? find_script_launcher(context.folder(), request.command) : std::nullopt;
   const bool one_each = request.nproc == RanksPerServer(1) ||
                         (!request.hosts.empty() && std::ranges::all_of(request.hosts, [](const auto& host) {
                           return host.slots == 1;
                         }));
-  if (!line.empty()) {
+  if (script) {
     context.terminal.warning(fmt::format(
         "{0} starts {1} itself, once {2}, and each starts a training of its own; let remote start the ranks, "
         "by the command that {0} gives to {1}: `remote torch-launch -- {3}`",
-        visible_line(script, 60), other_launcher(line),
-        one_each ? "on each server" : "for every rank of this launch", script_in(line)));
+        visible_line(script->file, 60), visible_line(script->name, 60),
+        one_each ? "on each server" : "for every rank of this launch", script_in(script->line)));
   }
   if (other.empty()) {
     return;
