@@ -91,6 +91,12 @@ struct UselessPatterns {
   std::vector<UselessPattern> patterns;
 };
 
+// What git has not fetched here, and a server will miss. Told once a call that sends the project, or checks.
+struct UnfetchedFiles {
+  std::vector<std::string> pointers;    // files of git-lfs that are only pointers to their contents
+  std::vector<std::string> submodules;  // empty folders
+};
+
 // Something failed on some servers or for some jobs, an error each; the call goes on for the others, and its
 // result has the errors too.
 struct PartsFailed {
@@ -287,9 +293,9 @@ struct ServerFailed {
 };
 
 using Event = std::variant<ConfigWarning, NewHostKey, LoginProblem, StoreProblem, SilentServers, LinkLeftOut,
-                           UselessPatterns, PartsFailed, LinkLost, LinkBack, NoLifeline, SweepTrouble,
-                           RankWaits, JobsQueued, GpuCountDiffers, CheckWarned, CodeDiffers, CodeChanged,
-                           LaunchCode, Launched, SameLaunchRuns, EndingRanks, KeyMade, StepBegun, StepDetail,
-                           TransferNews, ServerPrepared, ServerFailed>;
+                           UselessPatterns, UnfetchedFiles, PartsFailed, LinkLost, LinkBack, NoLifeline,
+                           SweepTrouble, RankWaits, JobsQueued, GpuCountDiffers, CheckWarned, CodeDiffers,
+                           CodeChanged, LaunchCode, Launched, SameLaunchRuns, EndingRanks, KeyMade, StepBegun,
+                           StepDetail, TransferNews, ServerPrepared, ServerFailed>;
 
 }  // namespace remote

@@ -10,6 +10,7 @@
 #include "base/strings.hpp"
 #include "project/code_check.hpp"
 #include "project/core.hpp"
+#include "project/unfetched.hpp"
 #include "servers/fanout.hpp"
 #include "servers/links.hpp"
 #include "servers/patterns.hpp"
@@ -156,7 +157,9 @@ std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request, co
   if (steps.sync) {
     steps.sync_options.leave = left_links(core, config);
     steps.state = std::async(std::launch::async, [&core, &config, leave = steps.sync_options.leave] {
-      return servers::ProjectState::look(config, leave, core.cancel());
+      servers::ProjectState state = servers::ProjectState::look(config, leave, core.cancel());
+      tell_unfetched(core, config, state);
+      return state;
     });
   }
   if (steps.sync && !request.dry_run && &config == &core.config) {

@@ -42,6 +42,17 @@ std::vector<std::string> list_submodules(const fs::path& project) {
 
 }  // namespace
 
+std::vector<std::string> find_empty_submodules(const fs::path& project) {
+  std::vector<std::string> empty;
+  for (std::string& path : list_submodules(project)) {
+    std::error_code error;
+    if (fs::is_directory(project / path, error) && fs::is_empty(project / path, error) && !error) {
+      empty.push_back(std::move(path));
+    }
+  }
+  return empty;
+}
+
 std::string find_empty_submodule(const fs::path& project, const std::vector<std::string>& names) {
   if (names.empty()) {
     return "";

@@ -99,6 +99,19 @@ bool is_private_key(const fs::path& file, std::uint64_t size) {
   return false;
 }
 
+bool is_lfs_pointer(const fs::path& project, const std::string& name, std::uint64_t size) {
+  constexpr std::uint64_t smallest = 100;
+  constexpr std::uint64_t largest = 1023;
+  if (size < smallest || size > largest) {
+    return false;
+  }
+  try {
+    return read_beneath(project, name, largest).value_or("").starts_with("version https://git-lfs");
+  } catch (const Error&) {
+    return false;  // not a file of the project
+  }
+}
+
 // What job-pull brought, as it was then.
 ProjectState read_pulled(const config::Config& config) {
   const auto text = read_own(config.local(sent_folder) / pulled_file);
@@ -144,10 +157,14 @@ ProjectState ProjectState::look(const config::Config& config, const std::vector<
                at != pulled.files_.end() && *at == stamp) {
       state.pulled_.push_back(std::move(name));
     } else {
+      if (is_lfs_pointer(config.project, name, stamp.size)) {
+        state.pointers_.push_back(name);
+      }
       state.files_.push_back(std::move(stamp));
     }
   }
   std::ranges::sort(state.files_, {}, &FileStamp::name);
+  std::ranges::sort(state.pointers_);
   return state;
 }
 

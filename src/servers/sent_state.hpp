@@ -51,6 +51,8 @@ class ProjectState {
   const std::vector<std::string>& keys() const { return keys_; }
   // Files that job-pull brought and that are as it brought them: they are not sent back.
   const std::vector<std::string>& pulled() const { return pulled_; }
+  // Sent files that are only pointers of git-lfs to their contents.
+  const std::vector<std::string>& pointers() const { return pointers_; }
   // Adds files of the project, which job-pull has just brought, to those. Throws Error.
   static void add_pulled(const config::Config& config, const std::vector<std::string>& names);
 
@@ -68,6 +70,7 @@ class ProjectState {
   std::vector<FileStamp> files_;
   std::vector<std::string> keys_;
   std::vector<std::string> pulled_;
+  std::vector<std::string> pointers_;
 };
 
 // What is known of one server, in .remote/sent: `.state.SERVER` names the user, address and folder, and the

@@ -78,6 +78,7 @@ TEST(EventStream, EveryEventIsAsDocumented) {
       SilentServers{{error}},
       LinkLeftOut{"data", "/mnt/data", LinkLeftOut::Why::not_allowed},
       UselessPatterns{".remote/exclude.txt", {{"!keep", 2, UselessPattern::Why::negated}}},
+      UnfetchedFiles{{"weights.pt"}, {"third"}},
       PartsFailed{{error}},  // told by error() alone
       LinkLost{"node-1", "timed out", true},
       LinkBack{"node-1"},

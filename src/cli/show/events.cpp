@@ -90,6 +90,7 @@ class EventText {
   }
   void operator()(const LinkLeftOut& event);
   void operator()(const UselessPatterns& event);
+  void operator()(const UnfetchedFiles& event);
   void operator()(const KeyMade& event) { terminal_.notice("made the key " + event.file); }
   template <typename Other>
   void operator()(const Other&) {}
@@ -229,6 +230,28 @@ void EventText::operator()(const UselessPatterns& event) {
     terminal_.warning(fmt::format("{}:{}: '{}' matches no file: {}", event.file, one.line,
                                   visible_line(one.text, 100), advice(one.why)));
   }
+}
+
+void EventText::operator()(const UnfetchedFiles& event) {
+  const auto warn = [&](const std::vector<std::string>& names, const char* one, const char* several,
+                        const char* fix) {
+    constexpr std::size_t most = 3;
+    std::vector<std::string> shown;
+    for (const std::string& name : names) {
+      if (shown.size() < most) {
+        shown.push_back(visible_line(name, 60));
+      }
+    }
+    if (!names.empty()) {
+      terminal_.warning(fmt::format("{} ({}{}): {}",
+                                    names.size() == 1 ? one : fmt::format("{} {}", names.size(), several),
+                                    join(shown, ", "), names.size() > most ? ", …" : "", fix));
+    }
+  };
+  warn(event.pointers, "1 file is only a pointer of git-lfs", "files are only pointers of git-lfs",
+       "git lfs pull");
+  warn(event.submodules, "1 submodule is empty here", "submodules are empty here",
+       "git submodule update --init --recursive");
 }
 
 void EventText::operator()(const SweepTrouble& event) {

@@ -117,6 +117,9 @@ struct Teller {
     }
     return {"patterns_without_effect", {{"file", event.file}, {"patterns", std::move(all)}}};
   }
+  Told operator()(const UnfetchedFiles& event) const {
+    return {"not_fetched", {{"pointers", event.pointers}, {"submodules", event.submodules}}};
+  }
   // Its words go through Context::show(Error), which tells an error.
   Told operator()(const PartsFailed&) const { return {}; }
   Told operator()(const LinkLost& event) const {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <iterator>
 #include <mutex>
 #include <numeric>
@@ -12,6 +13,7 @@
 #include <remote/check.hpp>
 
 #include "base/error_of.hpp"
+#include "base/log.hpp"
 #include "base/strings.hpp"
 #include "project/check/burn.hpp"
 #include "project/check/deep.hpp"
@@ -19,6 +21,7 @@
 #include "project/check/network.hpp"
 #include "project/core.hpp"
 #include "project/report/kept_bandwidth.hpp"
+#include "project/unfetched.hpp"
 #include "servers/agent.hpp"
 #include "servers/facts.hpp"
 #include "servers/fanout.hpp"
@@ -245,13 +248,24 @@ void clear_sick_marks(Core& core, const std::vector<std::string>& globs) {
   servers::values_of(outcomes);
 }
 
+// What of the project would be missing on every server.
+void check_files(Core& core) {
+  try {
+    tell_unfetched(core, core.config, files_here(core.config, core.cancel()));
+  } catch (const Error& error) {  // a sync reports it
+    log_info("", "{}", error.message());
+  }
+}
+
 CheckReport check(Core& core, const CheckRequest& request) {
   if (!request.well.empty()) {
     clear_sick_marks(core, request.well);
   }
   const std::vector<config::Server> servers = core.servers(request.servers);
   const auto on_progress = core.on_caller(request.on_progress);
+  std::future<void> project = std::async(std::launch::async, [&core] { check_files(core); });
   const std::vector<Asked> asked = ask_all(core, servers, request);
+  project.get();
   CheckReport report;
   std::ranges::transform(asked, std::back_inserter(report.servers), &Asked::found);
   add_comparison(servers, asked, report);
