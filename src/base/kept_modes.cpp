@@ -8,7 +8,7 @@
 
 namespace remote {
 
-bool shows_no_modes(std::uint64_t file_system, mode_t mode) {
+bool may_lack_modes(std::uint64_t file_system, mode_t mode) {
   constexpr mode_t all = 0777;
   switch (file_system) {
     case 0x4d44:      // msdos, vfat
@@ -30,11 +30,15 @@ bool keeps_modes(const std::filesystem::path& path) {
   struct statfs disk {};
   struct stat info {};
   return ::statfs(path.c_str(), &disk) != 0 || ::stat(path.c_str(), &info) != 0 ||
-         !shows_no_modes(static_cast<std::uint32_t>(disk.f_type), info.st_mode);
+         !may_lack_modes(static_cast<std::uint32_t>(disk.f_type), info.st_mode);
 #else
   static_cast<void>(path);
   return true;
 #endif
+}
+
+std::string advise_mode(bool keeps_modes, const std::string& change, const std::string& otherwise) {
+  return keeps_modes ? change : change + "; if the disk keeps no modes, " + otherwise;
 }
 
 }  // namespace remote

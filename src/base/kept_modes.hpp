@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include <sys/types.h>
 
@@ -9,11 +10,15 @@
 
 namespace remote {
 
-// Whether a file with this mode shows that such a file system (f_type of statfs(2)) keeps no modes. Those in
-// user space and of Windows may keep them, unless everything is allowed to everyone.
-bool shows_no_modes(std::uint64_t file_system, mode_t mode);
+// Whether a file system (f_type of statfs(2)) with a file of this mode may keep no modes. Those in user space
+// and of Windows keep them if not everything is allowed to everyone.
+bool may_lack_modes(std::uint64_t file_system, mode_t mode);
 
-// Whether the mode of this file or folder can be changed; true if unknown.
+// False if changing the mode of this file or folder may have no effect.
 bool keeps_modes(const std::filesystem::path& path);
+
+// The advice to change a mode ("chmod 600 key"), and what to do instead ("keep the key in ~/.ssh") unless
+// modes are kept.
+std::string advise_mode(bool keeps_modes, const std::string& change, const std::string& otherwise);
 
 }  // namespace remote

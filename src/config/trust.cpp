@@ -284,12 +284,10 @@ std::optional<Demand> folder_demand(const fs::path& project) {
 void check_folder(const fs::path& project) {
   const auto demand = folder_demand(project);
   if (demand && !TrustStore(project).allows(*demand)) {
-    throw Error::usage(
-        "others can change this project", demand->value,
-        keeps_modes(project)
-            ? "it could make this machine run anything; make it yours alone (chown, chmod go-w)"
-            : "it could make this machine run anything, and this disk keeps no modes: move the "
-              "project to another disk")
+    throw Error::usage("others can change this project", demand->value,
+                       "it could make this machine run anything; " +
+                           advise_mode(keeps_modes(project), "make it yours alone (chown, chmod go-w)",
+                                       "move the project to another one"))
         .mended_by(Remedy::trust_folder);
   }
 }

@@ -93,10 +93,8 @@ Secrets::KeyResult Secrets::key(const std::filesystem::path& file, bool may_ask)
         (info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
       result = {};  // as ssh does: who could read it may have taken it
       result.problem = fmt::format("others may read it (mode {:04o})", info.st_mode & 07777U);
-      result.hint = keeps_modes(file)
-                        ? "chmod 600 " + shell_quote(file.string())
-                        : "this disk keeps no modes: copy the key to ~/.ssh, chmod 600 it there, "
-                          "and name that file";
+      result.hint =
+          advise_mode(keeps_modes(file), "chmod 600 " + shell_quote(file.string()), "keep the key in ~/.ssh");
     }
   }
   one.tried = true;

@@ -398,9 +398,8 @@ std::vector<ConfigSource> ssh_config_sources(const fs::path& user_config) {
   // As ssh does: whoever can write there chooses what this machine runs (ProxyCommand).
   if (const std::string why = others_hand(user_config); !why.empty()) {
     throw Error::usage("cannot use " + user_config.string(), why,
-                       keeps_modes(user_config)
-                           ? "chmod 600 " + user_config.string()
-                           : "this disk keeps no modes: move the file to a disk that does, and link to it");
+                       advise_mode(keeps_modes(user_config), "chmod 600 " + user_config.string(),
+                                   "move the file to another one and link to it"));
   }
   add(user_config, user_config.parent_path());
   add("/etc/ssh/ssh_config", "/etc/ssh");

@@ -11,10 +11,10 @@ TEST(KeptModes, DependOnTheFileSystem) {
   constexpr std::uint64_t vfat = 0x4d44;
   constexpr std::uint64_t fuse = 0x65735546;
   constexpr std::uint64_t ext4 = 0xef53;
-  EXPECT_TRUE(shows_no_modes(vfat, 0100755));
-  EXPECT_TRUE(shows_no_modes(fuse, 0100777));
-  EXPECT_FALSE(shows_no_modes(fuse, 0100644));
-  EXPECT_FALSE(shows_no_modes(ext4, 0100777));
+  EXPECT_TRUE(may_lack_modes(vfat, 0100755));
+  EXPECT_TRUE(may_lack_modes(fuse, 0100777));
+  EXPECT_FALSE(may_lack_modes(fuse, 0100644));
+  EXPECT_FALSE(may_lack_modes(ext4, 0100777));
 }
 
 TEST(KeptModes, AreKeptIfNothingIsKnown) {
@@ -22,6 +22,12 @@ TEST(KeptModes, AreKeptIfNothingIsKnown) {
   const TempFolder folder;
   std::filesystem::permissions(folder.path(), std::filesystem::perms::owner_all);
   EXPECT_TRUE(keeps_modes(folder.path()));
+}
+
+TEST(KeptModes, ChmodIsAdvisedAndAlsoAnotherPlaceIfItMayHaveNoEffect) {
+  EXPECT_EQ(advise_mode(true, "chmod 600 key", "keep the key in ~/.ssh"), "chmod 600 key");
+  EXPECT_EQ(advise_mode(false, "chmod 600 key", "keep the key in ~/.ssh"),
+            "chmod 600 key; if the disk keeps no modes, keep the key in ~/.ssh");
 }
 
 }  // namespace
