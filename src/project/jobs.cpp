@@ -5,20 +5,25 @@
 #include <array>
 #include <functional>
 #include <iterator>
+#include <mutex>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "base/files.hpp"
+#include "base/log.hpp"
 #include "base/paths.hpp"
+#include "base/ranges.hpp"
 #include "base/strings.hpp"
 #include "config/folder_id.hpp"
+#include "jobs/ask.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/kill.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/select.hpp"
 #include "jobs/stacks.hpp"
 #include "jobs/why.hpp"
+#include "project/check/judge.hpp"
 #include "project/core.hpp"
 #include "project/history.hpp"
 #include "project/logs_before.hpp"
@@ -222,6 +227,46 @@ bool was_removed(const Core& core, const Job& job) {
   return true;
 }
 
+// Jobs on one server by whether their logs fit on this machine's disk.
+struct FittingLogs {
+  std::vector<Job> jobs;
+  std::vector<int> refused;          // keys
+  std::uintmax_t refused_bytes = 0;  // of the largest of these
+};
+
+FittingLogs choose_fitting(ssh::Connection& connection, const jobs::JobsAt& place, const LogsBefore& before,
+                           FreeSpace& space, const Cancel& cancel) {
+  jobs::StateAnswer answer;
+  try {
+    answer = jobs::ask_state({connection, cancel}, {.folder = place.folder, .ids = place.ids()});
+  } catch (const Error& error) {  // the sizes are unknown
+    log_info(place.server, "{}", error.message());
+  }
+  FittingLogs fitting;
+  for (const Job& job : place.jobs) {
+    const wire::JobReport* report = answer.find(job.id);
+    const std::uintmax_t bytes =
+        report == nullptr ? 0 : before.count_missing(job.id, report->out_size, report->err_size);
+    if (space.reserve(bytes)) {
+      fitting.jobs.push_back(job);
+    } else {
+      fitting.refused.push_back(job.key);
+      fitting.refused_bytes = std::max(fitting.refused_bytes, bytes);
+    }
+  }
+  return fitting;
+}
+
+Error refuse(const FittingLogs& fitting, const FreeSpace& space) {
+  const bool is_one = fitting.refused.size() == 1;
+  return Error(
+             fmt::format("cannot copy the output of {} {}", is_one ? "job" : "jobs", ranges(fitting.refused)),
+             fmt::format("{}{} needed, and {} are free on this machine", size_text(fitting.refused_bytes),
+                         is_one ? " are" : " for the largest are", size_text(space.left())),
+             "free some space on this machine's disk, or name other jobs")
+      .because(Cause::disk_full);
+}
+
 }  // namespace
 
 std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
@@ -234,17 +279,28 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
     Job job;
   };
   std::vector<Error> errors;
+  std::vector<Error> refused;
+  std::mutex refused_mutex;
+  FreeSpace space(core.store.folder());
   const auto brought = jobs::on_job_servers(
       core.site(), wanted, errors, [&](ssh::Connection& connection, const jobs::JobsAt& place) {
         servers::PullOptions options;
         options.append = true;
         options.pipe_program = core.hooks.rsync_helper;
         options.links = false;  // outputs are files; a link could make this machine read or write elsewhere
-        for (const JobId& id : place.ids()) {
-          options.filters.push_back(fmt::format("+ /{}/", id.text()));
+        const LogsBefore before(core.store, place.ids());
+        const FittingLogs fitting = choose_fitting(connection, place, before, space, core.cancel());
+        if (!fitting.refused.empty()) {
+          const std::lock_guard lock(refused_mutex);
+          refused.push_back(refuse(fitting, space).on(place.server));
+        }
+        if (fitting.jobs.empty()) {
+          return std::vector<Brought>();
+        }
+        for (const Job& job : fitting.jobs) {
+          options.filters.push_back(fmt::format("+ /{}/", job.id.text()));
         }
         options.filters.insert(options.filters.end(), {"+ job.out", "+ job.err", "- *"});
-        const LogsBefore before(core.store, place.ids());
         try {
           servers::sync_from(connection, {place.folder.project + "/" + place.folder.jobs_folder + "/"},
                              core.store.folder(), options, core.cancel());
@@ -255,11 +311,12 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
           throw;
         }
         std::vector<Brought> all;
-        for (const Job& job : place.jobs) {
+        for (const Job& job : fitting.jobs) {
           all.push_back({job});
         }
         return all;
       });
+  std::ranges::move(refused, std::back_inserter(errors));
   for (const Brought& one : brought) {
     if (was_removed(core, one.job)) {
       continue;
