@@ -146,6 +146,22 @@ TEST_F(Gpus, AreCountedAfterThePrologue) {
   EXPECT_FALSE(gpus.visible[1].by_prologue);
 }
 
+// As samples of `top`.
+TEST_F(Gpus, EnterThePrologueOnceForSeveralSamples) {
+  put_program(folder / "site/nvidia-smi", pretend_nvidia(data / "470"));
+  const fs::path entered = folder / "entered";
+  wire::FactsRequest request{.activate = "echo x >>'" + entered.string() + "'; [ -e '" +
+                                         (folder / "ready").string() + "' ] || exit; export PATH='" +
+                                         (folder / "site").string() + "':$PATH"};
+  request.gpus = GpuDetail::brief;
+  EXPECT_THAT(collect_facts(host, request, "").facts.gpus.gpus, IsEmpty()) << "it failed";
+  put(folder / "ready", "");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(collect_facts(host, request, "").facts.gpus.gpus.size(), 1U);
+  }
+  EXPECT_EQ(fs::file_size(entered), 4U) << "again only after a failure";
+}
+
 TEST_F(Gpus, AskAnOldDriverByTheOldNames) {
   use_driver("470");
   const GpuFacts facts = ask();

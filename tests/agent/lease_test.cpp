@@ -135,6 +135,21 @@ TEST_F(LeaseTest, GpusOfADriverThatDoesNotAnswerAreNotNone) {
   EXPECT_EQ(shortage, never_enough);
 }
 
+// Waiting launches and the slots of a sweep try every few seconds.
+TEST_F(LeaseTest, ThePrologueIsEnteredOnceForAllTries) {
+  fs::create_directories(folder() / "site");
+  fs::rename(programs() / "nvidia-smi", folder() / "site/nvidia-smi");
+  const fs::path entered = folder() / "entered";
+  const wire::LeaseTerms terms{.gpus = 5,
+                               .prologue = "echo x >>'" + entered.string() + "'; export PATH='" +
+                                           (folder() / "site").string() + "':$PATH"};
+  const auto first = take(terms);
+  EXPECT_EQ(indices_of(first), "0,1,2,3,4");
+  EXPECT_FALSE(take(terms));
+  EXPECT_FALSE(take(terms));
+  EXPECT_EQ(fs::file_size(entered), 2U);
+}
+
 TEST_F(LeaseTest, OnlyGpusThatTheLoginSeesAreTaken) {
   host.environment["CUDA_VISIBLE_DEVICES"] = "5,2";
   const wire::FreeResources free = *list_leases(host, {wire::LeaseTerms{.gpus = 1}}).free;

@@ -1,6 +1,8 @@
 #include "agent/facts/activation.hpp"
 
 #include <chrono>
+#include <mutex>
+#include <tuple>
 #include <vector>
 
 #include "agent/host/run.hpp"
@@ -149,6 +151,26 @@ Activation activate(const Host& host, const wire::FactsRequest& request, std::ch
     found.text = request.activate;
   }
   return found;
+}
+
+std::optional<GpuEnvironment> find_gpu_environment(const Host& host, const std::string& activation) {
+  static std::mutex mutex;
+  static std::map<std::tuple<std::string, std::map<std::string, std::string>>, GpuEnvironment> known;
+  const auto key = std::tuple(activation, host.environment);
+  {
+    const std::scoped_lock lock(mutex);
+    if (const auto found = known.find(key); found != known.end()) {
+      return found->second;
+    }
+  }
+  wire::FactsRequest request{.activate = activation};
+  request.gpus = wire::GpuDetail::brief;
+  std::optional<GpuEnvironment> entered = activate(host, request).gpus;
+  if (entered) {
+    const std::scoped_lock lock(mutex);
+    known.insert_or_assign(key, *entered);
+  }
+  return entered;
 }
 
 std::string ask_python(const Host& host, const Activation& activation, std::string_view code) {

@@ -39,6 +39,10 @@ struct Activation {
 Activation activate(const Host& host, const wire::FactsRequest& request,
                     std::chrono::milliseconds limit = std::chrono::seconds(18));
 
+// The environment after this activation; nullopt if it was not entered. A process enters an activation once:
+// samples and waiting leases ask again every few seconds. Any thread.
+std::optional<GpuEnvironment> find_gpu_environment(const Host& host, const std::string& activation);
+
 // The output of this Python for `-c code`, without the newline at its end; "" if it fails.
 std::string ask_python(const Host& host, const Activation& activation, std::string_view code);
 

@@ -207,13 +207,14 @@ wire::FactsReply collect_facts(const Host& host, const wire::FactsRequest& reque
                             });
   gpus.wait();
   environment.wait();
-  if (request.gpus && !entered && reply.facts.gpus.tools.empty() && !request.activate.empty()) {
-    wire::FactsRequest of_gpus{.activate = request.activate};
-    of_gpus.gpus = request.gpus;
-    entered = activate(host_of_jobs, of_gpus);
+  std::optional<GpuEnvironment> of_jobs;
+  if (entered) {
+    of_jobs = entered->gpus;
+  } else if (request.gpus && reply.facts.gpus.tools.empty() && !request.activate.empty()) {
+    of_jobs = find_gpu_environment(host_of_jobs, request.activate);
   }
-  if (request.gpus && entered && entered->gpus) {
-    enter_environment(host, request, *entered->gpus, reply.facts.gpus);
+  if (request.gpus && of_jobs) {
+    enter_environment(host, request, *of_jobs, reply.facts.gpus);
   }
   for (const GpuTool& tool : reply.facts.gpus.tools) {
     if (tool.vendor == GpuVendor::nvidia) {

@@ -124,9 +124,7 @@ void hide_gpus(const Host& host, LeaseMachine& machine) {
 Host find_lease_programs(const Host& host, const std::string& prologue) {
   Host found = find_gpu_programs(host);
   if (!prologue.empty() && !has_gpu_program(found)) {
-    wire::FactsRequest request{.activate = prologue};
-    request.gpus = wire::GpuDetail::brief;
-    if (const auto entered = activate(host, request).gpus) {
+    if (const auto entered = find_gpu_environment(host, prologue)) {
       found.environment["PATH"] = entered->path;
     }
   }
