@@ -17,6 +17,9 @@ constexpr std::string_view no_terminal =
 constexpr std::string_view key_as_variable =
     "-e NAME copies a variable from here, such as -e WANDB_API_KEY or -e HF_TOKEN; or log in once on the "
     "server with `remote shell`";
+constexpr std::string_view full_disk =
+    "its last output may be missing: `remote job-clean` removes the folders of finished jobs there, and "
+    "`remote check` shows the space on its disks";
 constexpr std::string_view small_shm =
     "/dev/shm may be too small for the data loader: `remote check` shows its size; try fewer workers "
     "(num_workers), or give a container --shm-size";
@@ -102,6 +105,10 @@ constexpr std::array hints{
                 "raise the limit before the program: `prologue: ulimit -n 65536` in configs.yaml; with many "
                 "data loader "
                 "workers also torch.multiprocessing.set_sharing_strategy('file_system')"},
+    FailureHint{{"the disk there was full"}, full_disk},  // a cause in a verdict
+    FailureHint{{"the disk quota there was used up"},
+                "its last output may be missing: `remote run -- quota -s` shows the quota, and `remote "
+                "job-clean` removes the folders of finished jobs there"},
     FailureHint{{"Bus error", "shared memory"}, small_shm},
     FailureHint{{"unable to allocate shared memory"}, small_shm},
     FailureHint{{"SIGBUS"}, small_shm},  // the cause in a verdict

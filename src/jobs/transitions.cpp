@@ -92,6 +92,19 @@ bool soon_after_last_words(const wire::JobReport& report) {
   return !report.wrote_at || !end || *end - to_instant(*report.wrote_at) <= longest_exit;
 }
 
+Kind to_kind(FolderFlaw flaw) {
+  switch (flaw) {
+    case FolderFlaw::full:
+      return Kind::disk_full;
+    case FolderFlaw::quota:
+      return Kind::quota_used_up;
+    case FolderFlaw::read_only:
+      return Kind::disk_read_only;
+    default:
+      return Kind::none;
+  }
+}
+
 void apply_end(Job& job, const wire::JobReport& report) {
   job.reason = {};
   if (!report.end) {
@@ -127,6 +140,8 @@ void apply_end(Job& job, const wire::JobReport& report) {
   } else if (report.oom) {
     // A shell reports a child killed by SIGKILL as 137.
     job.reason.kind = result.shell_code() == 128 + sigkill ? Kind::out_of_memory : Kind::server_out_of_memory;
+  } else {
+    job.reason.kind = to_kind(report.disk);
   }
 }
 

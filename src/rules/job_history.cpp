@@ -39,10 +39,12 @@ struct Fold {
     history.end.reset();
     history.never_starts_since.reset();
     history.was_out_of_memory = false;
+    history.disk = FolderFlaw::none;
   }
   void operator()(const wire::AttemptEnded& entry) { history.last_attempt = entry; }
   void operator()(const wire::RestartRefused& entry) { history.no_restart = entry.why; }
   void operator()(const wire::OutOfMemory& /*entry*/) { history.was_out_of_memory = true; }
+  void operator()(const wire::DiskRefused& entry) { history.disk = entry.flaw; }
   // The process that waited for the job knows better than others.
   void operator()(const wire::JobEnded& entry) {
     history.end = entry.end;

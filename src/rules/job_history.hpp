@@ -16,6 +16,7 @@ struct JobHistory {
   std::optional<wire::AttemptEnded> last_attempt;  // the last one that has ended
   std::optional<NoRestart> no_restart;             // why no other attempt follows the last one
   bool was_out_of_memory = false;                  // since the last restart
+  FolderFlaw disk = FolderFlaw::none;              // of its folder, since the last restart
   std::optional<wire::StopRecord> stop;            // the first stop that had an effect or is not finished
   std::vector<wire::RecordedProcess> stoppers;     // while they live, the end is still to be recorded
   std::vector<wire::RecordedSurvivor> survivors;   // of the last stop

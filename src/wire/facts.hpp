@@ -12,6 +12,7 @@
 #include <remote/top.hpp>
 
 #include "wire/fields.hpp"
+#include "wire/folder_flaw.hpp"
 #include "wire/source.hpp"
 #include "wire/variable.hpp"
 
@@ -407,11 +408,6 @@ inline constexpr std::array remote::wire::enum_names<remote::wire::DiskPlace> = 
 template <>
 inline constexpr std::array remote::wire::enum_names<remote::wire::GpuDetail> = {std::string_view("brief"),
                                                                                  std::string_view("full")};
-template <>
-inline constexpr std::array remote::wire::enum_names<remote::FolderFlaw> = {
-    std::string_view("none"),      std::string_view("full"),          std::string_view("quota"),
-    std::string_view("read_only"), std::string_view("no_permission"), std::string_view("no_modes"),
-    std::string_view("no_locks"),  std::string_view("no_links"),      std::string_view("other")};
 template <>
 inline constexpr std::array remote::wire::enum_names<remote::GpuVendor> = {
     std::string_view("nvidia"), std::string_view("amd"), std::string_view("intel")};

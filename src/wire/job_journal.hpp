@@ -58,6 +58,17 @@ struct OutOfMemory {
   friend bool operator==(const OutOfMemory&, const OutOfMemory&) = default;
 };
 
+// When the command had failed, its folder took no file any more, so its last output may be missing.
+struct DiskRefused {
+  static constexpr std::string_view kind = "disk_refused";
+  Moment at{};
+  FolderFlaw flaw = FolderFlaw::none;
+  static constexpr auto fields() {
+    return field_list(field("at", &DiskRefused::at, moment_limit), field("flaw", &DiskRefused::flaw));
+  }
+  friend bool operator==(const DiskRefused&, const DiskRefused&) = default;
+};
+
 // Written by the process that waited for the job.
 struct JobEnded {
   static constexpr std::string_view kind = "ended";
@@ -135,7 +146,8 @@ struct StopFinished {
   friend bool operator==(const StopFinished&, const StopFinished&) = default;
 };
 
-using JobEntry = std::variant<JobStarted, JobRestarted, AttemptEnded, RestartRefused, OutOfMemory, JobEnded,
-                              JobFoundEnded, JobNeverStarts, StopRequested, StopFinished>;
+using JobEntry =
+    std::variant<JobStarted, JobRestarted, AttemptEnded, RestartRefused, OutOfMemory, DiskRefused, JobEnded,
+                 JobFoundEnded, JobNeverStarts, StopRequested, StopFinished>;
 
 }  // namespace remote::wire

@@ -12,6 +12,7 @@
 
 #include "wire/cause.hpp"
 #include "wire/fields.hpp"
+#include "wire/folder_flaw.hpp"
 
 // Requests about jobs, and their replies. Paths are absolute, or relative to the home folder ("~/x", "x").
 // Times are milliseconds since the epoch, by the server's clock.
@@ -187,7 +188,8 @@ struct JobReport {
   bool after_peer = false;            // its last lines on stderr show that another rank was gone
   std::optional<StopRecord> stop{};
   std::optional<LifelineTrouble> lifeline{};
-  bool oom = false;  // the kernel's out-of-memory killer was active while it ran
+  bool oom = false;                    // the kernel's out-of-memory killer was active while it ran
+  FolderFlaw disk = FolderFlaw::none;  // why its folder took no file when it had failed
   // Set once the usage of a finished Slurm job is final. If `usage` is missing, the accounting does not have
   // it.
   bool usage_asked = false;
@@ -211,8 +213,8 @@ struct JobReport {
         field("unseen", &J::unseen), field("end", &J::end), field("started_at", &J::started_at, moment_limit),
         field("wrote_at", &J::wrote_at, moment_limit), field("raised_at", &J::raised_at, moment_limit),
         field("after_peer", &J::after_peer), field("stop", &J::stop), field("lifeline", &J::lifeline),
-        field("oom", &J::oom), field("usage_asked", &J::usage_asked), field("usage", &J::usage),
-        field("waits", &J::waits, at_most(max_waits)), field("hung", &J::hung),
+        field("oom", &J::oom), field("disk", &J::disk), field("usage_asked", &J::usage_asked),
+        field("usage", &J::usage), field("waits", &J::waits, at_most(max_waits)), field("hung", &J::hung),
         field("attempts", &J::attempts, at_most(max_attempts)), field("no_restart", &J::no_restart),
         field("out_size", &J::out_size, size), field("err_size", &J::err_size, size),
         field("last_line", &J::last_line, at_most(1000)));

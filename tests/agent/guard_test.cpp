@@ -319,6 +319,35 @@ TEST_F(GuardTest, WithoutACountOrWithTheSameNothingIsSaidAboutMemory) {
   EXPECT_FALSE(recorded().was_out_of_memory);
 }
 
+TEST_F(GuardTest, RecordsThatTheDiskIsFullIfTheJobFailed) {
+  order.find_full_disk = [](const Path&) { return FolderFlaw::quota; };
+  EXPECT_EQ(run("exit 1"), "exit 1 supervisor");
+  EXPECT_EQ(recorded().disk, FolderFlaw::quota);
+}
+
+TEST_F(GuardTest, DoesNotTryTheDiskOfAJobThatSucceeded) {
+  order.find_full_disk = [](const Path&) { return FolderFlaw::full; };
+  EXPECT_EQ(run("true"), "exit 0 supervisor");
+  EXPECT_EQ(recorded().disk, FolderFlaw::none);
+}
+
+TEST_F(GuardTest, DoesNotTryTheDiskOfAJobThatWasStopped) {
+  order.find_full_disk = [](const Path&) { return FolderFlaw::full; };
+  start("sleep 1000");
+  test::append(job().string(), test::format_stop("15 user:ada 1"));
+  ::kill(main_pid(), SIGTERM);
+  EXPECT_EQ(wait_for_result(), "signal 15 supervisor");
+  EXPECT_EQ(recorded().disk, FolderFlaw::none);
+}
+
+TEST_F(GuardTest, AFolderThatTakesFilesIsNotFull) {
+  EXPECT_EQ(run("exit 1"), "exit 1 supervisor");
+  EXPECT_EQ(recorded().disk, FolderFlaw::none);
+  for (const std::string& name : list_names(job())) {
+    EXPECT_THAT(name, ::testing::Not(HasSubstr("remote-try")));
+  }
+}
+
 TEST(OomKills, AreThoseOfTheControlGroupOrOfTheMachine) {
   HostFolder folder;
   EXPECT_EQ(count_oom_kills(folder.host), std::nullopt);

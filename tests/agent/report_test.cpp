@@ -21,6 +21,7 @@ TEST_F(Reports, OfAnEndedJob) {
   jobs.put(id, "journal.jsonl",
            test::format_entry(wire::JobStarted{milliseconds(1763712000999)}) +
                test::format_entry(wire::OutOfMemory{}) +
+               test::format_entry(wire::DiskRefused{.flaw = FolderFlaw::quota}) +
                test::format_stop("15 user:a%20b%25 1763712001999\n") + jobs.read(id, "journal.jsonl"));
   const wire::JobReport job = report(id);
   EXPECT_EQ(job.id, id);
@@ -38,6 +39,7 @@ TEST_F(Reports, OfAnEndedJob) {
   EXPECT_EQ(job.stop->by, (wire::StoppedBy{.cause = wire::StopCause::user, .text = "a b%"}));
   EXPECT_EQ(job.stop->at, milliseconds(1763712001999));
   EXPECT_TRUE(job.oom);
+  EXPECT_EQ(job.disk, FolderFlaw::quota);
   EXPECT_EQ(job.out_size, 5U);
   EXPECT_EQ(job.err_size, 0U);
   EXPECT_FALSE(job.last_line);

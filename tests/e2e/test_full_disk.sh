@@ -77,6 +77,7 @@ touch "$home/go"
 code 1 job-wait --tag filler
 [ "$(states filler)" = failed ] || fail "the job that filled the disk is $(states filler)"
 [ "$(of_jobs 'd[0]["exit_code"]' --tag filler)" = 5 ] || fail "its result is not recorded"
+of_jobs 'd[0]["reason"]' --tag filler | grep -q 'the disk there was full' || fail "it is not told that the disk was full"
 fill "$home"
 code 1 job-run --server node-1 --tag new --cmd "exec sleep $mark.5"
 error_says 'node-1: .*/\.jobs.*full'

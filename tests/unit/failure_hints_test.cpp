@@ -41,6 +41,8 @@ constexpr Failure failures[] = {
     {"OSError: Cannot access gated repo for url https://huggingface.co/x/resolve/main/config.json.",
      "HF_TOKEN"},
     {"OSError: [Errno 24] Too many open files: 'data/0001.pt'", "ulimit -n"},
+    {"exit 1, the disk there was full", "remote job-clean"},
+    {"exit 1, the disk quota there was used up", "quota -s"},
     {"RuntimeError: DataLoader worker (pid 4242) is killed by signal: Bus error. It is possible that "
      "dataloader's "
      "workers are out of shared memory.",

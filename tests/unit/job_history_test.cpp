@@ -86,6 +86,9 @@ TEST(JobHistory, ARestartReopensTheJob) {
   EXPECT_FALSE(history.has_ended() || history.was_out_of_memory);
   EXPECT_EQ(history.started_at, milliseconds(5));
   EXPECT_EQ(fold(Entries{exit_3, restart, killed}).end, killed.end);
+  const wire::DiskRefused full{milliseconds(900), FolderFlaw::full};
+  EXPECT_EQ(fold(Entries{full, exit_3}).disk, FolderFlaw::full);
+  EXPECT_EQ(fold(Entries{full, exit_3, restart}).disk, FolderFlaw::none);
 }
 
 TEST(JobHistory, TheLastAttemptThatEnded) {

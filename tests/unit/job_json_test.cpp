@@ -76,6 +76,7 @@ const std::vector<Said> reasons{
     {{.kind = Kind::by_launch, .number = 15, .result = ExitStatus::exited(0)}, "SIGTERM by launch, exit 0"},
     {{.kind = Kind::out_of_memory}, "out of memory"},
     {{.kind = Kind::server_out_of_memory}, "the server ran out of memory meanwhile"},
+    {{.kind = Kind::disk_full}, "the disk there was full"},
     {{.kind = Kind::never_started}, "never started"},
     {{.kind = Kind::not_started, .text = "mkdir: no space left"}, "not started: mkdir: no space left"},
     {{.kind = Kind::no_result}, "ended without a result"},

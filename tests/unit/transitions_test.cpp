@@ -50,6 +50,12 @@ wire::JobReport ended(ExitStatus result, std::optional<int> stop = {}, wire::Sto
   return reply;
 }
 
+wire::JobReport on_disk(ExitStatus result, FolderFlaw flaw) {
+  wire::JobReport reply = ended(result);
+  reply.disk = flaw;
+  return reply;
+}
+
 TEST(Transitions, ALostJobHasNoTimeOfItsFailure) {
   for (const Phase phase : {Phase::gone, Phase::rebooted, Phase::none}) {
     Job job = stored_as(JobState::running);
@@ -206,6 +212,10 @@ INSTANTIATE_TEST_SUITE_P(
              JobState::failed, exit137, "out of memory"},
         Case{"oom_of_another", JobState::running, ended(exit1, {}, {}, true), alive, JobState::failed, exit1,
              "the server ran out of memory meanwhile"},
+        Case{"full_disk", JobState::running, on_disk(exit1, FolderFlaw::full), alive, JobState::failed, exit1,
+             "the disk there was full"},
+        Case{"quota", JobState::running, on_disk(exit1, FolderFlaw::quota), alive, JobState::failed, exit1,
+             "the disk quota there was used up"},
         Case{"stopped", JobState::running, ended(term, 15, by_ada), alive, JobState::killed, term,
              "SIGTERM by ada@laptop"},
         Case{"stopped_by_nobody_known", JobState::running, ended(term, 15), alive, JobState::killed, term,

@@ -58,6 +58,7 @@ JobReport make_report() {
   report.reason = "it's waiting: Priorität";
   report.supervised = false;
   report.left = report.unseen = report.after_peer = report.oom = report.usage_asked = true;
+  report.disk = FolderFlaw::quota;
   report.leftovers = 2;
   report.end = make_end();
   report.started_at = report.wrote_at = report.raised_at = moment;
@@ -248,6 +249,7 @@ TEST(WireJobs, AReportArrivesWithAllItsFields) {
   EXPECT_EQ(received.reason, sent.reason);
   EXPECT_TRUE(!received.supervised && received.left && received.unseen && received.after_peer &&
               received.oom && received.usage_asked);
+  EXPECT_EQ(received.disk, FolderFlaw::quota);
   EXPECT_EQ(received.leftovers, 2);
   EXPECT_EQ(received.end->how, ProcessEnd::signalled(9));
   EXPECT_EQ(received.end->at, moment);

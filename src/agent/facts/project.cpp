@@ -148,9 +148,8 @@ class Trial {
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
-  int write() const {
-    constexpr std::size_t size = std::size_t{1} << 20U;
-    const std::string bytes(65536, 'x');
+  int write(std::size_t size) const {
+    const std::string bytes(std::min<std::size_t>(size, 65536), 'x');
     for (std::size_t done = 0; done < size && file_;) {
       const ssize_t count = ::write(file_.get(), bytes.data(), bytes.size());
       if (count < 0) {
@@ -199,7 +198,7 @@ std::optional<Tried> try_writing(const Path& folder, Use use) {
     return std::nullopt;
   }
   const Trial trial(found);
-  int error = trial.write();
+  int error = trial.write(std::size_t{1} << 20U);
   FolderFlaw flaw = error == 0 ? FolderFlaw::none : flaw_of(error);
   const auto add = [&](FolderFlaw missing, int found_error) {
     if (error == 0 && found_error != 0) {
@@ -246,6 +245,12 @@ void try_folder(const Path& folder, ServerFacts& facts) {
     facts.flaw = tried->flaw;
     facts.flaw_text = tried->text;
   }
+}
+
+FolderFlaw find_full_disk(const Path& folder) {
+  const FolderFlaw flaw = flaw_of(Trial(folder).write(4096));
+  const bool is_full = flaw == FolderFlaw::full || flaw == FolderFlaw::quota || flaw == FolderFlaw::read_only;
+  return is_full ? flaw : FolderFlaw::none;
 }
 
 std::string find_flaw(const Path& folder) {

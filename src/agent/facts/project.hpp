@@ -24,6 +24,9 @@ std::string find_open_path(const Host& host, const Path& project, const std::str
 // sets the flaw of `facts`. Removes its files. Does nothing if the login cannot write there. Any thread.
 void try_folder(const Path& folder, ServerFacts& facts);
 
+// Why the folder takes no small file: full, quota or read_only; none if it does, or if other errors occur.
+FolderFlaw find_full_disk(const Path& folder);
+
 // Why a run cannot write in the folder: "Disk quota exceeded"; "" if it can, or if the login may not.
 std::string find_flaw(const Path& folder);
 // Why programs that install packages cannot write there: they need no locks and no pipes.

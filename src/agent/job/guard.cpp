@@ -240,6 +240,11 @@ class Guard {
       append_to_journal(here, wire::OutOfMemory{*end.at});
     }
     kills_before_ = kills;
+    if (!end.how.succeeded() && !was_stopped()) {
+      if (const FolderFlaw flaw = order_.find_full_disk(here); flaw != FolderFlaw::none) {
+        append_safely(host_, here, job_.id, wire::DiskRefused{*end.at, flaw});
+      }
+    }
     return end;
   }
 

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "agent/facts/project.hpp"
 #include "agent/host/host.hpp"
 #include "agent/job/oom_kills.hpp"
 #include "agent/job/record.hpp"
@@ -20,8 +21,9 @@ struct GuardOrder {
   JobsFolder folder;
   mode_t mask = 022;       // the umask of the job
   wire::Moment started{};  // time of the start request
-  std::function<std::optional<std::uint64_t>(const Host&)> count_oom_kills =
-      agent::count_oom_kills;  // tests replace it
+  // Tests replace these.
+  std::function<std::optional<std::uint64_t>(const Host&)> count_oom_kills = agent::count_oom_kills;
+  std::function<FolderFlaw(const Path&)> find_full_disk = agent::find_full_disk;
 };
 
 // Forks a guard for the job in a new session. The guard writes one line to `report` and closes it:

@@ -254,6 +254,7 @@ void Reporter::describe(wire::JobReport& report, const JobRecord& job) {
   }
   report.stop = recorded.stop;
   report.oom = recorded.was_out_of_memory;
+  report.disk = recorded.disk;
   report.hung = read_hung(job.folder);
   report.attempts = read_attempts(job.folder);
   report.no_restart = recorded.no_restart;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "agent/facts/ports.hpp"
+#include "agent/facts/project.hpp"
 #include "agent/host/processes.hpp"
 #include "agent/host/remove.hpp"
 #include "agent/host/utc_time.hpp"
@@ -195,6 +196,10 @@ class SlurmJob {
   }
 
   void record_end(const wire::JobEnd& end) const {
+    const FolderFlaw flaw = end.how.succeeded() ? FolderFlaw::none : find_full_disk(folder_);
+    if (flaw != FolderFlaw::none) {
+      append_safely(host_, folder_, id_, wire::DiskRefused{read_wall_clock(), flaw});
+    }
     for (int tries = 0; tries < most_end_tries && exists(folder_ / spec_name); ++tries) {
       if (append_safely(host_, folder_, id_, wire::JobEnded{end})) {
         return;

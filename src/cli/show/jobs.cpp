@@ -1,6 +1,7 @@
 #include "cli/show/jobs.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -87,7 +88,9 @@ std::string rank_text(const Job& job) {
 
 std::string failed_node(const Job& job) {
   using enum JobReason::Kind;
-  const bool tells = job.reason.kind == none || job.reason.kind == out_of_memory;
+  const bool tells = std::ranges::count(std::array{none, out_of_memory, server_out_of_memory, disk_full,
+                                                   quota_used_up, disk_read_only},
+                                        job.reason.kind) > 0;
   return tells && job.state == JobState::failed && ranks_of(job) == 1 ? visible_line(job.reason.text) : "";
 }
 
