@@ -439,7 +439,10 @@ Plan plan(Core& core, const LaunchRequest& request) {
     GitState git = ask_git(core);
     return plan_on_slurm(*login, request, commit_of(git));
   }
-  return LaunchAttempt(core, request, {}, false).plan();
+  LaunchAttempt attempt(core, request, {}, false);
+  Plan plan = attempt.plan();
+  attempt.judge_leases();
+  return plan;
 }
 
 }  // namespace

@@ -47,15 +47,15 @@ class LaunchAttempt {
   LaunchAttempt(Core& core, const LaunchRequest& request, GitState git, bool code_was_sent);
 
   Plan plan();
+  // After plan(). Throws Error where something of what is to be leased is not there, or not free without
+  // LeaseRequest::wait; tells of each such server.
+  void judge_leases();
   LaunchResult start();
 
  private:
   void check_restarts();
   void check_lease() const;
   std::vector<int> gpus_to_lease(const config::Server& server, const UsableGpus* gpus) const;
-  // Throws Error where something of what is to be leased is not there, or not free without
-  // LeaseRequest::wait; tells of each such server.
-  void judge_leases();
   std::vector<std::string> names_of_machine(std::size_t server) const;
   void check_hang();
   void choose_servers();

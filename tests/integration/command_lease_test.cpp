@@ -41,6 +41,16 @@ TEST_F(CommandLease, RanksHaveTheirGpusAlone) {
   EXPECT_EQ(world.run({"launch", "--gpus", "4", "--", "true"}).code, 0);
 }
 
+TEST_F(CommandLease, ADryRunIsRefusedAsTheLaunchIs) {
+  const CommandResult gpus = world.run({"launch", "--dry-run", "--gpus", "5", "--wait", "--", "true"});
+  EXPECT_EQ(gpus.code, 1);
+  EXPECT_THAT(gpus.err, HasSubstr("5 GPUs needed, and there are 4"));
+  const CommandResult cpus = world.run({"launch", "--dry-run", "--cpus", "500", "--wait", "--", "true"});
+  EXPECT_EQ(cpus.code, 1);
+  EXPECT_THAT(cpus.err, HasSubstr("500 cores needed, and there "));
+  EXPECT_EQ(world.run({"launch", "--dry-run", "--gpus", "4", "--", "true"}).code, 0);
+}
+
 TEST_F(CommandLease, WaitingStartsThemInTheirTurn) {
   EXPECT_EQ(world.run({"job-run", "--server", "a", "--gpus", "4", "--cmd", "exec sleep 1000"}).code, 0);
   const CommandResult queued =
