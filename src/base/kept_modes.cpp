@@ -41,4 +41,9 @@ std::string advise_mode(bool keeps_modes, const std::string& change, const std::
   return keeps_modes ? change : change + "; if the disk keeps no modes, " + otherwise;
 }
 
+bool shows_no_links(const std::error_code& error) {
+  return error == std::errc::operation_not_permitted || error == std::errc::operation_not_supported ||
+         error == std::errc::function_not_supported;
+}
+
 }  // namespace remote

@@ -3,10 +3,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 #include <sys/types.h>
 
-// Disks without modes, as Windows and cameras use them: chmod has no effect there.
+// Disks without modes, as Windows and cameras use them: chmod has no effect there. Most have no links, too.
 
 namespace remote {
 
@@ -20,5 +21,8 @@ bool keeps_modes(const std::filesystem::path& path);
 // The advice to change a mode ("chmod 600 key"), and what to do instead ("keep the key in ~/.ssh") unless
 // modes are kept.
 std::string advise_mode(bool keeps_modes, const std::string& change, const std::string& otherwise);
+
+// Whether a symbolic link failed with this error because the disk keeps none.
+bool shows_no_links(const std::error_code& error);
 
 }  // namespace remote

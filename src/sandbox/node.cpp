@@ -21,6 +21,7 @@
 
 #include "base/files.hpp"
 #include "base/hashing.hpp"
+#include "base/kept_modes.hpp"
 #include "base/loopback.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
@@ -286,7 +287,10 @@ std::optional<fs::path> SandboxNode::prepare(const Cancel& cancel) const {
       fs::create_symlink(added_keys_file(), home() / ".ssh/authorized_keys", error);
     }
     if (error) {
-      throw Error("cannot make " + home().string(), error.message(), "may you write there?");
+      throw Error("cannot make " + home().string(), error.message(),
+                  shows_no_links(error)
+                      ? "this disk keeps no links: make the sandbox in a project on another disk"
+                      : "may you write there?");
     }
     store.allow({made});
   }

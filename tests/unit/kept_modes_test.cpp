@@ -1,5 +1,7 @@
 #include "base/kept_modes.hpp"
 
+#include <cerrno>
+
 #include <gtest/gtest.h>
 
 #include "base/files.hpp"
@@ -28,6 +30,16 @@ TEST(KeptModes, ChmodIsAdvisedAndAlsoAnotherPlaceIfItMayHaveNoEffect) {
   EXPECT_EQ(advise_mode(true, "chmod 600 key", "keep the key in ~/.ssh"), "chmod 600 key");
   EXPECT_EQ(advise_mode(false, "chmod 600 key", "keep the key in ~/.ssh"),
             "chmod 600 key; if the disk keeps no modes, keep the key in ~/.ssh");
+}
+
+TEST(KeptModes, LinksAreNotKeptEither) {
+  for (const int error : {EPERM, EOPNOTSUPP, ENOSYS}) {  // of vfat, of 9p, and of file systems in user space
+    EXPECT_TRUE(shows_no_links({error, std::generic_category()})) << error;
+    EXPECT_TRUE(shows_no_links({error, std::system_category()})) << error;
+  }
+  for (const int error : {0, EACCES, ENOSPC, EROFS}) {
+    EXPECT_FALSE(shows_no_links({error, std::generic_category()})) << error;
+  }
 }
 
 }  // namespace
