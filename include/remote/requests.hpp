@@ -107,7 +107,9 @@ struct JobRequest {
   // Give its Python processes a sitecustomize (docs/protocol.md, "Stacks"): stacks() reads their stacks
   // without py-spy, and a torch that was built without libuv does without it.
   bool enable_stacks = false;
-  bool check = true;  // a script of the command that is missing on its server is an Error (usage)
+  // A script of the command that is missing on its server is an Error (usage), and a missing project or
+  // Python environment an Error.
+  bool check = true;
   // For a login node of Slurm, else an Error (usage). Slurm may run it again when a node fails or it is
   // preempted.
   bool requeue = false;

@@ -141,21 +141,6 @@ class Comparing {
   std::map<std::string, std::optional<wire::ChangedFile::Stamp>> there_;
 };
 
-servers::FactsAnswer ask(Core& core, const config::Server& server, const CodeCheck& check) {
-  servers::FactsRequest request{.wanted = {.project = core.config.project_path_on(server)},
-                                .timeout = std::chrono::seconds(30)};
-  check.add_to(request, server);
-  if (!request.wanted.code) {
-    return {};
-  }
-  try {
-    return servers::ask_facts(*core.connector().connect(server, core.cancel()), request, core.cancel());
-  } catch (const Error& error) {
-    log_info(server.name, "{}", error.message());
-    return {};
-  }
-}
-
 void add_event(std::vector<CodeChanged>& all, CodeChanged event) {
   const auto same = std::ranges::find_if(all, [&](const CodeChanged& one) {
     return one.names == event.names && one.never_sent == event.never_sent && one.there == event.there &&
@@ -170,6 +155,12 @@ void add_event(std::vector<CodeChanged>& all, CodeChanged event) {
 
 }  // namespace
 
+bool is_gone_from(const std::string& server, const std::vector<CodeChanged>& changed) {
+  return std::ranges::any_of(changed, [&](const CodeChanged& event) {
+    return event.gone && std::ranges::find(event.servers, server) != event.servers.end();
+  });
+}
+
 wire::ProjectSource own_source(const config::Config& config) {
   return {.folder_id = config::find_folder_id(config),
           .user = visible_line(user_at_host(), 150),
@@ -177,8 +168,9 @@ wire::ProjectSource own_source(const config::Config& config) {
           .at = now_seconds().time_since_epoch().count()};
 }
 
-CodeCheck::CodeCheck(const Core& core)
+CodeCheck::CodeCheck(const Core& core, std::optional<PreparedCheck> prepared)
     : config_(core.config),
+      prepared_(std::move(prepared)),
       here_(std::async(std::launch::async, [&core] { return files_here(core.config, core.cancel()); })) {}
 
 void CodeCheck::add_to(servers::FactsRequest& request, const config::Server& server) const {
@@ -192,9 +184,59 @@ void CodeCheck::add_to(servers::FactsRequest& request, const config::Server& ser
   request.wanted.scripts = servers::scripts_folder(config_, server);
 }
 
+// An empty answer for a server that did not answer.
+std::vector<servers::FactsAnswer> CodeCheck::ask_all(Core& core,
+                                                     const std::vector<config::Server>& servers) const {
+  const auto outcomes =
+      servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t) {
+        servers::FactsRequest request{.wanted = {.project = core.config.project_path_on(server)},
+                                      .timeout = std::chrono::seconds(30)};
+        add_to(request, server);
+        if (prepared_) {
+          prepared_->add_to(request.wanted, server);
+        } else if (!request.wanted.code) {
+          return servers::FactsAnswer();
+        }
+        return servers::ask_facts(*core.connector().connect(server, core.cancel()), request, core.cancel());
+      });
+  std::vector<servers::FactsAnswer> answers;
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    if (outcomes[i].error) {
+      log_info(servers[i].name, "{}", outcomes[i].error->message());
+    }
+    answers.push_back(outcomes[i].value.value_or(servers::FactsAnswer()));
+  }
+  return answers;
+}
+
+void CodeCheck::report_prepared(Core& core, const std::vector<config::Server>& servers,
+                                const std::vector<servers::FactsAnswer>& answers,
+                                const Result& result) const {
+  std::vector<CheckWarned> warnings;
+  std::vector<Error> errors;
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    prepared_->judge(answers[i], servers[i], is_gone_from(servers[i].name, result.changed), warnings, errors);
+  }
+  report_unfit(core, warnings, errors);
+}
+
 CodeCheck::Result CodeCheck::tell(Core& core, const std::vector<config::Server>& servers,
                                   const std::vector<ssh::LoginFacts>& logins,
                                   const std::vector<servers::FactsAnswer>& answers) {
+  if (!answers.empty()) {
+    return compare(core, servers, logins, answers);
+  }
+  const std::vector<servers::FactsAnswer> asked = ask_all(core, servers);
+  Result result = compare(core, servers, logins, asked);
+  if (prepared_) {
+    report_prepared(core, servers, asked, result);
+  }
+  return result;
+}
+
+CodeCheck::Result CodeCheck::compare(Core& core, const std::vector<config::Server>& servers,
+                                     const std::vector<ssh::LoginFacts>& logins,
+                                     const std::vector<servers::FactsAnswer>& answers) const {
   Result result;
   try {
     const ProjectState& here = here_.get();
@@ -202,13 +244,11 @@ CodeCheck::Result CodeCheck::tell(Core& core, const std::vector<config::Server>&
       return result;  // there is no code
     }
     const wire::ProjectSource own = own_source(core.config);
-    const auto outcomes = servers::fan_out(
-        servers, &config::Server::name, [&](const config::Server& server, std::size_t index) {
-          const servers::FactsAnswer asked =
-              answers.empty() ? ask(core, server, *this) : servers::FactsAnswer();
-          const servers::FactsAnswer& answer = answers.empty() ? asked : answers[index];
-          return Comparing(core, server, logins[index], here).compare(answer.code, answer.source, own);
-        });
+    const auto outcomes = servers::fan_out(servers, &config::Server::name,
+                                           [&](const config::Server& server, std::size_t index) {
+                                             return Comparing(core, server, logins[index], here)
+                                                 .compare(answers[index].code, answers[index].source, own);
+                                           });
     for (std::size_t i = 0; i < servers.size(); ++i) {
       const Comparison& one = outcomes[i].value ? *outcomes[i].value : Comparison();
       const std::string& name = servers[i].name;

@@ -6,6 +6,7 @@
 
 #include "project/core.hpp"
 #include "project/git_state.hpp"
+#include "project/prepared_check.hpp"
 #include "servers/facts.hpp"
 #include "servers/sent_state.hpp"
 #include "wire/source.hpp"
@@ -17,7 +18,9 @@ namespace remote::project {
 class CodeCheck {
  public:
   // Begins to look at the project, on a thread of its own, so that connections can be made meanwhile.
-  explicit CodeCheck(const Core& core);
+  // `prepared`: if tell() asks the servers, it also reports what it finds by this, and throws Error if
+  // nothing can start.
+  explicit CodeCheck(const Core& core, std::optional<PreparedCheck> prepared = {});
 
   // Lets a server compare its files when it is asked for facts anyway. Any thread.
   void add_to(servers::FactsRequest& request, const config::Server& server) const;
@@ -34,9 +37,20 @@ class CodeCheck {
               const std::vector<servers::FactsAnswer>& answers = {});
 
  private:
+  Result compare(Core& core, const std::vector<config::Server>& servers,
+                 const std::vector<ssh::LoginFacts>& logins,
+                 const std::vector<servers::FactsAnswer>& answers) const;
+  std::vector<servers::FactsAnswer> ask_all(Core& core, const std::vector<config::Server>& servers) const;
+  void report_prepared(Core& core, const std::vector<config::Server>& servers,
+                       const std::vector<servers::FactsAnswer>& answers, const Result& result) const;
+
   const config::Config& config_;
+  std::optional<PreparedCheck> prepared_;
   std::shared_future<servers::ProjectState> here_;
 };
+
+// Whether the project was sent to the server, and nothing of it is left there.
+bool is_gone_from(const std::string& server, const std::vector<CodeChanged>& changed);
 
 // This folder as the sender of the project, now.
 wire::ProjectSource own_source(const config::Config& config);

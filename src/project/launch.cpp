@@ -46,6 +46,10 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
   if (request.tell_changes && !request.verify_sync && git_.valid()) {  // not for a plan alone
     code_check_.emplace(core);
   }
+  if (request.check) {
+    prepared_.emplace(core.config, request.python ? with_python(request.command) : request.command,
+                      request.env, request.image);
+  }
   for (const config::Server& server : servers_) {
     if (servers::container_of(server, request.image) && request.hang_after.count() > 0) {
       throw Error::usage("launch", "nobody can see from outside whether ranks in a container stand still",

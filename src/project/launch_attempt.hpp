@@ -81,7 +81,6 @@ class LaunchAttempt {
   std::optional<Finding> find_missing_gpus(const Plan& plan, const std::string& server,
                                            const ServerFacts& facts) const;
   std::vector<Error> judge_server(std::size_t index, const Plan& plan, std::vector<CheckWarned>& warnings);
-  std::string needed_program(const config::Server& server) const;
   std::vector<servers::FactsAnswer> ask_all(const std::string& master_addr);
   // Throws Error if the GPUs of a server cannot be counted or chosen as the launch asks for. `host`: as in
   // LaunchRequest::hosts, or nullptr. `env`: the server's variables.
@@ -122,6 +121,7 @@ class LaunchAttempt {
   std::size_t spares_ = 0;                   // so many, the last of servers_, have no ranks at first
   std::map<std::string, LaunchHost> hosts_;  // by server, where LaunchRequest::hosts has it
   std::optional<CodeCheck> code_check_;
+  std::optional<PreparedCheck> prepared_;           // nullopt without LaunchRequest::check
   std::vector<ssh::LoginFacts> logins_;             // by server
   std::string first_address_;                       // by which this machine reaches the first server
   std::vector<servers::FactsAnswer> answers_;       // by server, once plan() has asked

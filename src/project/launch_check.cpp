@@ -25,10 +25,6 @@ std::string where_and_what(const std::optional<Fix>& fix) {
   return command ? where + fix->text : fix->text;
 }
 
-Error cannot_run(const std::string& reason, const std::string& hint = {}) {
-  return Error("it cannot run there", reason, hint);
-}
-
 // The GPUs of a server that its ranks are to see, by their numbers; nullopt where all, or where it is not
 // known which those are.
 auto gpus_of_ranks(const Plan& plan, const std::string& server, const GpuFacts& facts) {
@@ -48,18 +44,6 @@ auto gpus_of_ranks(const Plan& plan, const std::string& server, const GpuFacts& 
     gpus = usable.indices;
   }
   return gpus;
-}
-
-// A further server of which this is to be told; once for all of which it is the same.
-void add_warning(std::vector<CheckWarned>& warnings, const std::string& server, const Finding& finding) {
-  const auto same = std::ranges::find_if(warnings, [&](const CheckWarned& told) {
-    return told.finding.name == finding.name && told.finding.detail == finding.detail;
-  });
-  if (same == warnings.end()) {
-    warnings.push_back({{server}, finding});
-  } else {
-    same->servers.push_back(server);
-  }
 }
 
 }  // namespace
@@ -98,38 +82,9 @@ std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& pl
                                                std::vector<CheckWarned>& warnings) {
   std::vector<Error> errors;
   const config::Server& server = servers_[index];
-  if (const std::string& missing = answers_[index].missing; !missing.empty()) {
-    const bool is_system = core_.config.python.manager == config::PythonManager::system;
-    errors.push_back(
-        cannot_run(
-            fmt::format("there is no program '{}', and the project's Python environment does not provide it",
-                        missing))
-            .mended_by(is_system ? Remedy::find_program : Remedy::prepare_servers)
-            .on(server.name));
-  } else if (answers_[index].lacks_environment && needed_program(server).empty()) {
-    add_warning(
-        warnings, server.name,
-        {"environment", CheckStatus::warn, "the project's Python environment is not there: remote prepare",
-         Fix{Fix::Where::here, "remote prepare --server " + server.name}});
-  } else if (answers_[index].lacks_environment) {
-    errors.push_back(cannot_run("the project's Python environment, with its packages, is not there")
-                         .mended_by(Remedy::prepare_servers)
-                         .on(server.name));
-  }
-  if (std::ranges::any_of(changed_, [&](const CodeChanged& event) {
-        return event.gone && std::ranges::find(event.servers, server.name) != event.servers.end();
-      })) {
-    errors.push_back(cannot_run("the project was sent there from here, and nothing of it is left")
-                         .mended_by(Remedy::prepare_servers)
-                         .on(server.name));
-  }
+  prepared_->judge(answers_[index], server, is_gone_from(server.name, changed_), warnings, errors);
   const ServerFacts& facts = answers_[index].facts;
   const std::string jobs = core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;
-  if (answers_[index].has_old_packages) {
-    add_warning(warnings, server.name,
-                {"packages", CheckStatus::warn, "they are older than the project's files: remote prepare",
-                 Fix{Fix::Where::here, "remote prepare --server " + server.name}});
-  }
   if (!facts.sick.empty()) {
     add_warning(warnings, server.name, sick_finding(facts.sick, server.name));
   }
@@ -192,14 +147,7 @@ void LaunchAttempt::judge_servers(const Plan& plan) {
       }
     }
   }
-  for (const CheckWarned& warning : warnings) {
-    core_.tell(warning);
-  }
-  if (!errors.empty()) {
-    core_.tell(PartsFailed{errors});
-    throw Error("nothing was started", "a launch needs servers that are fit for it")
-        .mended_by(Remedy::skip_check);
-  }
+  report_unfit(core_, warnings, errors);
 }
 
 }  // namespace remote::project

@@ -61,37 +61,10 @@ void check_prologue(const config::Server& server, const GpuFacts& facts) {
   }
 }
 
-// nullopt without packages, and if files of the project cannot be read. `prepare` then reports that.
-std::optional<servers::PackageSources> find_package_sources(const config::Config& config) {
-  try {
-    return servers::package_source(config) == PackageSource::none
-               ? std::nullopt
-               : std::optional(servers::package_sources(config));
-  } catch (const Error& error) {
-    log_info("", "packages: {}", error.message());
-    return std::nullopt;
-  }
-}
-
 }  // namespace
-
-// The Python that the command begins with, where the server's environment and PATH decide which one it is.
-std::string LaunchAttempt::needed_program(const config::Server& server) const {
-  const auto sets_path = [](const Env& env) {
-    return std::ranges::count(env, "PATH", &Env::value_type::first) > 0;
-  };
-  if (servers::container_of(server, request_.image) || sets_path(request_.env) ||
-      sets_path(server.variables()) || !is_plain_command(request_.command)) {
-    return "";
-  }
-  const std::string command = request_.python ? with_python(request_.command) : request_.command;
-  const std::string first = command.substr(0, first_word_length(command));
-  return first == "python" || first == "python3" ? first : "";
-}
 
 std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& master_addr) {
   looking_.resize(servers_.size());
-  const auto packages = request_.check ? find_package_sources(core_.config) : std::nullopt;
   return servers::values_of(
       servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t index) {
         const StepTimer timer(looking_[index], "look", server.name);
@@ -118,15 +91,9 @@ std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& mast
           wanted.clock = wanted.logind = wanted.others = true;
           wanted.jobs = core_.config.remote_jobs_folder_name;
           wanted.disks = {wire::DiskPlace::project, wire::DiskPlace::shm};
-          if (const std::string program = needed_program(server); !program.empty()) {
-            wanted.program = program;
-          }
-          if (!servers::container_of(server, request_.image)) {
-            if (packages) {
-              wanted.packages = servers::packages_stamp(core_.config, server, *packages);
-            }
-            wanted.environments = servers::needed_environments(core_.config, server);
-          }
+        }
+        if (prepared_) {
+          prepared_->add_to(wanted, server);
         }
         if (code_check_) {
           code_check_->add_to(request, server);

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/command.hpp"
-#include "base/log.hpp"
 #include "base/simple_commands.hpp"
 #include "base/strings.hpp"
 #include "jobs/job_servers.hpp"
@@ -80,6 +79,14 @@ std::optional<wire::LeaseToTake> find_lease(Core& core, const config::Server& se
   return wire::LeaseToTake{.terms = terms, .waits = request.lease.wait};
 }
 
+ssh::LoginFacts find_login(Core& core, const config::Server& server) {
+  try {
+    return core.connector().connect(server, core.cancel())->login();
+  } catch (const Error& error) {
+    throw error.on(server.name);
+  }
+}
+
 // Refuses what goes with Slurm only, and what does not go with it.
 void check_scheduler(const config::Server& server, const Env& env, const JobRequest& request) {
   const bool options =
@@ -116,13 +123,18 @@ StartResult start(Core& core, const JobRequest& request) {
   const std::optional<wire::LeaseToTake> lease = find_lease(core, server, request);
   const std::optional<Container> wanted =
       server.slurm ? container_on_slurm(server, request.image) : servers::container_of(server, request.image);
-  CodeCheck code_check(core);
+  // An earlier job may create missing files.
+  CodeCheck code_check(core,
+                       request.check && request.after.empty()
+                           ? std::optional(PreparedCheck(core.config, request.command, env, request.image))
+                           : std::nullopt);
   GitState git = ask_git(core);
   std::optional<servers::ContainerRun> container;
   if (wanted) {
     container = servers::ready_container(*core.connector().connect(server, core.cancel()), core.config,
                                          server, *wanted, core.cancel());
   }
+  code_check.tell(core, {server}, {find_login(core, server)});
   jobs::NewJob job =
       new_job(core.config, server,
               {request.command, with_commit(job_env(server, env), git), request.enable_stacks, container});
@@ -142,13 +154,6 @@ StartResult start(Core& core, const JobRequest& request) {
                          [&](const Error& error) { return name_holders(core, error); });
   if (result.unsaved) {
     core.tell(StoreProblem{result.unsaved->message()});
-  }
-  if (result.errors.empty()) {
-    try {
-      code_check.tell(core, {server}, {core.connector().connect(server, core.cancel())->login()});
-    } catch (const Error& error) {
-      log_info(server.name, "{}", error.message());  // it has started all the same
-    }
   }
   std::vector<Job> more(std::make_move_iterator(result.jobs.begin() + 1),
                         std::make_move_iterator(result.jobs.end()));

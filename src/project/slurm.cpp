@@ -222,8 +222,13 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
   result.plan = plan_on_slurm(login, request, commit_of(git));
   const PlannedProcess& process = result.plan.processes.front();
   std::optional<CodeCheck> code_check;
+  std::optional<PreparedCheck> prepared;
+  if (request.check && request.after.empty()) {  // an earlier job may create missing files
+    prepared.emplace(core.config, request.python ? with_python(request.command) : request.command,
+                     request.env, request.image);
+  }
   if (request.tell_changes) {
-    code_check.emplace(core);  // looks at the project while the server is connected to
+    code_check.emplace(core, std::move(prepared));  // looks at the project while the server is connected to
   }
   const ssh::LoginFacts facts = core.connector().connect(login, core.cancel())->login();
   CodeCheck::Result code;

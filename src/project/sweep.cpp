@@ -63,8 +63,24 @@ std::string shown_command(const SweepRequest& request) {
   return mask_command(command_template(request));
 }
 
+CodeCheck make_code_check(const Core& core, const SweepRequest& request) {
+  return CodeCheck(core, request.check ? std::optional(PreparedCheck(core.config, command_template(request),
+                                                                     request.env, request.image))
+                                       : std::nullopt);
+}
+
+CodeCheck::Result check_members(Core& core, const std::vector<Member>& members, CodeCheck& code) {
+  std::vector<config::Server> servers;
+  std::vector<ssh::LoginFacts> logins;
+  for (const Member& member : members) {
+    servers.push_back(member.server);
+    logins.push_back(member.login);
+  }
+  return code.tell(core, servers, logins);
+}
+
 LaunchMemory remember_sweep(Core& core, const SweepRequest& request, const std::vector<Member>& members,
-                            const JobId& launch, GitState& git, CodeCheck& code) {
+                            const JobId& launch, GitState& git, const CodeCheck::Result& found) {
   LaunchRequest asked;
   asked.command = command_template(request);
   asked.launcher = Launcher::sweep;
@@ -77,13 +93,6 @@ LaunchMemory remember_sweep(Core& core, const SweepRequest& request, const std::
   plan.run_id = launch.text();
   plan.processes.push_back(
       {.server = members.front().server.name, .command = asked.command, .tags = request.tags});
-  std::vector<config::Server> servers;
-  std::vector<ssh::LoginFacts> logins;
-  for (const Member& member : members) {
-    servers.push_back(member.server);
-    logins.push_back(member.login);
-  }
-  const CodeCheck::Result found = code.tell(core, servers, logins);
   tell_code(core, git, found.servers);
   std::vector<ServerSetup> setups;
   for (const Member& member : members) {
@@ -145,9 +154,10 @@ SweepStarted start_sweep(Core& core, const SweepRequest& request) {
     return start_slurm_sweep(core, request, servers.front(), points);
   }
   GitState git = ask_git(core);
-  CodeCheck code(core);
+  CodeCheck code = make_code_check(core, request);
   SweepStarted result{.launch = JobId::random(), .jobs = {}, .servers = {}, .errors = {}};
   const std::vector<Member> members = ready_all(core, servers, request.image, request.lease, result.errors);
+  const CodeCheck::Result found = check_members(core, members, code);
   std::vector<jobs::SweepPoints> texts;
   for (const Member& member : members) {
     texts.push_back(
@@ -163,7 +173,7 @@ SweepStarted start_sweep(Core& core, const SweepRequest& request) {
     result.jobs.push_back(std::move(job));
   }
   jobs::add_new(core.config, core.store, result.jobs);
-  LaunchMemory memory = remember_sweep(core, request, members, result.launch, git, code);
+  LaunchMemory memory = remember_sweep(core, request, members, result.launch, git, found);
   // Also where no answer comes, they may run.
   memory.started(result.jobs, std::nullopt, "");
   try {

@@ -48,9 +48,12 @@ Env sweep_env(const SweepRequest& request, const config::Server& server, const J
 Env point_env(Env env, std::size_t number, const SweepRow& point);
 // The command without values, as people are shown it.
 std::string shown_command(const SweepRequest& request);
+CodeCheck make_code_check(const Core& core, const SweepRequest& request);
+// Asks the servers by CodeCheck::tell().
+CodeCheck::Result check_members(Core& core, const std::vector<Member>& members, CodeCheck& code);
 // The record of the sweep, as of a launch. Tells where it runs other code than what is here.
 LaunchMemory remember_sweep(Core& core, const SweepRequest& request, const std::vector<Member>& members,
-                            const JobId& launch, GitState& git, CodeCheck& code);
+                            const JobId& launch, GitState& git, const CodeCheck::Result& found);
 
 // Throws Error (usage) where one of the servers has Slurm, and that cannot do what is asked for.
 void check_slurm_sweep(const SweepRequest& request, const std::vector<config::Server>& servers);

@@ -43,7 +43,7 @@ SweepStarted start_slurm_sweep(Core& core, const SweepRequest& request, config::
   login.slurm = take_options(*login.slurm, rest.env);
   const std::optional<Container> wanted = container_on_slurm(login, request.image);
   GitState git = ask_git(core);
-  CodeCheck code(core);
+  CodeCheck code = make_code_check(core, request);
   const auto connection = core.connector().connect(login, core.cancel());
   std::optional<servers::ContainerRun> container;
   if (wanted) {
@@ -66,8 +66,9 @@ SweepStarted start_slurm_sweep(Core& core, const SweepRequest& request, config::
   }
   all.front().batch = launch::slurm_job_batch(program_for_nodes(), sbatch_options(*login.slurm), false, tasks,
                                               request.slots.value_or(0));
-  LaunchMemory memory = remember_sweep(
-      core, request, {{login, connection->login(), "", std::nullopt, container}}, launch, git, code);
+  const std::vector<Member> members{{login, connection->login(), "", std::nullopt, container}};
+  const CodeCheck::Result found = check_members(core, members, code);
+  LaunchMemory memory = remember_sweep(core, request, members, launch, git, found);
   jobs::StartResult started = jobs::start(core.site(), std::move(all));
   memory.started(started.jobs, std::nullopt, "");
   if (started.unsaved) {

@@ -145,6 +145,9 @@ void Preparation::fail(const char* name, const wire::ProvisionFailure& failure, 
   const bool is_short = static_cast<std::size_t>(std::ranges::count(printed, '\n')) < shown_lines;
   const std::string decisive = is_short ? "" : decisive_lines(printed, shown_lines);
   listener_.failed_output(decisive.empty() ? last_lines(printed, shown_lines) : decisive, log);
+  if (failure.lacks_environment) {
+    throw Error(name, no_environment).mended_by(Remedy::prepare_servers);
+  }
   const bool own = config_.python.manager == config::PythonManager::venv ||
                    config_.python.manager == config::PythonManager::uv;
   std::string hint;

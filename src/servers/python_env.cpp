@@ -276,7 +276,9 @@ wire::PackagesStamp packages_stamp(const config::Config& config, const config::S
   return {.scripts = scripts_folder(config, server),
           .project_key = project_key(config.project_path_on(server)),
           .digest = sources.digest,
-          .places = places_on(config, server, sources)};
+          .places = places_on(config, server, sources),
+          .other_folder = other_environment(config),
+          .conda = conda_root(config)};
 }
 
 wire::Setup setup_request(const config::Config& config, const std::string& default_version, bool force) {

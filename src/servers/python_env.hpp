@@ -75,6 +75,9 @@ std::string local_python_version();
 
 PackageSource package_source(const config::Config& config);
 
+// Why a program of the project cannot run.
+constexpr const char* no_environment = "the project's Python environment, with its packages, is not there";
+
 // The possible folders of the environment that a program of the project needs for its packages. Empty: it has
 // no packages, or they may be in another place.
 std::vector<std::string> needed_environments(const config::Config& config, const config::Server& server);

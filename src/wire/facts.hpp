@@ -38,11 +38,15 @@ struct PackagesStamp {
   std::string scripts;      // our own folder in the project
   std::string project_key;  // as in ManagedPython
   std::string digest;
-  std::vector<std::string> places{};  // of the server, as in ManagedPython
+  // As in ManagedPython.
+  std::vector<std::string> places{};
+  std::string other_folder{};
+  std::string conda{};
 
   static constexpr auto fields() {
     using S = PackagesStamp;
     return field_list(
+        field("other_folder", &S::other_folder, at_most(4096)), field("conda", &S::conda, at_most(4096)),
         field("scripts", &S::scripts, at_most(4096)), field("project_key", &S::project_key, a_word("", 64)),
         field("digest", &S::digest, a_word("", 64)), field("places", &S::places, at_most(4096)));
   }

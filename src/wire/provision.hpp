@@ -67,11 +67,13 @@ struct ProvisionFailure {
   std::string reason;
   std::string hint{};
   std::vector<DiskFacts> disks{};  // that the step writes to, without a hint
+  bool lacks_environment = false;  // setup has not made the environment, or it is gone
 
   static constexpr auto fields() {
     using F = ProvisionFailure;
     return field_list(field("reason", &F::reason, a_line(8192)), field("hint", &F::hint, a_line(8192)),
-                      field("disks", &F::disks, at_most(4)));
+                      field("disks", &F::disks, at_most(4)),
+                      field("lacks_environment", &F::lacks_environment));
   }
 };
 

@@ -1,6 +1,7 @@
 #include "agent/facts/facts.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "agent/host_folder.hpp"
 
@@ -51,7 +52,7 @@ TEST(CollectFacts, PackagesAreOldIfTheirStampHasAnotherDigest) {
   request.packages = wire::PackagesStamp{.scripts = "scripts", .project_key = "12ab", .digest = "cd"};
   const auto are_old = [&] { return collect_facts(folder.host, request, "").has_old_packages; };
   EXPECT_FALSE(are_old()) << "remote has installed none";
-  HostFolder::put(folder.host.home / "scripts/.remote-packages.12ab", "00\n");
+  HostFolder::put(folder.host.home / "env/.remote-packages.12ab", "00\n");
   EXPECT_TRUE(are_old());
   HostFolder::put(folder.host.home / "env/.remote-packages.12ab", "cd\n");
   EXPECT_FALSE(are_old());
@@ -61,6 +62,40 @@ TEST(CollectFacts, PackagesAreOldIfTheirStampHasAnotherDigest) {
   EXPECT_FALSE(are_old()) << "of another project in this environment";
   HostFolder::put(folder.host.home / "env/.remote-setup", "ef\n");
   EXPECT_TRUE(are_old()) << "remote made the environment, and none of this project's packages were installed";
+}
+
+TEST(CollectFacts, PackagesOfAnEnvironmentThatIsNotWritableAreInOurOwnFolder) {
+  if (::geteuid() == 0) {
+    GTEST_SKIP() << "root can write everywhere";
+  }
+  HostFolder folder;
+  wire::FactsRequest request{.environment = "env"};
+  request.packages = wire::PackagesStamp{.scripts = "scripts", .project_key = "12ab", .digest = "cd"};
+  HostFolder::put(folder.host.home / "scripts/.remote-packages.12ab", "00\n");
+  fs::create_directories((folder.host.home / "env").string());
+  fs::permissions((folder.host.home / "env").string(), fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_TRUE(collect_facts(folder.host, request, "").has_old_packages);
+}
+
+// Conda makes an environment in ~/.conda/envs if it may not write to its installation.
+TEST(CollectFacts, PackagesMayBeInCondasOtherFolder) {
+  HostFolder folder;
+  wire::FactsRequest request{.environment = "conda/envs/mine"};
+  request.packages = wire::PackagesStamp{.scripts = "scripts",
+                                         .project_key = "12ab",
+                                         .digest = "cd",
+                                         .other_folder = "~/.conda/envs/mine",
+                                         .conda = "~/conda"};
+  const auto are_old = [&] { return collect_facts(folder.host, request, "").has_old_packages; };
+  EXPECT_FALSE(are_old());
+  HostFolder::put(folder.host.home / ".conda/envs/mine/.remote-packages.12ab", "00\n");
+  EXPECT_TRUE(are_old());
+  HostFolder::put(folder.host.home / ".conda/envs/mine/.remote-packages.12ab", "cd\n");
+  EXPECT_FALSE(are_old());
+  fs::create_directories((folder.host.home / "conda/envs").string());
+  EXPECT_FALSE(are_old()) << "conda makes it in the installation";
+  HostFolder::put(folder.host.home / "conda/envs/mine/.remote-packages.12ab", "00\n");
+  EXPECT_TRUE(are_old());
 }
 
 TEST(CollectFacts, SeesLeases) {

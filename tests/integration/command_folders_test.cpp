@@ -192,6 +192,15 @@ TEST_F(CommandFolders, AServerWhoseDiskIsEmptyAgainStartsNothing) {
               AllOf(HasSubstr("b: it cannot run there: the project was sent there from here, and "
                               "nothing of it is left"),
                     HasSubstr("remote prepare"), Not(HasSubstr("error: a:"))));
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"job-run", "--server", "b", "--cmd", "true"},
+                                             {"sweep", "--param", "x=1,2", "--cmd", "echo {x}"}}) {
+    const CommandResult same = world.run(words);
+    EXPECT_EQ(same.code, 1) << same;
+    EXPECT_THAT(same.err, AllOf(HasSubstr("b: it cannot run there: the project was sent there from here, and "
+                                          "nothing of it is left"),
+                                HasSubstr("remote prepare")));
+  }
   EXPECT_THAT(world.store().list().jobs, IsEmpty());
   EXPECT_THAT(launch({"--no-check", "--cmd", "true"}).err, HasSubstr("nothing of it is left there"));
 }
@@ -207,9 +216,38 @@ TEST_F(CommandFolders, PackagesOfAnEnvironmentThatIsGoneAreMissedBeforeTheStart)
                               "packages, is not there"),
                     HasSubstr("remote prepare")));
   EXPECT_THAT(world.store().list().jobs, IsEmpty());
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"job-run", "--server", "a", "--", "python3", "train.py"}, {"update-packages"}}) {
+    EXPECT_THAT(world.run(words).err,
+                AllOf(HasSubstr("the project's Python environment, with its packages, is not there"),
+                      HasSubstr("remote prepare")));
+  }
   EXPECT_EQ(launch({"--cmd", "true"}).code, 0) << "it needs no Python";
   fs::remove(world.project() / "requirements.txt");
   EXPECT_EQ(launch({"--cmd", "python3 -c 1"}).code, 0) << "it has no packages";
+}
+
+TEST_F(CommandFolders, PackagesOlderThanTheFilesAreNamedByAllThatStarts) {
+  world.configure(config("venv"));
+  write_file_atomic(world.project() / "requirements.txt", "# none\n");
+  EXPECT_EQ(world.run({"rsync"}).code, 0);
+  for (const char* server : {"a", "b"}) {
+    const fs::path environment = world.there(server) / ".venv";
+    make_folders(environment / "bin");
+    write_file_atomic(environment / "bin/python", "#!/bin/sh\n", 0700);
+    write_file_atomic(environment / ".remote-setup", "made\n");
+  }
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"launch", "--nproc-per-node", "1", "--cmd", "true"},
+                                             {"job-run", "--server", "a", "--cmd", "true"},
+                                             {"sweep", "--param", "x=1", "--cmd", "echo {x}"}}) {
+    const CommandResult warned = world.run(words);
+    EXPECT_EQ(warned.code, 0) << warned;
+    EXPECT_THAT(warned.err, HasSubstr("they are older than the project's files: remote prepare")) << words[0];
+  }
+  EXPECT_EQ(world.run({"job-wait", "--launch", "last"}).code, 0);
+  EXPECT_THAT(world.run({"job-run", "--server", "a", "--no-check", "--cmd", "true"}).err,
+              Not(HasSubstr("they are older")));
 }
 
 }  // namespace

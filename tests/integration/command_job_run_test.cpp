@@ -122,7 +122,10 @@ TEST(CommandJobRun, AServerThatIsNotReachedIsAnErrorAndNothingIsRecorded) {
 TEST(CommandJobRun, WhenTheAnswerIsLostTheJobIsFoundAgain) {
   CommandWorld world;
   ASSERT_EQ(world.run({"job-run", "--server", "a", "--cmd", "true"}).code, 0);  // it has the program now
-  world.servers().set_faults({.after = world.servers().commands() + 1});
+  const int first = world.servers().commands();
+  ASSERT_EQ(world.run({"job-run", "--server", "a", "--cmd", "true"}).code, 0);
+  const int for_one = world.servers().commands() - first;  // the start is the last of them
+  world.servers().set_faults({.after = world.servers().commands() + for_one});
   const CommandResult result = world.run({"--json", "job-run", "--server", "a", "--cmd", "sleep 1000"});
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, HasSubstr("error: a: "));

@@ -28,7 +28,6 @@
 #include "agent/host/variables.hpp"
 #include "agent/lease/lease_files.hpp"
 #include "agent/provision/python_place.hpp"
-#include "agent/provision/server_places.hpp"
 #include "agent/provision/source.hpp"
 
 namespace remote::agent {
@@ -43,19 +42,21 @@ struct OnDisk {
   bool has_old_packages = false;
 };
 
-// The stamps are in the environment, or in our own folder if the environment is not writable. An environment
-// of ours without the packages' stamp has none of this project's packages.
+// An environment of ours without the packages' stamp has none of this project's packages.
 bool has_old_packages(const Host& host, const wire::FactsRequest& request) {
-  bool is_ours = false;
-  for (const std::string& folder : {request.environment, request.packages->scripts}) {
-    const Path stamps = host.expand(folder);
-    const Path stamp = stamps / name_packages_stamp(request.packages->project_key);
-    if (exists(stamp)) {
-      return !has_stamp(stamp, digest_with_places(host, request.packages->digest, request.packages->places));
-    }
-    is_ours = is_ours || exists(stamps / setup_stamp_name);
-  }
-  return is_ours;
+  const wire::PackagesStamp& wanted = *request.packages;
+  const wire::ManagedPython python{.project = request.project,
+                                   .scripts = wanted.scripts,
+                                   .project_key = wanted.project_key,
+                                   .folder = request.environment,
+                                   .other_folder = wanted.other_folder,
+                                   .conda = wanted.conda,
+                                   .setup_digest = "",
+                                   .packages_digest = wanted.digest,
+                                   .packages_places = wanted.places};
+  const PythonPlace place(host, python);
+  return exists(place.packages_stamp()) ? !has_stamp(place.packages_stamp(), place.packages_digest(host))
+                                        : exists(place.setup_stamp());
 }
 
 OnDisk look_at_disks(const Host& host, const wire::FactsRequest& request) {

@@ -381,7 +381,7 @@ void install_packages(Steps& steps, const PythonPlace& place, const wire::Packag
   }
   const Path python = place.find_interpreter(steps.host());
   if (python.empty()) {
-    throw ProvisionError("there is no Python environment here", "prepare the server first");
+    throw ProvisionError::no_environment();
   }
   if (!make_open_folders(place.folder())) {
     throw ProvisionError("cannot write to " + place.folder().string());

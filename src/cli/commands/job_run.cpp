@@ -192,7 +192,7 @@ void add_job_run(CLI::App& command, Context& context) {
                    "Show its output until it ends; Ctrl-C leaves the job running");
   command.add_flag("--rsync", arguments.rsync, "Copy the project to the server first");
   command.add_flag("--check,!--no-check", arguments.request.check,
-                   "Start only if the script of the command is there (the default)");
+                   "Check the servers before starting (the default)");
 }
 
 }  // namespace remote::cli

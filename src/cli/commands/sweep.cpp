@@ -177,8 +177,7 @@ void add_sweep(CLI::App& command, Context& context) {
   command.add_flag("--enable-stacks", request.enable_stacks,
                    "Let job-stacks read Python stacks without py-spy (signal 50)");
   add_switch(command, "--rsync,!--no-rsync", arguments.rsync, "Copy the project to the servers first");
-  command.add_flag("--check,!--no-check", request.check,
-                   "Start only if the script of the command is there (the default)");
+  command.add_flag("--check,!--no-check", request.check, "Check the servers before starting (the default)");
   CLI::Option* dry_run =
       command.add_flag("--dry-run", arguments.dry_run, "Show what would start, and start nothing");
   CLI::Option* resume =

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "project/core.hpp"
+#include "servers/python_env.hpp"
+#include "wire/facts.hpp"
+
+namespace remote::project {
+
+// Whether servers have what `prepare` brings: the project, its Python environment, and packages that are
+// installed from the files here. The questions go with others, before anything starts.
+class PreparedCheck {
+ public:
+  // `command`: as the servers run it. `image`: as in LaunchRequest.
+  PreparedCheck(const config::Config& config, std::string command, Env env, std::optional<std::string> image);
+
+  // Any thread.
+  void add_to(wire::FactsRequest& wanted, const config::Server& server) const;
+  // Adds the problems of this server. `is_gone`: as is_gone_from() returns it.
+  void judge(const wire::FactsReply& answer, const config::Server& server, bool is_gone,
+             std::vector<CheckWarned>& warnings, std::vector<Error>& errors) const;
+
+ private:
+  std::string needed_program(const config::Server& server) const;
+
+  const config::Config& config_;
+  std::string command_;
+  Env env_;
+  std::optional<std::string> image_;
+  std::optional<servers::PackageSources> packages_;
+};
+
+// Why nothing can start on a server.
+Error cannot_run(const std::string& reason, const std::string& hint = {});
+// Adds a finding about a server: one warning has all servers with the same finding.
+void add_warning(std::vector<CheckWarned>& warnings, const std::string& server, const Finding& finding);
+// Tells the warnings. Tells the errors and throws Error, if there are any.
+void report_unfit(Core& core, const std::vector<CheckWarned>& warnings, const std::vector<Error>& errors);
+
+}  // namespace remote::project
