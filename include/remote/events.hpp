@@ -59,11 +59,16 @@ struct LinkLeftOut {
     secret,  // it leads to keys, and can never be allowed
     circle,
     nowhere,     // the target does not exist
-    environment  // a folder, or a link to one, with a Python environment of this machine
+    environment  // told as EnvironmentsLeftOut
   };
   std::string name;
   std::string target;
   Why why = Why::not_allowed;
+};
+
+// Python environments of this machine in the project, which are not sent.
+struct EnvironmentsLeftOut {
+  std::vector<std::string> names;  // their folders, or links to them
 };
 
 // A line of exclude.txt that can match no file as it is written.
@@ -292,10 +297,11 @@ struct ServerFailed {
   std::string log;         // the folder with all of it; may be ""
 };
 
-using Event = std::variant<ConfigWarning, NewHostKey, LoginProblem, StoreProblem, SilentServers, LinkLeftOut,
-                           UselessPatterns, UnfetchedFiles, PartsFailed, LinkLost, LinkBack, NoLifeline,
-                           SweepTrouble, RankWaits, JobsQueued, GpuCountDiffers, CheckWarned, CodeDiffers,
-                           CodeChanged, LaunchCode, Launched, SameLaunchRuns, EndingRanks, KeyMade, StepBegun,
-                           StepDetail, TransferNews, ServerPrepared, ServerFailed>;
+using Event =
+    std::variant<ConfigWarning, NewHostKey, LoginProblem, StoreProblem, SilentServers, LinkLeftOut,
+                 EnvironmentsLeftOut, UselessPatterns, UnfetchedFiles, PartsFailed, LinkLost, LinkBack,
+                 NoLifeline, SweepTrouble, RankWaits, JobsQueued, GpuCountDiffers, CheckWarned, CodeDiffers,
+                 CodeChanged, LaunchCode, Launched, SameLaunchRuns, EndingRanks, KeyMade, StepBegun,
+                 StepDetail, TransferNews, ServerPrepared, ServerFailed>;
 
 }  // namespace remote

@@ -103,14 +103,20 @@ std::vector<std::string> links_to_leave(Core& core) {
     }
   }
   std::vector<std::string> names;
+  EnvironmentsLeftOut environments;
   for (const Link& link : links) {
     // An editor's lock, as of Emacs, is such a link while the file is open.
     const bool is_lock = link.why == LinkLeftOut::Why::nowhere &&
                          std::filesystem::path(link.name).filename().string().starts_with(".#");
-    if (!is_lock) {
+    if (link.why == LinkLeftOut::Why::environment) {
+      environments.names.push_back(link.name);
+    } else if (!is_lock) {
       core.tell(LinkLeftOut{link.name, link.target.string(), link.why});
     }
     names.push_back(link.name);
+  }
+  if (!environments.names.empty()) {
+    core.tell(environments);
   }
   return names;
 }

@@ -77,6 +77,7 @@ TEST(EventStream, EveryEventIsAsDocumented) {
       StoreProblem{"a record cannot be read"},
       SilentServers{{error}},
       LinkLeftOut{"data", "/mnt/data", LinkLeftOut::Why::not_allowed},
+      EnvironmentsLeftOut{{".venv", "tools/env"}},
       UselessPatterns{".remote/exclude.txt", {{"!keep", 2, UselessPattern::Why::negated}}},
       UnfetchedFiles{{"weights.pt"}, {"third"}},
       PartsFailed{{error}},  // told by error() alone

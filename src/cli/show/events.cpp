@@ -89,6 +89,7 @@ class EventText {
                          : "ending the ranks that have started, or may have (--on-failure=leave keeps them)");
   }
   void operator()(const LinkLeftOut& event);
+  void operator()(const EnvironmentsLeftOut& event);
   void operator()(const UselessPatterns& event);
   void operator()(const UnfetchedFiles& event);
   void operator()(const KeyMade& event) { terminal_.notice("made the key " + event.file); }
@@ -182,10 +183,6 @@ void EventText::operator()(const LinkLeftOut& event) {
     terminal_.warning(name + " is not sent: it is a private key");
     return;
   }
-  if (event.why == Why::environment) {
-    terminal_.notice(fmt::format("{}/ is not sent: it is a Python environment of this machine", name));
-    return;
-  }
   terminal_.warning(fmt::format(
       "the link {} is not sent: {}", name,
       event.why == Why::secret    ? fmt::format("it points to {}, where secrets are kept", target)
@@ -193,6 +190,15 @@ void EventText::operator()(const LinkLeftOut& event) {
       : event.why == Why::circle
           ? fmt::format("it points to {}, which it is in itself", target)
           : fmt::format("it points out of the project, to {} (`remote trust` allows it)", target)));
+}
+
+void EventText::operator()(const EnvironmentsLeftOut& event) {
+  std::vector<std::string> names;
+  std::ranges::transform(event.names, std::back_inserter(names),
+                         [](const std::string& name) { return visible_line(name); });
+  terminal_.notice(fmt::format("{} of this machine {} not sent: {}",
+                               counted(names.size(), "Python environment"), names.size() == 1 ? "is" : "are",
+                               join(names, ", ")));
 }
 
 // What to write instead.

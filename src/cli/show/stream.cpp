@@ -110,6 +110,9 @@ struct Teller {
   Told operator()(const LinkLeftOut& event) const {
     return {"link_left_out", {{"name", event.name}, {"target", event.target}, {"why", why_word(event.why)}}};
   }
+  Told operator()(const EnvironmentsLeftOut& event) const {
+    return {"environments_left_out", {{"names", event.names}}};
+  }
   Told operator()(const UselessPatterns& event) const {
     Json all = Json::array();
     for (const UselessPattern& one : event.patterns) {
