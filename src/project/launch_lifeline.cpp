@@ -9,6 +9,7 @@
 #include "jobs/link_tokens.hpp"
 #include "jobs/refresh.hpp"
 #include "project/launch_attempt.hpp"
+#include "rules/python_version.hpp"
 #include "servers/fanout.hpp"
 #include "servers/python_env.hpp"
 
@@ -81,7 +82,7 @@ bool LaunchAttempt::can_notify() {
     core_.tell(CheckWarned{{servers_.front().name},
                            {"notify",
                             CheckStatus::warn,
-                            "it cannot send the notification: it has no python3 of 3.6 or later",
+                            std::string("it cannot send the notification: it has no ") + rules::usable_python,
                             {}}});
     return false;
   }

@@ -29,6 +29,18 @@ constexpr std::size_t backlog_limit = std::size_t{256} << 10U;
 constexpr int most_greeting = 12;
 constexpr int most_installing = 60;
 
+std::string describe_wait(std::string_view what, milliseconds time) {
+  return fmt::format("{} {:.0f} s", what, std::chrono::duration<double>(time).count());
+}
+
+// If packets were lost since something came last: the error for that.
+std::optional<Error> find_lost_packets(Connection& connection, std::string_view what, milliseconds time) {
+  const std::string why = connection.explain_silence();
+  return why.empty() ? std::nullopt
+                     : std::optional(Error("no answer", describe_wait(what, time) + ": " + why, path_hint)
+                                         .because(Cause::timeout));
+}
+
 }  // namespace
 
 void Pump::wait(milliseconds limit, std::span<pollfd> also) {
@@ -177,11 +189,9 @@ void Flow::check_answer(Clock::time_point now) const {
   }
   const milliseconds time = pump_.connection().answer_time();
   if (heard() + time <= now) {
-    const std::string why = unanswered_.empty() ? pump_.connection().explain_silence() : "";
-    throw why.empty()
-        ? login_shell_waits(unanswered_, time)
-        : Error("no answer", fmt::format("nothing came for {} s: {}", time.count() / 1000, why), path_hint)
-              .because(Cause::timeout);
+    const auto lost =
+        unanswered_.empty() ? find_lost_packets(pump_.connection(), "nothing came for", time) : std::nullopt;
+    throw lost.value_or(login_shell_waits(unanswered_, time));
   }
   const auto whole = std::chrono::floor<std::chrono::seconds>(now - opened_);
   throw Error("no answer", fmt::format("its login shell printed for {} s, but ran no command", whole.count()),
@@ -208,12 +218,8 @@ milliseconds time_left(Connection& connection, Flow::Clock::time_point begin, mi
   if (limit.count() == 0 || left.count() > 0) {
     return limit.count() == 0 ? milliseconds::max() : left;
   }
-  const std::chrono::duration<double> seconds = limit;
-  const std::string why = connection.explain_silence();
-  throw Error("no answer",
-              fmt::format("{} {:.0f} s{}{}", what, seconds.count(), why.empty() ? "" : ": ", why),
-              why.empty() ? hint : path_hint)
-      .because(Cause::timeout);
+  throw find_lost_packets(connection, what, limit)
+      .value_or(Error("no answer", describe_wait(what, limit), hint).because(Cause::timeout));
 }
 
 }  // namespace remote::ssh

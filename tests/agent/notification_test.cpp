@@ -320,7 +320,7 @@ TEST_F(NotifierTest, FindsThePythonOfTheEnvironment) {
   jobs.host().environment["PATH"] = programs;
   put_spec({.url = "http://127.0.0.1:1/"});
   send();
-  EXPECT_EQ(read("notify.result"), "not sent: there is no Python of 3.6 or later\n");
+  EXPECT_EQ(read("notify.result"), "not sent: there is no Python 3.6 or newer\n");
   EXPECT_FALSE(has("notify"));
   fs::remove(jobs.folder(id) / "notify.result");
   fs::remove(jobs.folder(id) / "notify.mark");

@@ -249,9 +249,8 @@ TEST_F(Provision, MissingPackagesOfTheDistributionAreNoticed) {
   EXPECT_FALSE(ask().has_setup);
 }
 
-// A python3 of version 3.5, which is too old.
 TEST_F(Provision, OnlyPythonFrom36IsUsed) {
-  put_program("python3", "printf '%s' \"$2\" | grep -q '3, 6' || exit 0\nexit 1");
+  put_program("python3", "echo Python 3.5.3");
   put_program("python", "exec /usr/bin/python3 \"$@\"");
   hide_programs();
   EXPECT_EQ(find_python(fake.host, "").program, Path(fake.programs() / "python"));

@@ -295,7 +295,7 @@ TEST_F(SendNotification, FindsThePythonOfTheEnvironment) {
   fs::create_symlink("/bin/sh", fake.programs() / "sh");
   fake.host.environment["PATH"] = fake.programs();
   EXPECT_EQ(post("print('sent')").arrival, Arrival::impossible);
-  EXPECT_EQ(post("print('sent')").answer, "there is no Python of 3.6 or later");
+  EXPECT_EQ(post("print('sent')").answer, "there is no Python 3.6 or newer");
   activate = "PATH=$PATH:/usr/local/bin:/usr/bin:/bin";
   EXPECT_EQ(post("print('sent it')").arrival, Arrival::sent);
 }

@@ -8,6 +8,7 @@
 #include "agent/host/run.hpp"
 #include "agent/provision/find_python.hpp"
 #include "base/strings.hpp"
+#include "rules/python_version.hpp"
 #include "rules/usable.hpp"
 #include "wire/text.hpp"
 
@@ -31,18 +32,22 @@ constexpr std::string_view variables_script =
     "\"${PYTHONNOUSERSITE-}\"\n"
     "printf '\\036path\\037%s\\036home\\037%s\\036end\\037' \"${PYTHONPATH-}\" \"${PYTHONHOME-}\"\n";
 
-// A `python` of version 2 does not count.
-constexpr std::string_view python_script =
-    "for remote_python in python3 python; do\n"
-    "  remote_version=$(\"$remote_python\" -V 2>&1 </dev/null) || continue\n"
-    "  case $remote_version in\n"
-    "    'Python 3.'[6-9]* | 'Python 3.'[1-9][0-9]* | 'Python '[4-9].*) ;;\n"
-    "    *) continue ;;\n"
-    "  esac\n"
-    "  printf '\\036python\\037%s' \"$(command -v \"$remote_python\")\"\n"
-    "  printf '\\036version\\037%s' \"${remote_version#Python }\"\n"
-    "  break\n"
-    "done\n";
+// Finds the first one that rules::is_usable_python() accepts.
+std::string make_python_script() {
+  static_assert(rules::oldest_python_minor < 10);
+  return "for remote_python in python3 python; do\n"
+         "  remote_version=$(\"$remote_python\" -V 2>&1 </dev/null) || continue\n"
+         "  case $remote_version in\n"
+         "    'Python 3.'[" +
+         std::to_string(rules::oldest_python_minor) +
+         "-9]* | 'Python 3.'[1-9][0-9]* | 'Python '[4-9].*) ;;\n"
+         "    *) continue ;;\n"
+         "  esac\n"
+         "  printf '\\036python\\037%s' \"$(command -v \"$remote_python\")\"\n"
+         "  printf '\\036version\\037%s' \"${remote_version#Python }\"\n"
+         "  break\n"
+         "done\n";
+}
 
 constexpr std::string_view program_script =
     "if command -v -- \"$remote_word\" >/dev/null 2>&1; then printf '\\036program\\037'; fi\n";
@@ -130,7 +135,7 @@ Activation run_script(const Host& host, const std::string& activation, const std
 Activation activate(const Host& host, const wire::FactsRequest& request, std::chrono::milliseconds limit) {
   std::string script = std::string(variables_script) + (request.gpus ? make_gpus_script() : "");
   if (request.python) {
-    script += python_script;
+    script += make_python_script();
   }
   if (request.program) {
     script += program_script;

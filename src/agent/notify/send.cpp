@@ -12,6 +12,7 @@
 #include "agent/job/job_files.hpp"
 #include "base/format.hpp"
 #include "base/strings.hpp"
+#include "rules/python_version.hpp"
 #include "wire/json_text.hpp"
 
 namespace remote::agent {
@@ -43,7 +44,7 @@ SendResult NotificationSender::post(const wire::NotifySpec& spec, const Notifica
     python_ = find_own_python(host_, activate_);
   }
   if (!python_) {
-    return {Arrival::impossible, "there is no Python of 3.6 or later"};
+    return {Arrival::impossible, std::string("there is no ") + rules::usable_python};
   }
   // The URL is a secret, so it is in no argument.
   const Descriptor input = hold_text(wire::to_json_text(compose_post(spec, notification, read_seconds())));

@@ -8,6 +8,7 @@
 #include "agent/host/login_path.hpp"
 #include "agent/host/run.hpp"
 #include "base/strings.hpp"
+#include "rules/python_version.hpp"
 #include "wire/text.hpp"
 
 namespace remote::agent {
@@ -17,21 +18,10 @@ constexpr const char* version_code =
     "import sys\n"
     "print('Python %d.%d.%d' % sys.version_info[:3])\n"
     "want = [n for n in sys.argv[1].split('.') if n]\n"
-    "sys.exit(sys.version_info < (3, 6) or [str(n) for n in sys.version_info[:len(want)]] != want)\n";
+    "sys.exit([str(n) for n in sys.version_info[:len(want)]] != want)\n";
 
 constexpr std::string_view version_mark = "Python ";
 constexpr std::size_t longest_refusal = 300;
-
-// Whether this version, "3.11.2", is new enough. True for an unknown version.
-bool is_new_enough(const std::string& version) {
-  if (version.empty()) {
-    return true;
-  }
-  const std::vector<std::string> numbers = split(version, '.');
-  const int major = parse_number<int>(numbers.front()).value_or(0);
-  const int minor = numbers.size() > 1 ? parse_number<int>(numbers[1]).value_or(0) : 0;
-  return major > 3 || (major == 3 && minor >= 6);
-}
 
 struct Trial {
   bool fits = false;
@@ -51,7 +41,7 @@ Trial try_python(const Host& host, const Path& program, const std::string& versi
       trial.version = number.substr(0, number.find_first_not_of("0123456789."));
     }
   }
-  trial.fits = trial.fits && is_new_enough(trial.version);
+  trial.fits = trial.fits && rules::is_usable_python(trial.version);
   if (result.timed_out) {
     trial.output = "it does not answer";
   }

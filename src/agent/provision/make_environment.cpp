@@ -17,6 +17,7 @@
 #include "agent/provision/find_python.hpp"
 #include "agent/provision/lock.hpp"
 #include "base/strings.hpp"
+#include "rules/python_version.hpp"
 #include "wire/text.hpp"
 
 namespace remote::agent {
@@ -171,8 +172,8 @@ class EnvironmentMaker {
     if (!found.program.empty()) {
       return found.program;
     }
-    const std::string wanted = version.empty() ? "3.6 or newer" : version;
-    const std::string reason = "there is no Python " + wanted + " on the PATH of this server" +
+    const std::string wanted = version.empty() ? rules::usable_python : "Python " + version;
+    const std::string reason = "there is no " + wanted + " on the PATH of this server" +
                                (found.refusal.empty() ? "" : "; " + found.refusal);
     if (const Path hidden = find_hidden_python(steps_.host(), version); !hidden.empty()) {
       const std::string folder = wire::to_line(quote_word(hidden.parent_path().string()), 300);

@@ -22,6 +22,7 @@
 #include "agent/job/variables.hpp"
 #include "base/format.hpp"
 #include "base/strings.hpp"
+#include "rules/python_version.hpp"
 #include "wire/cbor.hpp"
 #include "wire/frame.hpp"
 #include "wire/run.hpp"
@@ -238,7 +239,7 @@ class RunProcess {
     }
     const auto python = find_own_python(host, request_.activate);
     if (!python) {
-      print_error("there is no Python 3.6 or newer on this server for attach");
+      print_error(text::format("there is no {} on this server for attach", rules::usable_python));
       ::_exit(1);
     }
     ::close(run_request_fd);
