@@ -93,6 +93,7 @@ struct JobReason {
     not_started,       // its server could not start it: `text`
     no_result,         // it ended, and the server does not know how
     folder_gone,       // its folder was removed from the server
+    other_machine,     // also unknown: another machine has the server's address now
     processes_gone,    // nothing of it lives, and there is no result
     server_restarted,  // before it ended
     // queued:
@@ -224,6 +225,8 @@ struct Job {
   std::optional<std::string> backend;
   // The project's folder on this machine that it was started from.
   std::optional<JobId> made_in;
+  // A digest of the machine that it was started on; nothing where that is not known, and under Slurm.
+  std::optional<std::string> machine;
   // The record is a copy: the job was started from another folder. Never stored.
   bool elsewhere = false;
   RemoteFolder remote_folder;  // where it was started; configs.yaml may name another place by now

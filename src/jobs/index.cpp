@@ -70,7 +70,7 @@ class LineWriter {
   }
   void milliseconds(const char* name, const std::optional<ExactInstant>& value) { field(name, value); }
   void no_restart(const char* name, const std::optional<NoRestart>& value) { field(name, value); }
-  void made_in(const char* name, const std::optional<JobId>& value) { field(name, value); }
+  void recorded(const char* name, const auto& value) { field(name, value); }
   void result(const std::optional<ExitStatus>& value) {
     field("exit_code", value ? value->code() : std::nullopt);
     field("signal", value ? value->signal() : std::nullopt);
@@ -161,7 +161,7 @@ class LineReader {
   }
   void milliseconds(const char* name, std::optional<ExactInstant>& value) { field(name, value); }
   void no_restart(const char* name, std::optional<NoRestart>& value) { field(name, value); }
-  void made_in(const char* name, std::optional<JobId>& value) { field(name, value); }
+  void recorded(const char* name, auto& value) { field(name, value); }
   void result(std::optional<ExitStatus>& value) {
     std::optional<int> code;
     std::optional<int> signal;

@@ -29,7 +29,7 @@ struct Fingerprint {
 };
 
 // The first lines.
-inline constexpr std::string_view index_header = "remote job index 11\n";
+inline constexpr std::string_view index_header = "remote job index 12\n";
 inline constexpr std::string_view launch_index_header = "remote launch index 2\n";
 std::string index_line(const Fingerprint& print, const Job& job);
 std::string index_line(const Fingerprint& print, const LaunchSummary& launch);

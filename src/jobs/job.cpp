@@ -105,6 +105,8 @@ constexpr std::array sentences{
     Sentence{Kind::not_started, "not_started", "not started: *"},
     Sentence{Kind::no_result, "no_result", "ended without a result"},
     Sentence{Kind::folder_gone, "folder_gone", "its folder is gone from the server"},
+    Sentence{Kind::other_machine, "other_machine",
+             "another machine answers at the server's address than the one that ran it"},
     Sentence{Kind::processes_gone, "processes_gone", "supervisor and processes are gone"},
     Sentence{Kind::server_restarted, "server_restarted", "server restarted"},
     Sentence{Kind::waiting, "waiting", "waiting: *"},

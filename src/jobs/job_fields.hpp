@@ -93,7 +93,8 @@ void visit_fields(AnyJob& job, Visitor& visit) {
   visit.no_restart("no_restart", job.no_restart);
   visit.mark("spare", job.spare);
   visit.point("point", job.point);
-  visit.made_in("made_in", job.made_in);
+  visit.recorded("made_in", job.made_in);
+  visit.recorded("machine", job.machine);
 }
 
 // The first five columns are read as those of a job are (Index::Row).

@@ -106,7 +106,7 @@ class FieldWriter {
       field(name, value);
     }
   }
-  void made_in(const char* name, const std::optional<JobId>& value) {
+  void recorded(const char* name, const auto& value) {
     if (for_record_ && value) {
       field(name, value);
     }
@@ -240,7 +240,7 @@ class FieldReader {
       value = ExactInstant(std::chrono::milliseconds(found->get<std::int64_t>()));
     }
   }
-  void made_in(const char* name, std::optional<JobId>& value) const { field(name, value); }
+  void recorded(const char* name, auto& value) const { field(name, value); }
   void mark(const char* name, bool& value) const { field(name, value); }
   void folder(const char* name, Job& job) const {
     std::string text;

@@ -166,6 +166,9 @@ void apply(const wire::StartedJob& reply, Job& job, NotStarted& not_started) {
     return;  // nothing was started; `refresh` determines its state
   }
   job.checked_at = now_seconds();
+  if (!reply.machine.empty()) {
+    job.machine = reply.machine;
+  }
   if (reply.outcome == wire::StartOutcome::queued) {
     job.state = JobState::queued;
     job.reason = {.kind = JobReason::Kind::waiting, .text = reply.reason};

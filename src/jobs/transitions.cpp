@@ -212,6 +212,11 @@ std::optional<ExactInstant> failure_moment(const wire::JobReport& report) {
 
 namespace {
 
+// Whether the report is from another machine than the one that runs the job.
+bool is_of_other_machine(const Job& job, const wire::JobReport& report) {
+  return job.machine && !report.machine.empty() && report.machine != *job.machine;
+}
+
 // Applies the phase that the server reported to `fresh`. `job` is the job before the answer.
 void apply_phase(Job& fresh, const Job& job, const wire::JobReport& report, const Clocks& clocks,
                  Starter starter) {
@@ -219,7 +224,7 @@ void apply_phase(Job& fresh, const Job& job, const wire::JobReport& report, cons
   switch (report.phase) {
     case Phase::none:
       if (job.state == JobState::running || job.state == JobState::queued) {
-        lose(fresh, Kind::folder_gone);
+        lose(fresh, is_of_other_machine(job, report) ? Kind::other_machine : Kind::folder_gone);
       } else if (starter == Starter::dead) {
         lose(fresh, Kind::never_started);
       }
@@ -234,7 +239,8 @@ void apply_phase(Job& fresh, const Job& job, const wire::JobReport& report, cons
       break;
     case Phase::unknown:
       fresh.state = JobState::unknown;
-      fresh.reason = {.kind = Kind::other, .text = report.reason};
+      fresh.reason = is_of_other_machine(job, report) ? JobReason{.kind = Kind::other_machine}
+                                                      : JobReason{.kind = Kind::other, .text = report.reason};
       break;
     case Phase::running:
       fresh.state = JobState::running;

@@ -200,6 +200,7 @@ struct JobReport {
   std::optional<NoRestart> no_restart{};
   std::uint64_t out_size = 0;  // bytes in job.out and job.err
   std::uint64_t err_size = 0;
+  std::string machine{};  // of a job whose folder is not there: a digest of this machine; "": unknown
   std::optional<std::string> last_line{};  // of its output, if requested and not empty
 
   static constexpr auto fields() {
@@ -217,7 +218,7 @@ struct JobReport {
         field("usage", &J::usage), field("waits", &J::waits, at_most(max_waits)), field("hung", &J::hung),
         field("attempts", &J::attempts, at_most(max_attempts)), field("no_restart", &J::no_restart),
         field("out_size", &J::out_size, size), field("err_size", &J::err_size, size),
-        field("last_line", &J::last_line, at_most(1000)));
+        field("machine", &J::machine, a_word("", 64)), field("last_line", &J::last_line, at_most(1000)));
   }
 };
 

@@ -199,12 +199,13 @@ struct StartedJob {
   std::optional<int> pid{};
   std::string reason{};
   bool can_wait = false;  // it failed only because others have leased the resources
+  std::string machine{};  // that runs it, as in JobReport; "" under Slurm
 
   static constexpr auto fields() {
     using J = StartedJob;
     return field_list(field("id", &J::id, an_id()), field("outcome", &J::outcome),
                       field("pid", &J::pid, in_range(1, 1 << 30)), field("reason", &J::reason, a_line(1000)),
-                      field("can_wait", &J::can_wait));
+                      field("can_wait", &J::can_wait), field("machine", &J::machine, a_word("", 64)));
   }
 };
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "agent/facts/machine_digest.hpp"
 #include "agent/job_folders.hpp"
 
 namespace remote::agent {

@@ -1,6 +1,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/facts/machine_digest.hpp"
 #include "agent/job_reports.hpp"
 
 namespace remote::agent {
@@ -61,6 +62,12 @@ TEST_F(Reports, OfARunningJob) {
   job = report(id);
   EXPECT_FALSE(job.wrote_at);
   EXPECT_EQ(job.out_size, 0U);
+}
+
+TEST_F(Reports, OfAJobWithoutAFolderNameTheMachine) {
+  test::HostFolder::put(jobs.host().root / "etc/machine-id", "5\n");
+  EXPECT_EQ(report(test::JobFolders::new_id()).machine, read_machine_digest(jobs.host()));
+  EXPECT_EQ(report(jobs.make_ended("exit 0")).machine, "");
 }
 
 TEST_F(Reports, OneWhosePidCouldNotBeWrittenDidNotStart) {

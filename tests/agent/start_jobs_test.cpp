@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/facts/machine_digest.hpp"
 #include "agent/fake_host.hpp"
 #include "agent/host/files.hpp"
 #include "agent/job/answers.hpp"
@@ -148,6 +149,7 @@ TEST_F(StartJobs, StartsThemAll) {
     EXPECT_EQ(reply.outcome, StartOutcome::started);
     EXPECT_EQ(reply.pid, 4121);
     EXPECT_EQ(reply.reason, "");
+    EXPECT_EQ(reply.machine, read_machine_digest(host));
   }
   EXPECT_EQ(replies[0].id + replies[1].id, first + second);
   EXPECT_EQ(read(folder() / "words"),

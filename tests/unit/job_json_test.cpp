@@ -43,6 +43,7 @@ Job full_job() {
   job.backend = "slurm";
   job.no_restart = NoRestart::repeated;
   job.made_in = JobId::random();
+  job.machine = "0123456789abcdef";
   return job;
 }
 
@@ -81,6 +82,8 @@ const std::vector<Said> reasons{
     {{.kind = Kind::not_started, .text = "mkdir: no space left"}, "not started: mkdir: no space left"},
     {{.kind = Kind::no_result}, "ended without a result"},
     {{.kind = Kind::folder_gone}, "its folder is gone from the server"},
+    {{.kind = Kind::other_machine},
+     "another machine answers at the server's address than the one that ran it"},
     {{.kind = Kind::processes_gone}, "supervisor and processes are gone"},
     {{.kind = Kind::server_restarted}, "server restarted"},
     {{.kind = Kind::told_to_end, .number = 4121}, "told to end, but its process 4121 is not gone"},

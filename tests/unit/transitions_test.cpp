@@ -66,6 +66,28 @@ TEST(Transitions, ALostJobHasNoTimeOfItsFailure) {
   }
 }
 
+// After the server's address in configs.yaml was changed, or was given to another machine.
+TEST(Transitions, AMissingFolderOnAnotherMachineIsNotSaidToBeRemoved) {
+  Job job = stored_as(JobState::running);
+  job.machine = "12ab";
+  wire::JobReport report = reply_of(Phase::none);
+  report.machine = "34cd";
+  EXPECT_EQ(apply_status(job, report, clocks, Starter::alive).reason.kind, JobReason::Kind::other_machine);
+  report.phase = Phase::unknown;
+  report.reason = "cannot see the folder of the project";
+  const Job unseen = apply_status(job, report, clocks, Starter::alive);
+  EXPECT_EQ(unseen.state, JobState::unknown);
+  EXPECT_EQ(unseen.reason.kind, JobReason::Kind::other_machine);
+  report = reply_of(Phase::none);
+  for (const char* machine : {"", "12ab"}) {
+    report.machine = machine;
+    EXPECT_EQ(apply_status(job, report, clocks, Starter::alive).reason.kind, JobReason::Kind::folder_gone);
+  }
+  report.machine = "34cd";
+  job.machine.reset();
+  EXPECT_EQ(apply_status(job, report, clocks, Starter::alive).reason.kind, JobReason::Kind::folder_gone);
+}
+
 struct Case {
   const char* name;
   JobState before;

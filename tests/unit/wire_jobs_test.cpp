@@ -59,6 +59,7 @@ JobReport make_report() {
   report.supervised = false;
   report.left = report.unseen = report.after_peer = report.oom = report.usage_asked = true;
   report.disk = FolderFlaw::quota;
+  report.machine = "0123456789abcdef";
   report.leftovers = 2;
   report.end = make_end();
   report.started_at = report.wrote_at = report.raised_at = moment;
@@ -250,6 +251,7 @@ TEST(WireJobs, AReportArrivesWithAllItsFields) {
   EXPECT_TRUE(!received.supervised && received.left && received.unseen && received.after_peer &&
               received.oom && received.usage_asked);
   EXPECT_EQ(received.disk, FolderFlaw::quota);
+  EXPECT_EQ(received.machine, sent.machine);
   EXPECT_EQ(received.leftovers, 2);
   EXPECT_EQ(received.end->how, ProcessEnd::signalled(9));
   EXPECT_EQ(received.end->at, moment);

@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "agent/facts/machine_digest.hpp"
 #include "agent/host/run.hpp"
 #include "agent/job/attempts.hpp"
 #include "agent/job/debugger_waits.hpp"
@@ -163,6 +164,9 @@ wire::JobReport Reporter::report(const std::string& id, const ReportOptions& opt
     abandoned_[id] = options;
   } else if (found.job && report.phase != JobPhase::none) {
     describe(report, *found.job);
+  }
+  if (!found.job && (report.phase == JobPhase::none || report.phase == JobPhase::unknown)) {
+    report.machine = read_machine_digest(host_);
   }
   if (options.last_line) {
     report.last_line = read_last_line(backends_.folder().jobs / id);

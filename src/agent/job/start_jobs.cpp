@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/facts/machine_digest.hpp"
 #include "agent/facts/project.hpp"
 #include "agent/host/files.hpp"
 #include "agent/host/processes.hpp"
@@ -181,7 +182,7 @@ class Start {
     if (report.starts_with("! ")) {
       return fail_start(host_, folder_, id, report.substr(2));
     }
-    StartedJob job{.id = id, .outcome = StartOutcome::queued};
+    StartedJob job{.id = id, .outcome = StartOutcome::queued, .machine = machine_};
     if (report == "spare") {
       job.reason = "spare, until it replaces a server";
     } else if (has_entry(folder_.jobs / id / "queue")) {
@@ -194,6 +195,7 @@ class Start {
   }
 
   const Host& host_;
+  const std::string machine_ = read_machine_digest(host_);
   wire::JobsToStart request_;
   JobsFolder folder_;
   std::vector<std::string> local_ids_;

@@ -55,8 +55,4 @@ class LeaseQueue {
   bool is_over_ = false;
 };
 
-// Returns a digest of the machine: equal for all users and projects, also after a reboot. It
-// does not reveal the id.
-std::string read_machine_digest(const Host& host);
-
 }  // namespace remote::agent

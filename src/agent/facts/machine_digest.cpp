@@ -1,0 +1,52 @@
+#include "agent/facts/machine_digest.hpp"
+
+#include <array>
+#include <span>
+
+#include <sodium.h>
+
+#include "agent/host/files.hpp"
+#include "base/format.hpp"
+#include "base/strings.hpp"
+
+namespace remote::agent {
+namespace {
+
+constexpr std::size_t digest_bytes = 8;
+
+// The lowest address of a network card; "" without one, as in a container.
+std::string read_card_address(const Host& host) {
+  const Path folder = host.system("/sys/class/net");
+  std::string lowest;
+  for (const std::string& interface : list_names(folder)) {
+    const std::string address = has_entry(folder / interface / "device")
+                                    ? std::string(read_first_line(folder / interface / "address"))
+                                    : "";
+    if (!address.empty() && (lowest.empty() || address < lowest)) {
+      lowest = address;
+    }
+  }
+  return lowest;
+}
+
+}  // namespace
+
+std::string read_machine_digest(const Host& host) {
+  std::string id(trim(read_file(host.system("/etc/machine-id"), 4096).value_or("")));
+  if (id.empty()) {
+    id = trim(read_file(host.system("/var/lib/dbus/machine-id"), 4096).value_or(""));
+  }
+  // Machines that were made from one image can have one id.
+  const std::string name = read_first_line(host.system("/proc/sys/kernel/hostname"));
+  const std::string address = read_card_address(host);
+  if (id.empty() && name.empty() && address.empty()) {
+    return "0";
+  }
+  const std::string text = text::format("remote lease {} {} {}", id, name, address);
+  std::array<unsigned char, crypto_generichash_BYTES> hash{};
+  ::crypto_generichash(hash.data(), hash.size(), reinterpret_cast<const unsigned char*>(text.data()),
+                       text.size(), nullptr, 0);
+  return to_hex(std::span(hash).first(digest_bytes));
+}
+
+}  // namespace remote::agent
