@@ -241,7 +241,7 @@ TEST_F(PrepareTest, APythonThatIsNotThereIsAClearError) {
   use(config::PythonManager::venv);
   config_.python.version = "3.2";
   const Error error = failure();
-  EXPECT_EQ(error.reason(), "there is no Python 3.2 on this server");
+  EXPECT_THAT(error.reason(), HasSubstr("there is no Python 3.2 on the PATH of this server"));
   EXPECT_THAT(error.hint(), HasSubstr("conda"));
 }
 
