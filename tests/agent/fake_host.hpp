@@ -2,10 +2,10 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "agent/host/host.hpp"
+#include "agent/put_file.hpp"
 
 namespace remote::agent {
 
@@ -38,14 +38,8 @@ class FakeHost {
   // The first folder on PATH.
   fs::path programs() const { return folder_ / "programs"; }
 
-  static void put(const fs::path& path, const std::string& text) {
-    fs::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << text;
-  }
-  static void put_program(const fs::path& path, const std::string& text) {
-    put(path, "#!/bin/sh\n" + text + "\n");
-    fs::permissions(path, fs::perms::owner_all);
-  }
+  static void put(const fs::path& path, const std::string& text) { put_file(path, text); }
+  static void put_program(const fs::path& path, const std::string& text) { put_sh_program(path, text); }
 
  private:
   static fs::path make_folder() {

@@ -2,13 +2,13 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "agent/host/host.hpp"
+#include "agent/put_file.hpp"
 
 namespace fs = std::filesystem;
 
@@ -32,14 +32,8 @@ class GpuHost : public testing::Test {
   GpuHost(const GpuHost&) = delete;
   GpuHost& operator=(const GpuHost&) = delete;
 
-  static void put(const fs::path& file, const std::string& text) {
-    fs::create_directories(file.parent_path());
-    std::ofstream(file, std::ios::binary) << text;
-  }
-  static void put_program(const fs::path& file, const std::string& body) {
-    put(file, "#!/bin/sh\n" + body);
-    fs::permissions(file, fs::perms::owner_all);
-  }
+  static void put(const fs::path& file, const std::string& text) { put_file(file, text); }
+  static void put_program(const fs::path& file, const std::string& body) { put_sh_program(file, body); }
   void add_program(const std::string& name, const std::string& body) {
     put_program(folder / "bin" / name, body);
   }

@@ -2,11 +2,11 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <string>
 
 #include "agent/host/host.hpp"
+#include "agent/put_file.hpp"
 
 namespace fs = std::filesystem;
 
@@ -37,16 +37,10 @@ class HostFolder {
 
   const fs::path& path() const { return folder_; }
   // Writes a file, and the folders above it.
-  static void put(const fs::path& path, const std::string& text) {
-    fs::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << text;
-  }
+  static void put(const fs::path& path, const std::string& text) { put_file(path, text); }
   // A file of the system, such as "proc/meminfo".
   void put_system(const std::string& path, const std::string& text) const { put(host.root / path, text); }
-  void put_program(const fs::path& path, const std::string& text) const {
-    put(path, "#!/bin/sh\n" + text);
-    fs::permissions(path, fs::perms::owner_all);
-  }
+  void put_program(const fs::path& path, const std::string& text) const { put_sh_program(path, text); }
 
   Host host;
 

@@ -80,9 +80,9 @@ code 1 job-wait --tag filler
 of_jobs 'd[0]["reason"]' --tag filler | grep -q 'the disk there was full' || fail "it is not told that the disk was full"
 fill "$home"
 code 1 job-run --server node-1 --tag new --cmd "exec sleep $mark.5"
-error_says 'node-1: .*/\.jobs.*full'
+error_says 'node-1: .*/\.jobs.*\(full\|No space left\)'
 code 1 launch --nproc-per-node 1 --tag new --cmd "sleep $mark.5"
-error_says 'node-1: .*/\.jobs.*full'
+error_says 'node-1: .*/\.jobs.*\(full\|No space left\)'
 [ "$(processes 5)" = 2 ] || fail "ranks of a launch that could not start run on"
 echo more >"more.txt"
 head -c 100000 /dev/urandom >big.bin
