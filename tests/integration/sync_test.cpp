@@ -317,32 +317,66 @@ TEST_F(SyncTest, AMissingSourceIsAnErrorThatNamesIt) {
   }
 }
 
-TEST(Sync, AServerWithoutRsyncGetsTheFix) {
-  const TempFolder bin;
-  // As the server's shell ends if there is none: this machine has one, also outside PATH.
-  const fs::path rsync = bin.path() / "rsync";
-  std::ofstream(rsync) << "#!/bin/sh\necho 'sh: 1: rsync: not found' >&2\nexit 127\n";
-  fs::permissions(rsync, fs::perms::owner_all);
-  sandbox::SandboxOptions sandbox_options;
-  sandbox_options.environment["PATH"] = bin.path().string() + ":/usr/bin:/bin";
-  test::TestSandbox sandbox(1, sandbox_options);
-  const config::Config config = sandbox.config();
-  ssh::ConnectorOptions connector_options;
-  connector_options.user_config = "/dev/null";
-  connector_options.masters = sandbox.masters();
-  const auto connection =
-      ssh::make_connector(config, connector_options)->connect(config.servers[0], Cancel());
-  SyncOptions options;
-  options.pipe_program = test::remote_binary;
-  const auto before = std::signal(SIGPIPE, SIG_IGN);  // as the program does
-  try {
-    sync_to(*connection, config, config.servers[0], options, Cancel());
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.reason(), "rsync was not found on the server");
-    EXPECT_THAT(error.hint(), HasSubstr("apt-get install rsync"));
+// A server whose rsync is a script.
+class ScriptedRsync : public testing::Test {
+ protected:
+  // `pull`: from the server. Returns the error of the transfer.
+  Error fail(const std::string& script, bool pull) {
+    const fs::path rsync = bin_.path() / "rsync";
+    write(rsync, "#!/bin/sh\n" + script);
+    fs::permissions(rsync, fs::perms::owner_all);
+    sandbox::SandboxOptions sandbox_options;
+    sandbox_options.environment["PATH"] = bin_.path().string() + ":/usr/bin:/bin";
+    test::TestSandbox sandbox(1, sandbox_options);
+    const config::Config config = sandbox.config();
+    ssh::ConnectorOptions connector_options;
+    connector_options.user_config = "/dev/null";
+    connector_options.masters = sandbox.masters();
+    const auto connection =
+        ssh::make_connector(config, connector_options)->connect(config.servers[0], Cancel());
+    const auto before = std::signal(SIGPIPE, SIG_IGN);  // as the program does
+    Error error("the transfer", "it did not fail");
+    try {
+      if (pull) {
+        write(sandbox.home(0) / "a", "1");
+        PullOptions options;
+        options.pipe_program = test::remote_binary;
+        sync_from(*connection, {"a"}, bin_.path() / "here", options, Cancel());
+      } else {
+        SyncOptions options;
+        options.pipe_program = test::remote_binary;
+        sync_to(*connection, config, config.servers[0], options, Cancel());
+      }
+      ADD_FAILURE();
+    } catch (const Error& thrown) {
+      error = thrown;
+    }
+    std::signal(SIGPIPE, before);
+    return error;
   }
-  std::signal(SIGPIPE, before);
+
+ private:
+  TempFolder bin_;
+};
+
+TEST_F(ScriptedRsync, AServerWithoutRsyncGetsTheFix) {
+  // As the server's shell ends if there is none: this machine has one, also outside PATH.
+  const Error error = fail("echo 'sh: 1: rsync: not found' >&2\nexit 127\n", false);
+  EXPECT_EQ(error.reason(), "rsync was not found on the server");
+  EXPECT_THAT(error.hint(), HasSubstr("apt-get install rsync"));
+}
+
+// The sender is on the server, the receiver on this machine.
+TEST_F(ScriptedRsync, AFullDiskOfTheServerIsNotTakenForThatOfThisMachine) {
+  const auto fail_with = [&](const std::string& line) {
+    return fail("/usr/bin/rsync \"$@\"\necho '" + line + "' >&2\nexit 11\n", true);
+  };
+  const Error here = fail_with("rsync: [receiver] write failed on \"/x/a\": No space left on device (28)");
+  EXPECT_EQ(here.cause(), Cause::disk_full) << here.message();
+  EXPECT_THAT(here.hint(), HasSubstr("this machine"));
+  const Error there = fail_with("rsync: [sender] mkstemp failed: No space left on device (28)");
+  EXPECT_NE(there.cause(), Cause::disk_full) << there.message();
+  EXPECT_THAT(there.reason(), HasSubstr("No space left"));
 }
 
 }  // namespace
