@@ -302,4 +302,14 @@ std::string hint_for_failure(const std::vector<std::string>& lines, bool has_one
   return "";
 }
 
+void OutputEnd::take(std::string_view data) {
+  constexpr std::size_t most = 8192;
+  text_.append(data.substr(data.size() - std::min(data.size(), most)));
+  text_.erase(0, text_.size() - std::min(text_.size(), most));
+}
+
+std::vector<std::string> OutputEnd::lines() const {
+  return split(text_, '\n');
+}
+
 }  // namespace remote::cli

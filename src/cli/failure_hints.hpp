@@ -20,4 +20,14 @@ std::span<const FailureHint> failure_hints();
 // `has_one_rank_each`: they are a launch's that has one rank on each server.
 std::string hint_for_failure(const std::vector<std::string>& lines, bool has_one_rank_each = false);
 
+// The end of a command's output, for hint_for_failure().
+class OutputEnd {
+ public:
+  void take(std::string_view data);
+  std::vector<std::string> lines() const;
+
+ private:
+  std::string text_;
+};
+
 }  // namespace remote::cli

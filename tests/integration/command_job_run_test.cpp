@@ -54,6 +54,17 @@ TEST(CommandJobRun, FollowShowsTheOutputAndEndsAsTheJob) {
               Ends(0, "job 2 started on a\n", ""));
 }
 
+TEST(CommandJobRun, TheEndOfAFailedJobHasTheRemedyForItsLastLines) {
+  CommandWorld world;
+  const std::string command = "echo \"KeyError: 'RANK'\" >&2; exit 1";
+  EXPECT_THAT(world.run({"job-run", "--server", "a", "--follow", "--cmd", command}).err,
+              EndsWith("job 1 on a: failed exit 1\n hint: `remote torch-launch` sets that variable for each "
+                       "rank: remote torch-launch -- train.py\n"));
+  EXPECT_THAT(world.run({"job-tail", "--job", "1"}).err, HasSubstr("hint: `remote torch-launch` sets"));
+  EXPECT_THAT(world.run({"job-run", "--server", "a", "--follow", "--cmd", "echo \"KeyError: 'RANK'\""}).err,
+              Not(HasSubstr("hint")));
+}
+
 TEST(CommandJobRun, AScriptWithoutPythonIsWarnedOf) {
   CommandWorld world;
   EXPECT_THAT(world.run({"job-run", "--server", "a", "--", "train.py"}),

@@ -89,20 +89,6 @@ std::vector<OutputScreen> screens_for(Context& context, const std::vector<std::s
   return screens;
 }
 
-// The last lines of a command's output on one server, for a hint.
-class OutputEnd {
- public:
-  void take(std::string_view data) {
-    constexpr std::size_t most = 8192;
-    text_.append(data.substr(data.size() - std::min(data.size(), most)));
-    text_.erase(0, text_.size() - std::min(text_.size(), most));
-  }
-  std::vector<std::string> lines() const { return split(text_, '\n'); }
-
- private:
-  std::string text_;
-};
-
 // Says how it ended on several servers; returns the exit code.
 int conclude(Context& context, const std::vector<ServerRun>& runs,
              const std::vector<OutputEnd>& ends_of_output) {
