@@ -8,6 +8,7 @@
 
 #include "base/files.hpp"
 #include "base/shell_quote.hpp"
+#include "support/program_on_terminal.hpp"
 #include "support/ssh_job_world.hpp"
 
 namespace remote::test {
@@ -28,6 +29,22 @@ class Account : public testing::Test {
   void TearDown() override { start_with(""); }  // the jobs there are ended
   ExecResult run(const std::string& command) const {
     return world_.remote({"run", "--server", "one", "--cmd", command});
+  }
+  // Commands that need a server fail with this text, with and without a terminal.
+  void expect_everywhere(const testing::Matcher<std::string>& text) const {
+    for (const std::vector<std::string>& words :
+         std::vector<std::vector<std::string>>{{"run", "--server", "one", "--cmd", "true"},
+                                               {"run", "--server", "one", "--tty", "--cmd", "true"},
+                                               {"rsync"},
+                                               {"check", "--server", "one"}}) {
+      const ExecResult result = world_.remote(words);
+      EXPECT_EQ(result.status, ExitStatus::exited(1)) << words[0];
+      EXPECT_THAT(result.out + result.err, text) << words[0];
+    }
+    const fs::path home = world_.client.folder();
+    ProgramOnTerminal shell({"--project", home.string(), "shell", "one"}, home, 24, 300);
+    EXPECT_EQ(shell.end(), 1);
+    EXPECT_THAT(shell.screen(), text);
   }
 
  private:
@@ -121,13 +138,22 @@ TEST_F(Account, AShellThatEndsIsQuoted) {
 }
 
 TEST_F(Account, AGatewayThatNeedsATerminalIsNamed) {
+  const auto matches =
+      AllOf(HasSubstr("this gateway needs a PTY"), HasSubstr("the machine's own address and port"),
+            Not(HasSubstr("\\n")), Not(HasSubstr(".bashrc")), Not(HasSubstr("nothing came")));
   for (const char* where : {"", " >&2"}) {
-    start_with("echo 'Welcome.'; echo 'this gateway needs a PTY'" + std::string(where) + "; exit 1");
-    const ExecResult result = run("true");
-    EXPECT_THAT(result.err, AllOf(HasSubstr("this gateway needs a PTY"),
-                                  HasSubstr("the machine's own address and port"), Not(HasSubstr("\\n"))))
-        << where;
+    start_with("[ -t 0 ] || { echo 'Welcome.'; echo 'this gateway needs a PTY'" + std::string(where) +
+               "; exit 1; }; exec sh");
+    expect_everywhere(matches);
   }
+}
+
+// As on rented machines: every login attaches to one tmux, and leaving that ends the login.
+TEST_F(Account, AStartFileThatOpensTmuxIsNamed) {
+  start_with(
+      "for command in attach new; do echo 'open terminal failed: not a terminal' >&2; false; done; exit");
+  expect_everywhere(AllOf(HasSubstr("open terminal failed: not a terminal"), HasSubstr("~/.bashrc"),
+                          Not(HasSubstr("\\n")), Not(HasSubstr("nothing came"))));
 }
 
 TEST_F(Account, WithoutALoginShell) {
