@@ -209,6 +209,22 @@ TEST_F(SshAuth, WhatTheServerSaysIsInTheErrorAlsoIfItWaits) {
               HasSubstr("has not answered within 2 s, and says: To log in, open https://login.example/a/1"));
 }
 
+// As a machine that is starting: PAM refuses all users but root, with a sentence.
+TEST_F(SshAuth, WhatTheServerSaysIsInTheErrorAlsoIfItCloses) {
+  test::PasswordRules rules;
+  rules.real = true;
+  rules.password = "pw";
+  rules.banner = "The system is starting; log in again in a moment.\n";
+  rules.closes = true;
+  const test::PasswordServer starting(rules);
+  const auto matches = AllOf(HasSubstr("and says: The system is starting; log in again in a moment."),
+                             HasSubstr("run the command again"));
+  config::Server server = starting.server("starting");
+  EXPECT_THAT(log_in(*connector(answering("pw")), server), matches) << "with a password";
+  server.private_key = client.key();
+  EXPECT_THAT(log_in(*connector(), server), matches) << "with a key";
+}
+
 TEST_F(SshAuth, ALoginWaitsForAPageThatIsShown) {
   test::PasswordRules rules;
   rules.banner = "To log in,\r\nopen https://login.example/a/1\r\n";

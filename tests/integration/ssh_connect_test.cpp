@@ -93,6 +93,7 @@ class Mute {
     port_ = ntohs(address.sin_port);
   }
   int port() const { return port_; }
+  int fd() const { return fd_.get(); }
 
  private:
   UniqueFd fd_;
@@ -109,6 +110,22 @@ TEST_F(SshConnect, AServerThatSaysNothingTimesOut) {
               HasSubstr("no SSH server answered within 1 s"));
   EXPECT_GE(Clock::now() - start, 900ms);
   EXPECT_LT(Clock::now() - start, 9s) << "otherwise it is 10 s";
+}
+
+// As through a VPN that loses all packets but small ones.
+TEST_F(SshConnect, AServerWhoseKeyExchangeDoesNotComeNamesTheMtu) {
+  const Mute mute;
+  config::Config config = client.config();
+  config.connect_timeout_s = 1;
+  UniqueFd link;
+  const std::jthread greeting([&] {
+    link.reset(::accept(mute.fd(), nullptr, nullptr));
+    write_all(link.get(), "SSH-2.0-OpenSSH_9.2p1\r\n");
+  });
+  const auto connector = ssh::make_connector(config, client.options());
+  EXPECT_THAT(try_connect(*connector, somewhere(mute.port())),
+              testing::AllOf(HasSubstr("answered 'SSH-2.0-OpenSSH_9.2p1', and then no key exchange came"),
+                             HasSubstr("lower the MTU"), testing::Not(HasSubstr("no SSH server answered"))));
 }
 
 TEST_F(SshConnect, WhoIsInAHurryGivesUpSooner) {

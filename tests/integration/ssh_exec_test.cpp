@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <thread>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <remote/error.hpp>
@@ -15,7 +16,9 @@
 #include "servers/facts.hpp"
 #include "servers/run_command.hpp"
 #include "ssh/connector.hpp"
+#include "ssh/path.hpp"
 #include "ssh/session.hpp"
+#include "support/lossy_socket.hpp"
 #include "support/test_sshd.hpp"
 #include "support/waiting.hpp"
 
@@ -337,16 +340,59 @@ TEST_F(SshExec, AFrozenServerIsNoticed) {
     connection->pump(50ms);  // silent, but it answers
   }
   const std::vector<pid_t> stopped = sshd.signal_sessions(SIGSTOP);
-  EXPECT_THROW(
-      {
-        for (int i = 0; i < 4; ++i) {
-          connection->pump(5s);  // an answer that was on its way makes it return
-        }
-      },
-      ssh::Unreachable);
+  try {
+    for (int i = 0; i < 4; ++i) {
+      connection->pump(5s);  // an answer that was on its way makes it return
+    }
+    ADD_FAILURE() << "nothing was noticed";
+  } catch (const ssh::Unreachable& error) {
+    EXPECT_THAT(error.message(),
+                testing::EndsWith(": the server acknowledges all packets, but its answer is missing"));
+    EXPECT_THAT(error.hint(), testing::HasSubstr("lower the MTU"));
+  }
   for (const pid_t pid : stopped) {
     ::kill(pid, SIGCONT);
   }
+}
+
+TEST_F(SshExec, ASilenceIsExplained) {
+  if (test::over_openssh()) {
+    GTEST_SKIP() << "of libssh's session";
+  }
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  ASSERT_TRUE(run(*connection, "true").status.success());
+  EXPECT_EQ(connection->explain_silence(), "") << "the server answers";
+  for (int i = 0; i < 4; ++i) {
+    connection->pump(50ms);  // takes the answer
+  }
+  const std::vector<pid_t> stopped = sshd.signal_sessions(SIGSTOP);
+  EXPECT_EQ(connection->explain_silence(), "the server acknowledges all packets, but its answer is missing");
+  for (const pid_t pid : stopped) {
+    ::kill(pid, SIGCONT);
+  }
+}
+
+// As through a VPN whose packets are smaller than both ends believe.
+TEST_F(SshExec, LargePacketsThatAreLostAreNamed) {
+  if (test::over_openssh()) {
+    GTEST_SKIP() << "of libssh's session";
+  }
+  TestSshd sshd(client.public_key());
+  // The server's answer has to come before it sends the lost packet again, and then waits for that.
+  EXPECT_TRUE(test::eventually([&] {
+    const auto connection = connect(sshd);
+    const int socket = test::find_socket_to(sshd.port());
+    test::lose_packets_above(socket, 500);
+    const auto channel =
+        connection->open("read go; head -c 2000 /dev/zero; read end", [](ssh::Stream, std::string_view) {});
+    channel->write("\n");
+    return test::eventually([&] {
+             connection->pump(1ms);
+             return test::count_lost_packets(socket) > 0;
+           }) &&
+           connection->explain_silence() == "small packets arrive from the server, and larger ones are lost";
+  }));
 }
 
 // As a launch does: the other servers' answers wait for this one's.

@@ -41,17 +41,21 @@ class Doorman {
 
   // True when the message let the client in.
   bool handle(ssh_session session, ssh_message message) {
-    if (!rules_.banner.empty()) {
+    const auto kind = static_cast<unsigned>(ssh_message_subtype(message));
+    if (!rules_.banner.empty() && (!rules_.closes || kind != SSH_AUTH_METHOD_NONE)) {
       const std::unique_ptr<ssh_string_struct, void (*)(ssh_string)> text(
           ssh_string_from_char(rules_.banner.c_str()), ssh_string_free);
       ssh_send_issue_banner(session, text.get());
+      if (rules_.closes) {
+        ::shutdown(ssh_get_fd(session), SHUT_WR);
+        return false;
+      }
       while (rules_.opened && !*rules_.opened) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
       }
       return rules_.opened && answer(message, true);
     }
     ssh_message_auth_set_methods(message, methods());
-    const auto kind = static_cast<unsigned>(ssh_message_subtype(message));
     if (kind == SSH_AUTH_METHOD_NONE && rules_.open) {
       return answer(message, true);
     }

@@ -24,6 +24,8 @@ struct PasswordRules {
   bool open = false;  // no method is needed, as with Tailscale
   std::string banner{};  // is all that it answers, as if it waited for a page in a browser …
   std::shared_ptr<std::atomic<bool>> opened{};  // … until this is true; nullptr: for ever
+  bool closes =
+      false;  // sends the banner only when a method is tried, and closes the connection, as PAM does
 };
 
 // A small SSH server inside the test, over libssh's server half, for the ways to log in that an sshd without

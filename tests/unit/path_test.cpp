@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "support/lossy_socket.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -42,6 +44,38 @@ TEST(Path, OfWhatIsNoConnectionIsUnknown) {
     EXPECT_FALSE(facts.known);
     EXPECT_EQ(facts.unacknowledged + facts.retransmissions + facts.out_of_order, 0U);
   }
+}
+
+TEST(Path, OfAConnectionWhosePacketsAreAcknowledgedTheAnswerIsMissing) {
+  const auto ends = test::connect_over_loopback();
+  const PathFacts before = read_path(ends.first.get());
+  EXPECT_TRUE(before.known);
+  ASSERT_TRUE(write_all(ends.first.get(), "question"));
+  EXPECT_TRUE(test::eventually([&] {
+    return explain_silence(before, read_path(ends.first.get())) ==
+           "the server acknowledges all packets, but its answer is missing";
+  }));
+}
+
+TEST(Path, OfAConnectionThatLosesLargePacketsSmallOnesArrive) {
+  const auto ends = test::connect_over_loopback();
+  const PathFacts before = read_path(ends.first.get());
+  test::lose_packets_above(ends.first.get(), 500);
+  ASSERT_TRUE(write_all(ends.second.get(), std::string(1000, 'x')));
+  ASSERT_TRUE(write_all(ends.second.get(), "x"));
+  EXPECT_TRUE(test::eventually([&] {
+    return explain_silence(before, read_path(ends.first.get())) ==
+           "small packets arrive from the server, and larger ones are lost";
+  }));
+}
+
+TEST(Path, OfAConnectionThatNothingPassesPacketsAreNotAcknowledged) {
+  const auto ends = test::connect_over_loopback();
+  const PathFacts before = read_path(ends.first.get());
+  test::lose_packets_above(ends.second.get(), 0);
+  ASSERT_TRUE(write_all(ends.first.get(), "question"));
+  EXPECT_TRUE(test::eventually([&] { return read_path(ends.first.get()).unacknowledged == 1; }));
+  EXPECT_EQ(explain_silence(before, read_path(ends.first.get())), "") << "it was not sent again yet";
 }
 
 }  // namespace
