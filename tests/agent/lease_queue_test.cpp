@@ -5,6 +5,7 @@
 
 #include "agent/facts/machine_digest.hpp"
 #include "agent/job_folders.hpp"
+#include "rules/lease_turns.hpp"
 
 namespace remote::agent {
 namespace {
@@ -198,6 +199,29 @@ TEST_F(LeaseQueueTest, AMemberThatIsMissingAfterTheStartDoesNot) {
   set_state("gone 5");
   EXPECT_FALSE(queue.step(Seconds(40), {"c"}, false).lost);
   EXPECT_FALSE(queue.is_over());
+}
+
+// Two launches name the servers in different orders, as in two projects: a circle of launches that wait for
+// each other is impossible only if both take their leases in one order.
+TEST_F(LeaseQueueTest, LaunchesOnMachinesOfOneImageTakeTheirLeasesInOneOrder) {
+  const test::HostFolder first;
+  const test::HostFolder second;
+  for (const test::HostFolder* machine : {&first, &second}) {
+    machine->put_system("etc/machine-id", "5\n");
+  }
+  first.put_system("proc/sys/kernel/hostname", "node-1\n");
+  second.put_system("proc/sys/kernel/hostname", "node-2\n");
+  // Returns whether the first machine is the first to take its lease in a launch where it is `one`.
+  const auto takes_first = [&](const std::string& one, const std::string& other) {
+    rules::LeaseTurns turns(
+        {"a", "b"}, Seconds(60), [] { return 4121; }, [] { return Seconds(5); });
+    turns.hear(one, report(read_machine_digest(first.host), LeaseTurn::waiting));
+    turns.hear(other, report(read_machine_digest(second.host), LeaseTurn::waiting));
+    const auto& orders = turns.decide(Seconds(1));
+    EXPECT_NE(orders.at("a"), orders.at("b")) << "one after the other";
+    return orders.at(one).action == LeaseAction::take;
+  };
+  EXPECT_EQ(takes_first("a", "b"), takes_first("b", "a"));
 }
 
 TEST_F(LeaseQueueTest, TheDigestIsTheMachines) {

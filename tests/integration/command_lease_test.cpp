@@ -79,6 +79,45 @@ TEST_F(CommandLease, WaitingStartsThemInTheirTurn) {
   EXPECT_THAT(world.run({"job-tail", "--job", "2", "--no-follow"}).out, HasSubstr("0\n"));
 }
 
+// Servers of one machine have its leases and its GPUs.
+class OneMachine : public CommandLease {
+ protected:
+  OneMachine() {
+    world.configure(
+        "name: proj\npython: {manager: system}\nservers:\n"
+        "  a: {hostname: a, internal_address: 127.0.0.1}\n  b: {hostname: b, internal_address: 127.0.0.1}\n");
+    world.servers().set_variable("REMOTE_LEASES", world.servers().home("a"));
+  }
+};
+
+TEST_F(OneMachine, WhatItDoesNotHaveTwiceIsRefusedAlsoIfTheLaunchWouldWait) {
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--wait"}, {"--dry-run"}}) {
+    std::vector<std::string> words = {"launch", "--gpus", "3"};
+    words.insert(words.end(), more.begin(), more.end());
+    words.insert(words.end(), {"--", "true"});
+    const CommandResult result = world.run(words);
+    EXPECT_EQ(result.code, 1) << result;
+    EXPECT_THAT(result.err, HasSubstr("a and b are one machine: 6 GPUs needed, and there are 4"));
+    EXPECT_THAT(result.err, testing::Not(HasSubstr("remote check")));
+  }
+  const CommandResult cores = world.run({"launch", "--cpus", "500", "--wait", "--", "true"});
+  EXPECT_THAT(cores.err, HasSubstr("a and b are one machine: 1000 cores needed, and there "));
+  EXPECT_THAT(jobs(), IsEmpty());
+}
+
+TEST_F(OneMachine, AWaitingLaunchStartsOnceThereIsEnoughForBothNames) {
+  ASSERT_EQ(world.run({"job-run", "--server", "a", "--gpus", "2", "--cmd", "exec sleep 1000"}).code, 0);
+  const CommandResult queued =
+      world.run({"launch", "--gpus", "2", "--wait", "--", "sh", "-c", "echo device $CUDA_VISIBLE_DEVICES"});
+  EXPECT_EQ(queued.code, 0) << queued;
+  test::until([&] { return jobs().size() == 5 && jobs().at(1)["state"] == "queued"; }, "the queue");
+  EXPECT_EQ(world.run({"job-kill", "--job", "1", "--yes"}).code, 0);
+  EXPECT_EQ(world.run({"job-wait", "--launch", "last"}).code, 0);
+  const std::string out = world.run({"job-tail", "--launch", "last", "--all", "--no-follow", "--quiet"}).out;
+  EXPECT_THAT(out, HasSubstr("device 0,1"));
+  EXPECT_THAT(out, HasSubstr("device 2,3"));
+}
+
 TEST_F(CommandLease, WhoComesASecondLateIsToldToWait) {
   // Another process takes the GPU after it was found free: when the job's folder is there.
   world.servers().add_program("nvidia-smi",

@@ -217,11 +217,11 @@ class LocalConnection : public ssh::Connection {
                  "while [ -e " + hang + " ]; do sleep 0.05; done; " +
                      replace_all(command, "exec /bin/sh -c ", "exec " + shell_quote(shell) + " -c ")};
     spec.directory = home_;
-    spec.set_env = {{"HOME", home_.string()},
-                    {"PATH", state_->path()},
-                    {"PWD", home_.string()},
-                    {"REMOTE_LEASES", home_.string()}};
-    spec.set_env.insert(variables.begin(), variables.end());
+    spec.set_env = std::move(variables);
+    spec.set_env.insert({{"HOME", home_.string()},
+                         {"PATH", state_->path()},
+                         {"PWD", home_.string()},
+                         {"REMOTE_LEASES", home_.string()}});
     spec.pipe_stdin = spec.pipe_stdout = spec.pipe_stderr = true;
     spec.new_session = true;
     auto pipes = std::make_shared<Pipes>(spec);
