@@ -7,7 +7,9 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -133,17 +135,38 @@ TEST_F(GuardTest, RecordsHowTheJobEnded) {
   EXPECT_EQ(recorded().started_at, order.started);
 }
 
-// As in a home that is closed after the last logout, and open again at the next login.
+// As in a home that is closed after the last logout, and open again at the next login. Root may read every
+// folder, so another user runs the job then.
 TEST_F(GuardTest, RecordsTheEndOnceTheFolderCanBeReadAgain) {
-  if (::geteuid() == 0) {
-    GTEST_SKIP() << "root may read every folder";
+  const auto run_job = [&] {
+    start("while [ ! -e ../../go ]; do sleep 0.05; done; chmod 000 .; exit 3");
+    std::ofstream((folder.path() / "go").string()) << "";
+    EXPECT_TRUE(eventually([&] { return ::access(job().c_str(), R_OK) != 0; }));
+    EXPECT_TRUE(eventually([&] { return find_job_processes(host).empty(); }));
+    EXPECT_EQ(::chmod(job().c_str(), 0700), 0);
+    EXPECT_THAT(wait_for_result(), StartsWith("exit 3"));
+  };
+  if (::geteuid() != 0) {
+    run_job();
+    return;
   }
-  start("while [ ! -e ../../go ]; do sleep 0.05; done; chmod 000 .; exit 3");
-  std::ofstream((folder.path() / "go").string()) << "";
-  EXPECT_TRUE(eventually([&] { return ::access(job().c_str(), R_OK) != 0; }));
-  EXPECT_TRUE(eventually([&] { return find_job_processes(host).empty(); }));
-  EXPECT_EQ(::chmod(job().c_str(), 0700), 0);
-  EXPECT_THAT(wait_for_result(), StartsWith("exit 3"));
+  constexpr uid_t nobody = 65534;
+  EXPECT_EQ(::chown(folder.path().c_str(), nobody, nobody), 0);
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
+    EXPECT_EQ(::chown(entry.path().c_str(), nobody, nobody), 0);
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgroups(0, nullptr) != 0 || ::setresgid(nobody, nobody, nobody) != 0 ||
+        ::setresuid(nobody, nobody, nobody) != 0 || ::prctl(PR_SET_DUMPABLE, 1) != 0) {
+      ::_exit(2);
+    }
+    run_job();
+    ::_exit(HasFailure() ? 1 : 0);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(GuardTest, TellsSignalsFromExitCodes) {

@@ -643,6 +643,23 @@ TEST_F(CommandLaunch, WhenOneServerDoesNotStartItsRanksTheOthersAreEnded) {
   EXPECT_THAT(world.run({"--json", "job-list"}), Ends(0, "[]\n", ""));
 }
 
+// As a provider does that takes a machine back: SIGTERM, and a while later the machine is gone.
+TEST_F(CommandLaunch, AServerThatIsGoneAfterASigtermIsNamed) {
+  ASSERT_EQ(launch({"--cmd", "[ $RANK != 1 ] || kill -TERM $$; exec sleep 1000", "--nproc-per-node", "1",
+                    "--failure-grace", "0"})
+                .code,
+            0);
+  until([&] { return world.run({"--json", "job-list"}).json().empty(); }, "the end of the ranks");
+  const std::string gone =
+      "b does not answer any more: it may have been shut down, or taken back by its provider";
+  EXPECT_THAT(world.run({"job-wait", "--launch", "last"}).err,
+              AllOf(HasSubstr("rank 1 on b failed first (SIGTERM, "), Not(HasSubstr(gone))));
+  world.cut_off({"b"});
+  const CommandResult result = world.run({"job-wait", "--launch", "last"});
+  EXPECT_EQ(result.code, 1) << result;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("rank 1 on b failed first (SIGTERM, "), HasSubstr(gone)));
+}
+
 TEST_F(CommandLaunch, WaitingForALaunchJudgesIt) {
   ASSERT_EQ(launch({"--cmd", "[ $RANK != 1 ] || { echo the reason >&2; exit 5; }; exec sleep 1000",
                     "--nproc-per-node", "1", "--failure-grace", "0", "--tag", "mine"})

@@ -325,6 +325,22 @@ TEST(Judge, RootIsNotEndedAtLogout) {
   EXPECT_EQ(found(judged(facts), "logout")->status, CheckStatus::ok);
 }
 
+TEST(Judge, SharedMemoryOfSomeUsersStaysAfterTheLogout) {
+  const std::vector<std::function<void(ServerFacts&)>> reasons = {
+      [](ServerFacts& f) { f.in_session = false; },  // as in a container
+      [](ServerFacts& f) { f.linger = true; },
+      [](ServerFacts& f) { f.uid = 999; },
+      [](ServerFacts& f) { f.removes_ipc = false; },
+  };
+  for (std::size_t i = 0; i < reasons.size(); ++i) {
+    ServerFacts facts = healthy();
+    facts.in_session = facts.removes_ipc = true;
+    EXPECT_EQ(found(judged(facts), "logout")->status, CheckStatus::warn);
+    reasons[i](facts);
+    EXPECT_EQ(found(judged(facts), "logout")->status, CheckStatus::ok) << "reason " << i;
+  }
+}
+
 // ---- before a launch
 
 TEST(JudgeLaunch, StopsWhatWouldFailAndWarnsOfTheRest) {
