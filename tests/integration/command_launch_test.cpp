@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include "base/files.hpp"
 #include "base/shell_quote.hpp"
@@ -366,6 +367,25 @@ TEST_F(CommandLaunch, AutoCountsTheGpusThatARankMaySee) {
   EXPECT_EQ(listed[0]["command"], "python -m pkg.train");
   EXPECT_THAT(world.run({"run", "--server", "a", "--cmd", "echo $MINE $CUDA_VISIBLE_DEVICES"}),
               Ends(0, "a 5\n", ""));
+}
+
+TEST_F(CommandLaunch, AutoCountsTheCoresThatTheLoginMayUse) {
+  cpu_set_t allowed;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  if (CPU_COUNT(&allowed) < 2) {
+    GTEST_SKIP() << "there is one core";
+  }
+  int first = 0;
+  while (!CPU_ISSET(first, &allowed)) {
+    ++first;
+  }
+  world.servers().add_program("sh", fmt::format("exec taskset -c {} /bin/dash \"$@\"\n", first));
+  for (const char* number : {"auto", "cpu"}) {
+    EXPECT_THAT(launch({"--server", "a", "--cmd", "true", "--nproc-per-node", number, "--dry-run"}).out,
+                AllOf(HasSubstr("1 rank ("), HasSubstr("one for each core; 1 of "),
+                      HasSubstr("affinity of the login")))
+        << number;
+  }
 }
 
 TEST_F(CommandLaunch, GpusOfAmdAreCounted) {
