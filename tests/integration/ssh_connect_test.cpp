@@ -17,6 +17,7 @@
 #include "base/strings.hpp"
 #include "ssh/pool.hpp"
 #include "support/cut_proxy.hpp"
+#include "support/lossy_socket.hpp"
 #include "support/test_sshd.hpp"
 #include "support/waiting.hpp"
 
@@ -156,6 +157,23 @@ TEST_F(SshConnect, ThePoolHandsOutAnIdleConnectionOnlyWhenItCanBeUsed) {
   EXPECT_THROW(take()->exec({.command = "sleep 5", .timeout = 50ms}), Error);
   EXPECT_EQ(hi(), "hi\n");
   EXPECT_NE(sshd.session_pids(), second);
+}
+
+// Some NATs forget a connection that is silent for 15 s.
+TEST_F(SshConnect, ASilentConnectionIsKeptAlive) {
+  if (test::over_openssh()) {
+    GTEST_SKIP() << "the connection is ssh's";
+  }
+  TestSshd sshd(client.public_key());
+  const auto connection = client.connector()->connect(sshd.server(client.key()), Cancel());
+  const int socket = test::find_socket_to(sshd.port());
+  int is_on = 0;
+  int idle_s = 0;
+  socklen_t size = sizeof is_on;
+  ASSERT_EQ(::getsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &is_on, &size), 0);
+  ASSERT_EQ(::getsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, &size), 0);
+  EXPECT_EQ(is_on, 1);
+  EXPECT_LE(idle_s, 10);
 }
 
 TEST_F(SshConnect, CancelEndsAConnectionAttempt) {

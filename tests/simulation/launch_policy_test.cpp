@@ -50,6 +50,15 @@ TEST_F(LaunchPolicyTest, EndsAllAfterTheGraceWhenARankFails) {
   EXPECT_EQ(policy.jobs_to_kill(Seconds(250)), Ids());
 }
 
+// Some NATs forget a connection that is silent for 15 s.
+TEST_F(LaunchPolicyTest, SendsSignsOfLifeInTime) {
+  for (const Seconds timeout : {Seconds(4), Seconds(60), Seconds(100000)}) {
+    const LaunchPolicy policy({"a", {"a", "b", "c"}, Seconds(20), timeout}, {}, Seconds(100), acts);
+    EXPECT_LE(policy.beat(), Seconds(5));
+    EXPECT_LE(policy.beat(), timeout / 4);
+  }
+}
+
 TEST_F(LaunchPolicyTest, EndsAllWhenMpirunHangsAfterAFailure) {
   LaunchPolicy policy = make("a");
   const wire::RankFailure failed{3, "a", exit_1, false, ""};
