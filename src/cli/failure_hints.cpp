@@ -1,11 +1,11 @@
 #include "cli/failure_hints.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 #include <iterator>
 
 #include <fmt/format.h>
 
+#include "base/has_any.hpp"
 #include "base/strings.hpp"
 
 namespace remote::cli {
@@ -167,10 +167,6 @@ constexpr std::array hints{
         "NCCL needs a GPU for each rank: start fewer ranks on the server, or use gloo; two servers of "
         "configs.yaml may be one machine"},
 };
-
-bool has_any(std::string_view line, std::initializer_list<std::string_view> texts) {
-  return std::ranges::any_of(texts, [&](std::string_view text) { return line.find(text) != line.npos; });
-}
 
 // Whether the line asks for a login or a key. `line`: in lower case.
 bool asks_for_account(std::string_view line) {

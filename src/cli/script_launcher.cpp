@@ -1,7 +1,6 @@
 #include "cli/script_launcher.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 #include <map>
 #include <set>
 #include <vector>
@@ -11,6 +10,7 @@
 
 #include "base/beneath.hpp"
 #include "base/command.hpp"
+#include "base/has_any.hpp"
 #include "base/simple_commands.hpp"
 #include "base/strings.hpp"
 #include "cli/guide_words.hpp"
@@ -19,13 +19,9 @@ namespace remote::cli {
 namespace fs = std::filesystem;
 namespace {
 
-bool contains_any(std::string_view text, std::initializer_list<std::string_view> parts) {
-  return std::ranges::any_of(parts, [&](std::string_view part) { return text.find(part) != text.npos; });
-}
-
 // Whether a launcher in this text gets the addresses of the other servers.
 bool knows_others(std::string_view text) {
-  return contains_any(text, {"MASTER_ADDR", "NODE_RANK", "GROUP_RANK"});
+  return has_any(text, {"MASTER_ADDR", "NODE_RANK", "GROUP_RANK"});
 }
 
 // Returns the text of a file of the project; "" if it is not a text file there.
@@ -131,8 +127,8 @@ Found find_in_python(const std::string& file, const std::string& text) {
     return std::nullopt;
   }
   for (const std::string& line : read_lines(text)) {
-    if (!contains_any(line, {"subprocess.", "os.system(", "os.exec", "Popen(", "check_call(", "check_output(",
-                             " run(", "=run("})) {
+    if (!has_any(line, {"subprocess.", "os.system(", "os.exec", "Popen(", "check_call(", "check_output(",
+                        " run(", "=run("})) {
       continue;
     }
     std::string command = join_literals(line);
@@ -153,11 +149,10 @@ Found find_in_file(const fs::path& project, std::string_view command) {
   const std::vector<std::string> words = shell_words(command);
   const auto is_file = [&](const std::string& word) { return file.ends_with(word); };
   const auto end = std::ranges::find_if(words, is_file);
-  if (file.ends_with(".py") || std::any_of(words.begin(), end, is_python) ||
-      contains_any(first, {"python"})) {
+  if (file.ends_with(".py") || std::any_of(words.begin(), end, is_python) || has_any(first, {"python"})) {
     return find_in_python(file, text);
   }
-  return first.empty() || contains_any(first, {"sh"}) ? find_in_shell(file, text) : std::nullopt;
+  return first.empty() || has_any(first, {"sh"}) ? find_in_shell(file, text) : std::nullopt;
 }
 
 struct Target {

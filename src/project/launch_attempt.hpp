@@ -47,8 +47,8 @@ class LaunchAttempt {
   LaunchAttempt(Core& core, const LaunchRequest& request, GitState git, bool code_was_sent);
 
   Plan plan();
-  // After plan(). Throws Error where something of what is to be leased is not there, or not free without
-  // LeaseRequest::wait; tells of each such server.
+  // Call it after plan(). Throws Error if a server lacks resources that the launch leases, or if they are
+  // taken and LeaseRequest::wait is not set. Reports each such server.
   void judge_leases();
   LaunchResult start();
 

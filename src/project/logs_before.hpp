@@ -30,7 +30,7 @@ class LogsBefore {
 class FreeSpace {
  public:
   explicit FreeSpace(std::uintmax_t bytes) : left_(bytes) {}
-  // Reads it for the disk with this folder; there is no limit if it is unknown.
+  // The free space of the disk with this folder; without limit if it is unknown.
   explicit FreeSpace(const std::filesystem::path& folder);
 
   // False, and nothing is reserved, if there is less.

@@ -1,16 +1,9 @@
 #include "servers/disk_hints.hpp"
 
-#include <algorithm>
-#include <initializer_list>
+#include "base/has_any.hpp"
 
 namespace remote::servers {
-
 namespace {
-
-bool has_any(std::string_view message, std::initializer_list<std::string_view> texts) {
-  return std::ranges::any_of(texts,
-                             [&](std::string_view text) { return message.find(text) != message.npos; });
-}
 
 constexpr const char* lacks_something =
     "the file system of the project's folder there lacks modes, links or locks: choose another remote_path";

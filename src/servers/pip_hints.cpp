@@ -6,16 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "base/has_any.hpp"
 #include "base/strings.hpp"
 
 namespace remote::servers {
 namespace {
 
 constexpr std::size_t most_decisive = 200;
-
-bool has_any(std::string_view line, std::initializer_list<std::string_view> texts) {
-  return std::ranges::any_of(texts, [&](std::string_view text) { return line.find(text) != line.npos; });
-}
 
 // Without the frames that pip and uv draw around the output of another program.
 std::string_view unframed(std::string_view line) {

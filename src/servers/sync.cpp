@@ -9,6 +9,7 @@
 
 #include "base/beneath.hpp"
 #include "base/files.hpp"
+#include "base/has_any.hpp"
 #include "base/hashing.hpp"
 #include "base/login_shell.hpp"
 #include "base/ownership.hpp"
@@ -99,19 +100,15 @@ bool denied_here(std::string_view err, Side here) {
 bool is_full_here(std::string_view err) {
   return std::ranges::any_of(split(err, '\n'), [](const std::string& line) {
     return (line.starts_with("rsync: [receiver]") || line.starts_with("rsync: [generator]")) &&
-           (line.find("No space left on device") != std::string::npos ||
-            line.find("Disk quota exceeded") != std::string::npos);
+           has_any(line, {"No space left on device", "Disk quota exceeded"});
   });
 }
 
 [[noreturn]] void throw_failure(const std::string& what, const ssh::RsyncResult& result, Side here) {
   const std::string err(trim(result.err));
-  const auto says = [&err](std::initializer_list<const char*> texts) {
-    return std::ranges::any_of(texts, [&](const char* text) { return err.find(text) != std::string::npos; });
-  };
   const int remote = result.remote_status ? result.remote_status->shell_code() : 0;
-  if (remote == 127 ||
-      (remote != 0 && says({"rsync: not found", "rsync: command not found", "rsync: Command not found"}))) {
+  if (remote == 127 || (remote != 0 && has_any(err, {"rsync: not found", "rsync: command not found",
+                                                     "rsync: Command not found"}))) {
     throw Error(what, "rsync was not found on the server",
                 "install it there (apt-get install rsync), or add `system_packages: [rsync]` to configs.yaml "
                 "and set the server up again");
@@ -121,7 +118,7 @@ bool is_full_here(std::string_view err) {
     throw login_shell_ended(
         said.empty() && !result.remote_status->success() ? result.remote_status->describe() : said);
   }
-  if (says({"unknown option", "invalid option", "unrecognized option"})) {
+  if (has_any(err, {"unknown option", "invalid option", "unrecognized option"})) {
     throw Error(what, "rsync is too old: " + last_said(err, 1),
                 "3.1 or newer is needed on both sides (on a Mac: brew install rsync)");
   }

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
+#include "base/has_any.hpp"
 #include "base/hashing.hpp"
 #include "base/log.hpp"
 #include "base/paths.hpp"
@@ -97,9 +98,7 @@ class Login {
   void show_page() {
     const std::string said = banner_end();
     const std::string words = lower_case(said);
-    const bool asks =
-        std::ranges::any_of(std::array{"visit", "open", "authenticat", "browser", "confirm", "approv"},
-                            [&](const char* word) { return words.find(word) != std::string::npos; });
+    const bool asks = has_any(words, {"visit", "open", "authenticat", "browser", "confirm", "approv"});
     if (!shown_page_ && asks && said.find("://") != std::string::npos) {
       shown_page_ = true;
       if (secrets_.tell_once(

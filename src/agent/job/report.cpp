@@ -166,7 +166,10 @@ wire::JobReport Reporter::report(const std::string& id, const ReportOptions& opt
     describe(report, *found.job);
   }
   if (!found.job && (report.phase == JobPhase::none || report.phase == JobPhase::unknown)) {
-    report.machine = read_machine_digest(host_);
+    if (!machine_) {
+      machine_ = read_machine_digest(host_);
+    }
+    report.machine = *machine_;
   }
   if (options.last_line) {
     report.last_line = read_last_line(backends_.folder().jobs / id);

@@ -53,6 +53,7 @@ class Reporter {
   Backends& backends_;
   const Host& host_;
   Lifelines lifelines_;
+  std::optional<std::string> machine_;                // read_machine_digest(), once it is needed
   std::optional<std::map<std::string, int>> living_;  // one living process of each job, by job
   // Jobs whose supervisor files are empty, and may be about to be written.
   std::map<std::string, ReportOptions> abandoned_;

@@ -178,7 +178,6 @@ RanksPerServer ranks_of(const std::string& text) {
   return *ranks;
 }
 
-// What the ranks run, with which variables.
 // Whether it was typed as the second value of --env: "--env NAME VALUE".
 bool follows_its_name(const std::vector<std::string>& typed, const std::string& value) {
   for (std::size_t i = 2; i < typed.size(); ++i) {
@@ -189,6 +188,7 @@ bool follows_its_name(const std::vector<std::string>& typed, const std::string& 
   return false;
 }
 
+// What the ranks run, with which variables.
 void choose_command(Context& context, const LaunchArguments& arguments, const LaunchDefaults& usual,
                     LaunchRequest& request) {
   const auto command = arguments.command.given(context, arguments.name);
