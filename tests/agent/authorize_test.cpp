@@ -160,7 +160,7 @@ TEST_F(AgentAuthorize, WaitsForAnotherClient) {
   Descriptor other(::open(file().c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   ASSERT_EQ(::flock(other.get(), LOCK_EX), 0);
   std::thread writer([&] {
-    ::usleep(200'000);
+    ::usleep(200'000);  // so that the other one begins to wait; the test passes in any order
     EXPECT_EQ(::write(other.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
     other.reset();
   });

@@ -8,15 +8,15 @@
 
 #include <gtest/gtest.h>
 
+#include "agent/waiting.hpp"
+
 namespace remote::agent {
 namespace {
 
 TEST(Background, HasTheResultOfItsWork) {
   std::atomic<bool> may_end = false;
   Background<std::string> first([&] {
-    while (!may_end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    EXPECT_TRUE(test::eventually([&] { return may_end.load(); }));
     return std::string("first");
   });
   Background<std::string> second([&] {
@@ -44,7 +44,7 @@ TEST(Background, WaitsForAThreadWhoseResultIsNotNeeded) {
   bool is_done = false;
   {
     const BackgroundWork work([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // longer than its maker takes
       is_done = true;
     });
   }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/fake_host.hpp"
+#include "agent/waiting.hpp"
 
 namespace remote::agent {
 namespace {
@@ -39,10 +40,7 @@ TEST_F(TakeEvidence, ShowsThatAllWaitByTheExitStatus) {
 
 TEST_F(TakeEvidence, LeavesNoProcess) {
   const std::string pid = take("sleep 1000 >/dev/null & echo $!").text;
-  for (int i = 0; i < 2000 && ::kill(std::stoi(pid), 0) == 0; ++i) {
-    ::usleep(5000);
-  }
-  EXPECT_NE(::kill(std::stoi(pid), 0), 0);
+  EXPECT_TRUE(test::eventually([&] { return ::kill(std::stoi(pid), 0) != 0; }));
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ TEST_F(Follow, EveryByteOnceUntilTheEnd) {
         append(id, name, text);
         *all += text;
       }
-      std::this_thread::sleep_for(milliseconds(5));
+      std::this_thread::sleep_for(milliseconds(5));  // so that it comes in pieces
     }
     append(id, "job.out", "end");
     out += "end";
@@ -360,7 +360,7 @@ TEST_F(Follow, AJobWhoseSupervisorDiedIsFollowedToItsEnd) {
   ASSERT_TRUE(client.receive_until([&] { return heard.out == "one"; }));
   ::kill(supervisor.pid(), SIGKILL);
   supervisor.wait();
-  std::this_thread::sleep_for(milliseconds(500));
+  std::this_thread::sleep_for(milliseconds(500));  // so that its end would have been noticed
   append(id, "job.out", "two\n");
   ASSERT_TRUE(client.receive_until([&] { return heard.out == "onetwo\n"; }));
   EXPECT_FALSE(heard.is_ended);
@@ -423,7 +423,7 @@ TEST_F(Follow, WaitsForAQueuedJob) {
   const std::uint32_t stream = client.follow(request(id));
   Heard& heard = client.heard(stream);
   ASSERT_TRUE(client.receive_until([&] { return heard.begins.has_value(); }));
-  std::this_thread::sleep_for(milliseconds(300));
+  std::this_thread::sleep_for(milliseconds(300));  // so that a wrong end would have been noticed
   fs::remove(folders.folder(id) / "queue");
   append(id, "job.out", "first\n");
   ASSERT_TRUE(client.receive_until([&] { return heard.out == "first\n"; }));
@@ -580,7 +580,7 @@ TEST_F(Follow, GoesOnIfTheJobLivesAfterAll) {
   const std::uint32_t stream = client.follow(request(id));
   Heard& heard = client.heard(stream);
   ASSERT_TRUE(client.receive_until([&] { return heard.out == "one\n"; }));
-  std::this_thread::sleep_for(milliseconds(300));
+  std::this_thread::sleep_for(milliseconds(300));  // so that a wrong end would have been noticed
   append(id, "job.out", "two\n");
   ASSERT_TRUE(client.receive_until([&] { return heard.out == "one\ntwo\n"; }));
   EXPECT_FALSE(heard.job);

@@ -10,6 +10,7 @@
 #include "agent/gpus/gpus.hpp"
 #include "agent/host/files.hpp"
 #include "agent/host/users.hpp"
+#include "agent/waiting.hpp"
 #include "base/strings.hpp"
 
 namespace remote::agent {
@@ -167,15 +168,12 @@ TEST_F(GpuProcesses, AreFoundOnTheRealSystem) {
                             " /bin/sleep 1000 & echo $! >foreign.pid; wait",
                         folder, job);
   const auto wait_for_pid = [&](const char* name) {
-    for (int i = 0; i < 1000; ++i) {
-      const std::string pid = read_first_line(folder / name);
-      if (!pid.empty() && read_first_line("/proc/" + pid + "/comm") == "sleep") {
-        return pid;
-      }
-      ::usleep(10'000);
-    }
-    ADD_FAILURE() << name;
-    return std::string("1");
+    std::string pid;
+    EXPECT_TRUE(test::eventually([&] {
+      pid = read_first_line(folder / name);
+      return !pid.empty() && read_first_line("/proc/" + pid + "/comm") == "sleep";
+    })) << name;
+    return pid;
   };
   const std::string child = wait_for_pid("child.pid");
   const std::string foreign = wait_for_pid("foreign.pid");

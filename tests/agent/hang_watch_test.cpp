@@ -223,11 +223,11 @@ TEST_F(HangWatchTest, CountsTheProcessorTimeOfTheJobsProcesses) {
   const auto stranger = run_busy(std::string(32, 'f'));
   start();
   go_to(1001);
-  ::usleep(200'000);
+  ::usleep(200'000);  // of processor time that is not the job's
   go_to(1002);
   EXPECT_EQ(last_stillness(), (wire::Stillness{1, 1}));
   const auto rank = run_busy(id);
-  ::usleep(300'000);
+  ::usleep(300'000);  // of processor time
   go_to(1003);
   EXPECT_EQ(last_stillness(), (wire::Stillness{2, 0}));
 }
@@ -340,7 +340,7 @@ TEST_F(HangWatchTest, ItsEndEndsTheProcessThatTakesEvidence) {
   const int pid = std::stoi(read_first_line(jobs.path() / "pid"));
   const auto begin = std::chrono::steady_clock::now();
   watch.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, test::patience);
   EXPECT_TRUE(test::eventually([&] { return ::kill(pid, 0) != 0; }));
 }
 

@@ -206,7 +206,7 @@ TEST_F(JobStacks, WaitForAnotherProcessThatReadsThem) {
   put(id, "looker", "1 1\n");  // killed
   { const Looker alone(host(), jobs(), {id, new_id()}); }
   EXPECT_FALSE(fs::exists(file));
-  auto other = std::make_unique<test::Started>([] { ::sleep(1); });
+  auto other = std::make_unique<test::Started>([] { ::sleep(1); });  // it ends by itself
   const ProcessId process = other->id(host());
   put(id, "looker", std::to_string(process.pid) + " " + std::to_string(process.start) + "\n");
   {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include "agent/lease_host.hpp"
+#include "agent/waiting.hpp"
 
 // Processes that take and return leases at the same time, and die. Each marks its GPUs by files that only one
 // can create.
@@ -45,14 +46,12 @@ TEST_F(LeaseStress, OnesThatTakeAtTheSameMomentGetDifferentGpus) {
   std::vector<test::Started> racers;
   for (int i = 0; i < 6; ++i) {
     racers.emplace_back([&] {
-      while (::access(begin.c_str(), F_OK) != 0) {
-        ::usleep(1000);
-      }
+      test::eventually([&] { return fs::exists(begin); });
       for (int done = 0; done < 20;) {
         Lease lease = Lease::make(host);
         if (!lease.claim(make_machine(2), one)) {
           mark(lease);
-          ::usleep(2000);
+          ::usleep(2000);  // it has it for a while
           clear_marks(lease);
           ++done;
         }
@@ -79,10 +78,10 @@ TEST_F(LeaseStress, NeverTwoHaveAGpuAndNoneStarves) {
       Lease lease = Lease::make(host);
       lease.get_in_line(true);
       while (lease.claim(make_machine(8), needs)) {
-        ::usleep(5000);
+        ::usleep(5000);  // between two tries
       }
       mark(lease);
-      ::usleep(dice() % 50'000);
+      ::usleep(dice() % 50'000);  // it has it for a while
       clear_marks(lease);
       if (dice() % 10 < 3) {
         ::kill(::getpid(), SIGKILL);

@@ -12,6 +12,7 @@
 
 #include "agent/job/second_place.hpp"
 #include "agent/jobs_place.hpp"
+#include "agent/waiting.hpp"
 
 // Which processes belong to a job, and what others do to be taken for one.
 
@@ -127,6 +128,16 @@ TEST_F(MembersTest, AProcessThatIsOlderThanTheJobIsAnother) {
   EXPECT_THAT(jobs.find_processes(id), ::testing::ElementsAre(older.pid()));
 }
 
+bool has_open(pid_t pid, const std::string& file) {
+  const Path folder = "/proc/" + std::to_string(pid) + "/fd";
+  for (const std::string& name : list_names(folder)) {
+    if (read_link(folder / name) == file) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // One that reads them is a follower.
 TEST_F(MembersTest, AReaderOfTheOutputsIsAnother) {
   const std::string id = jobs.start("echo up; exec sleep 1000");
@@ -135,12 +146,12 @@ TEST_F(MembersTest, AReaderOfTheOutputsIsAnother) {
     [[maybe_unused]] const int fd = ::open(out.c_str(), O_RDONLY);
     test::sleep_long();
   });
+  const std::string other = jobs.folder.path() / "job.out";
   const Started elsewhere([&] {  // a file of the same name
-    [[maybe_unused]] const int fd =
-        ::open((jobs.folder.path() / "job.out").c_str(), O_WRONLY | O_CREAT, 0600);
+    [[maybe_unused]] const int fd = ::open(other.c_str(), O_WRONLY | O_CREAT, 0600);
     test::sleep_long();
   });
-  ::usleep(50'000);
+  ASSERT_TRUE(eventually([&] { return has_open(reader.pid(), out) && has_open(elsewhere.pid(), other); }));
   EXPECT_EQ(jobs.stop(id).result.signalled, 1);
   EXPECT_TRUE(reader.lives());
   EXPECT_TRUE(elsewhere.lives());
@@ -379,7 +390,7 @@ TEST_F(AsUser, ARunawayIsStoppedAtTheLimitOfProcesses) {
         }
         if (child < 0) {
           HostFolder::put(out + ".full", "");
-          ::usleep(1000);
+          ::usleep(1000);  // until the next try
         }
       }
     });

@@ -239,7 +239,7 @@ TEST(Processes, ClocksAndTheBoot) {
   const test::HostFolder folder;
   EXPECT_EQ(read_boot_id(folder.host), "unknown");
   const auto begin = read_boot_clock();
-  ::usleep(20'000);
+  ::usleep(20'000);  // the clock is what is tried
   EXPECT_GE((read_boot_clock() - begin).count(), 20);
   EXPECT_GT(read_wall_clock().count(), 1'700'000'000'000);
 }

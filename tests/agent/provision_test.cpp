@@ -32,6 +32,7 @@
 #include "agent/provision/prologue.hpp"
 #include "agent/provision/python_place.hpp"
 #include "agent/provision/steps.hpp"
+#include "agent/waiting.hpp"
 
 // The Python environment: what is prepared, locks, and the programs that setup and update-packages run.
 
@@ -418,7 +419,7 @@ TEST_F(Provision, TheLockIsWaitedForAndClosedToOthers) {
   const PythonPlace place(fake.host, python);
   Steps steps(fake.host, "", replies);
   std::thread holder([&] {
-    ::usleep(300'000);
+    ::usleep(300'000);  // so that it has to wait
     other.reset();
   });
   {
@@ -567,9 +568,7 @@ TEST_F(Provision, AnInterruptedSetupEndsItsPrograms) {
                        "\"\ntrap 'exit 1' TERM\nwait");
   fake.host.cancelled = std::make_shared<std::atomic<bool>>(false);
   std::thread client([&] {
-    while (!fs::exists(began)) {
-      ::usleep(1000);
-    }
+    EXPECT_TRUE(test::eventually([&] { return fs::exists(began); }));
     *fake.host.cancelled = true;
   });
   const Provisioned setup = set_up();
@@ -578,16 +577,10 @@ TEST_F(Provision, AnInterruptedSetupEndsItsPrograms) {
   EXPECT_EQ(read_file(scripts() / "setup.unfinished"), environment().string() + "\n");
   const int child = std::stoi(read_file(began).value_or("0"));
   ASSERT_GT(child, 0);
-  EXPECT_TRUE([&] {  // it ignores TERM
-    for (int i = 0; i < 1000; ++i) {
-      const std::string state = read_file("/proc/" + std::to_string(child) + "/stat").value_or("");
-      if (state.empty() || state.find(") Z ") != std::string::npos) {
-        return true;
-      }
-      ::usleep(10'000);
-    }
-    return false;
-  }());
+  EXPECT_TRUE(test::eventually([&] {  // it ignores TERM
+    const std::string state = read_file("/proc/" + std::to_string(child) + "/stat").value_or("");
+    return state.empty() || state.find(") Z ") != std::string::npos;
+  }));
 }
 
 // ---- Packages
@@ -756,7 +749,7 @@ TEST_F(ProvisionPackages, AreNotInstalledTwice) {
   Descriptor other(::open(file.c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_EQ(::flock(other.get(), LOCK_EX), 0);
   std::thread holder([&] {
-    ::usleep(300'000);
+    ::usleep(300'000);  // so that it has to wait
     fake.put(stamp(), "bb\n");
     other.reset();
   });

@@ -12,6 +12,7 @@
 #include "agent/host/files.hpp"
 #include "agent/kept_replies.hpp"
 #include "agent/peers/peers.hpp"
+#include "agent/waiting.hpp"
 
 // A server gets the project from another one: what is run for that, and the comparison afterwards.
 
@@ -136,9 +137,7 @@ TEST_F(PullProject, RsyncMayCleanUpWhenTheClientIsGone) {
                            began.string() + "\"\nwhile :; do sleep 0.05; done");
   fake.host.cancelled = std::make_shared<std::atomic<bool>>(false);
   std::thread client([&] {
-    while (!fs::exists(began)) {
-      ::usleep(1000);
-    }
+    EXPECT_TRUE(test::eventually([&] { return fs::exists(began); }));
     *fake.host.cancelled = true;
   });
   EXPECT_EQ(pull().code, 124);

@@ -75,7 +75,7 @@ TEST_F(ReportsOfStarts, AClaimThatCannotBeWrittenIsUnknown) {
 // Their supervisors died between making their file and filling it, as on a full disk.
 TEST_F(ReportsOfStarts, AbandonedStartsAreAwaitedTogether) {
   std::vector<std::string> ids;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 150; ++i) {
     ids.push_back(jobs.make({{"supervisor", ""}}));
   }
   const auto begin = read_boot_clock();
@@ -85,7 +85,7 @@ TEST_F(ReportsOfStarts, AbandonedStartsAreAwaitedTogether) {
   }
   const auto took = read_boot_clock() - begin;
   EXPECT_GE(took, milliseconds(1000));
-  EXPECT_LT(took, milliseconds(5000));
+  EXPECT_LT(took, test::patience) << "one after the other take 150 s";
 }
 
 TEST_F(ReportsOfStarts, AStartThatWasOnlySlowIsNotAbandoned) {

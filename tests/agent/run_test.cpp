@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "agent/waiting.hpp"
+
 namespace remote::agent {
 namespace {
 
@@ -48,10 +50,7 @@ TEST(Run, KillsTheBackgroundProcessesOfItsGroupIfAsked) {
       run(host, {.argv = {"sh", "-c", "sleep 1000 >/dev/null & echo $!; exit 3"}, .ends_group = true});
   EXPECT_EQ(result.code, 3);
   const int pid = std::stoi(result.out);
-  for (int i = 0; i < 2000 && ::kill(pid, 0) == 0; ++i) {
-    ::usleep(5000);
-  }
-  EXPECT_NE(::kill(pid, 0), 0);
+  EXPECT_TRUE(test::eventually([&] { return ::kill(pid, 0) != 0; }));
 }
 
 TEST(Run, PassesOnBothOutputsAsTheyCome) {

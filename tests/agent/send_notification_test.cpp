@@ -16,6 +16,7 @@
 #include "agent/notify/deliver.hpp"
 #include "agent/notify/notify.hpp"
 #include "agent/notify/send.hpp"
+#include "agent/waiting.hpp"
 #include "wire/json_text.hpp"
 
 // The text of notifications, how they are sent, and how often.
@@ -214,19 +215,15 @@ TEST_F(DeliverNotification, WaitsForAnotherProcess) {
     delivery.send = [&](const wire::NotifySpec& /*spec*/) -> SendResult {
       ++sent;
       has_begun = true;
-      while (!may_end) {
-        ::usleep(1000);
-      }
+      EXPECT_TRUE(test::eventually([&] { return may_end.load(); }));
       return {Arrival::sent, ""};
     };
     deliver_notification(delivery);
   };
   std::thread first(run);
-  while (!has_begun) {
-    ::usleep(1000);
-  }
+  EXPECT_TRUE(test::eventually([&] { return has_begun.load(); }));
   std::thread second(run);
-  ::usleep(200'000);
+  ::usleep(200'000);  // so that the second one begins to wait; the test passes in any order
   EXPECT_EQ(result(), "none");
   may_end = true;
   first.join();

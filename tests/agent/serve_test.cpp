@@ -132,7 +132,7 @@ TEST(Serve, AnAbortClosesOneStream) {
       future.wait();
     }
     while (std::get<wire::FactsRequest>(request).project.empty() && !stream.is_closed()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // between two looks
     }
     closed += stream.is_closed() ? 1 : 0;
     stream.send(wire::FactsReply());
@@ -161,7 +161,7 @@ TEST(Serve, AClientThatIsGoneClosesAllStreams) {
   std::atomic<int> closed = 0;
   const auto patient = [&](const wire::Request&, const std::string&, Stream& stream) {
     while (!stream.is_closed()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // between two looks
     }
     ++closed;
   };

@@ -1,5 +1,6 @@
 #include "agent/slurm/ends.hpp"
 #include "agent/slurm_host.hpp"
+#include "agent/waiting.hpp"
 
 namespace remote::agent {
 namespace {
@@ -374,7 +375,7 @@ TEST_F(SlurmStateTest, TheTimeOfAnEndIsNowIfItIsUnknown) {
   set_accounts("COMPLETED|0:0|Unknown\n");
   JobRecord job = record(id);
   find_state(job);
-  EXPECT_LT(read_wall_clock() - job.end.value().at.value(), std::chrono::minutes(1));
+  EXPECT_LT(read_wall_clock() - job.end.value().at.value(), test::patience);
 }
 
 // ---- Jobs with a result
@@ -418,12 +419,11 @@ TEST_F(SlurmStateTest, JobsThatDoNotEndAreNotAwaitedForLong) {
     rows += row(number, "COMPLETING");
   }
   set_rows(rows);
-  const auto begin = std::chrono::steady_clock::now();
   const auto backend = make_slurm_backend(fake.host, folder);
   for (JobRecord& job : jobs) {
     EXPECT_EQ(backend->find_state(job, Look::usual).phase, JobPhase::ended);
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(6));
+  EXPECT_LT(count_calls("squeue"), 60U) << "all wait together";
 }
 
 // After a stop, and before the folder is removed, all processes must be gone.
@@ -452,13 +452,11 @@ TEST_F(SlurmStateTest, ManyJobsNeedOneAnswer) {
     rows += "5|" + std::to_string(i) + "|RUNNING|n1|N/A|N/A|None|remote-x\n";
   }
   set_rows(rows);
-  const auto begin = std::chrono::steady_clock::now();
   const auto backend = make_slurm_backend(fake.host, folder);
   for (JobRecord& job : jobs) {
     EXPECT_EQ(backend->find_state(job, Look::brief).phase, JobPhase::running);
   }
   EXPECT_EQ(count_calls("squeue"), 1U);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
 }  // namespace

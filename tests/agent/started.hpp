@@ -1,10 +1,7 @@
 #pragma once
 
-#include <chrono>
 #include <csignal>
-#include <functional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,24 +11,14 @@
 #include <unistd.h>
 
 #include "agent/host/processes.hpp"
+#include "agent/waiting.hpp"
 
 // Real processes for tests.
 
 namespace remote::agent::test {
 
-// Waits for at most 20 s.
-inline bool eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 4000; ++i) {
-    if (condition()) {
-      return true;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
-}
-
 [[noreturn]] inline void sleep_long() {
-  ::sleep(1000);
+  ::sleep(1000);  // until it is killed
   ::_exit(0);
 }
 

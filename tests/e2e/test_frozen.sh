@@ -114,7 +114,7 @@ before=$(find .remote/jobs -name job.json | wc -l)
 code 1 torch-launch --frozen --no-check --nproc-per-node 1 --cmd 'python3 train.py third'
 grep -q 'node-1.*not what was sent: 1 file (data.txt)' "$work/err" || fail "the file is not named"
 # ---- servers with different code
-sleep 1.1
+sleep 1.1 # rsync compares whole seconds
 code_is third
 "$REMOTE" --quiet rsync --server node-1
 code 1 torch-launch --frozen --no-check --nproc-per-node 1 --cmd 'python3 train.py third'

@@ -95,7 +95,7 @@ until_true sh -c "! ls '$node1'/*/.jobs/*/notify.mark 2>/dev/null | while read -
 for pid in $(lifelines); do kill_lifeline "$pid"; done
 code 0 history
 until_true arrived 9
-sleep 0.3
+sleep 0.3 # a second one would have come
 [ "$(wc -l <"$work/news")" = 9 ] || fail "not told once: $(cat "$work/news")"
 ! grep -rl secret-topic .remote --include '*' | grep -v configs.yaml || fail "the URL is somewhere"
 

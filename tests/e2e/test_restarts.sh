@@ -52,7 +52,7 @@ code 1 launch --restarts 1 --failure-grace 5 --follow -e OVER --cmd '
   fi
   [ $RANK = 1 ] || { touch "$OVER"; exit 5; }
   until [ -e "$OVER" ]; do sleep 0.1; done
-  sleep 1
+  sleep 1 # the other failure is the first by far
   exit 7'
 grep -q 'rank 0 on .* failed first (exit 5' "$work/err" || fail 'the verdict does not name the rank that failed first'
 ! grep -q '^not started again' "$work/err" || fail 'no restart was left'

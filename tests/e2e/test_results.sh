@@ -10,7 +10,7 @@ checkpoint: {files: ckpt-*.pt, complete: ckpt-*.done}
 launch: {pull: true}
 END_OF_CONFIG
 cat >train.sh <<'END_OF_SCRIPT'
-sleep 0.1
+sleep 0.1 # its files are newer than its start
 mkdir -p checkpoints
 for step in 1 2 3; do head -c 3000 /dev/urandom >"checkpoints/ckpt-$step.pt"; done
 touch checkpoints/ckpt-1.done checkpoints/ckpt-2.done
@@ -71,7 +71,7 @@ code 0 pull 4 --json
 [ "$(picks 'sorted(d["files"]), d["incomplete"]')" = \
   "(['checkpoints/ckpt-3.done', 'checkpoints/ckpt-3.pt', 'metrics.csv'], ['node-2/checkpoints/ckpt-3.pt'])" ] || fail "not what is new"
 # one that is written anew has to be completed anew
-sleep 1
+sleep 1 # its time has another second than that of the mark
 head -c 3000 /dev/urandom >"$node1/checkpoints/ckpt-1.pt"
 code 0 pull last --json
 [ "$(picks 'd["files"], d["incomplete"][0]')" = "([], 'checkpoints/ckpt-1.pt')" ] || fail "it was copied without being complete"

@@ -192,7 +192,7 @@ TEST_F(ApiCallbacks, MuchOutputWaitsForASlowCallbackAndAllOfItComes) {
   run.command = "head -c 20000000 /dev/zero";
   run.on_output = [&](std::size_t, OutputStream, std::string_view data) {
     if (bytes == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it is slow
       EXPECT_EQ(project.jobs({.ask = false}).size(), 0U);
     }
     bytes += data.size();
@@ -233,7 +233,7 @@ TEST_F(ApiCallbacks, OneOfTwoCallsIsCancelledAndTheProjectGoesOn) {
     }
     Cancel cancel;
     const std::jthread other([&] {
-      ::usleep(100'000);
+      ::usleep(100'000);  // while the call waits
       cancel.cancel();
     });
     RunRequest inner;
@@ -269,7 +269,7 @@ TEST_F(ApiCallbacks, TheProgramsOwnCancelEndsEveryCall) {
   Hooks hooks;
   Project project = open(hooks);
   const std::jthread other([cancel = hooks.cancel]() mutable {
-    ::usleep(100'000);
+    ::usleep(100'000);  // while the call waits
     cancel.cancel();
   });
   EXPECT_THROW(project.run({.command = "exec sleep 300"}), Interrupted);

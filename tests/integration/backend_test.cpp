@@ -122,7 +122,7 @@ class QueueTest : public ::testing::TestWithParam<test::ServerShell> {
     return ask_state(agent(), {.folder = folder, .ids = {id}, .claim = claim}).jobs.at(id);
   }
   void until_phase(JobId id, Phase phase) {
-    EXPECT_TRUE(test::eventually([&] { return status(id).phase == phase; }, 20));
+    EXPECT_TRUE(test::eventually([&] { return status(id).phase == phase; }));
   }
   std::map<JobId, wire::StopResult> kill(const std::vector<JobId>& ids, int grace = 5) {
     return ask_stop(agent(), {.folder = folder, .ids = ids, .grace_s = grace, .by = to_reason(by_ada)})
@@ -130,7 +130,7 @@ class QueueTest : public ::testing::TestWithParam<test::ServerShell> {
   }
   CleanOutcome clean(JobId id) { return ask_clean(agent(), folder, {id}).at(id).outcome; }
   void expect_nothing_left() {
-    EXPECT_TRUE(test::eventually([&] { return servers.processes().empty(); }, 20));
+    EXPECT_TRUE(test::eventually([&] { return servers.processes().empty(); }));
   }
 
   test::LocalServers servers;

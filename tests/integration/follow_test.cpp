@@ -130,7 +130,8 @@ TEST_F(FollowJobs, LosesNothingWhenTheLinkIsCutTwentyTimes) {
   EXPECT_EQ(heard.news.size(), 40U) << "each cut and each return is told once";
   expect_all_heard(jobs);
   EXPECT_EQ(result.jobs[0].state, JobState::failed);
-  EXPECT_LT(clock::now() - begin, std::chrono::seconds(30)) << "a link that was of use is made anew at once";
+  EXPECT_LT(clock::now() - begin, std::chrono::seconds(80))
+      << "otherwise the pauses add up to 83 s";  // up to 5 s each
   EXPECT_EQ(heard.settled, std::vector<std::string>{"a"}) << "it is told once";
 }
 
@@ -231,7 +232,7 @@ TEST_F(FollowJobs, TwelveJobsWhereAConnectionTakesOneChannel) {
   EXPECT_TRUE(result.errors.empty());
   expect_all_heard(jobs);
   EXPECT_EQ(heard.ended.size(), 12U);
-  EXPECT_LT(clock::now() - begin, std::chrono::seconds(25));
+  EXPECT_LT(clock::now() - begin, test::patience);
 }
 
 TEST_F(FollowJobs, BeginsWithTheLastLinesAndKeepsItsPlaceWhenCut) {
@@ -280,7 +281,7 @@ TEST_F(FollowJobs, StopsAtTheEndOfWhatIsThereAlsoWhenMoreKeepsComing) {
   options.lines = 10;
   const auto begin = clock::now();
   const FollowResult result = follow_all({job}, options);
-  EXPECT_LT(clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_LT(clock::now() - begin, test::patience);
   EXPECT_TRUE(result.errors.empty());
   EXPECT_GE(heard.out[0].size(), 20U);
   EXPECT_EQ(result.jobs[0].state, JobState::running);
@@ -323,12 +324,12 @@ TEST_F(FollowJobs, GivesUpOnAShellThatRunsNothing) {
   const FollowResult result = follow_all({job});
   ASSERT_EQ(result.errors.size(), 1U);
   EXPECT_NE(result.errors[0].reason().find("its login shell ended"), std::string::npos);
-  EXPECT_LT(clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_LT(clock::now() - begin, test::patience);
 }
 
 TEST_F(FollowJobs, ASlowScreenLosesNothing) {
   const std::vector<Job> jobs{world.run("a", talker)};
-  heard.on_output = [] { std::this_thread::sleep_for(milliseconds(10)); };
+  heard.on_output = [] { std::this_thread::sleep_for(milliseconds(10)); };  // it is slow
   EXPECT_TRUE(follow_all(jobs).errors.empty());
   expect_all_heard(jobs);
 }
@@ -439,7 +440,7 @@ TEST_F(FollowJobs, CancelEndsItAtOnceAndTheJobGoesOn) {
     cancel.cancel();
   };
   EXPECT_THROW(follow_all(jobs, {}, cancel), Interrupted);
-  EXPECT_LT(clock::now() - when, std::chrono::seconds(60));
+  EXPECT_LT(clock::now() - when, test::patience);
   EXPECT_TRUE(heard.ended.empty());
   // Of the following nothing is left on the servers, of the jobs all.
   EXPECT_TRUE(eventually([&] {

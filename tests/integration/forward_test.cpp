@@ -282,7 +282,7 @@ TEST_F(ForwardTest, MuchGoesBothWaysAndASlowReaderHoldsTheServerBack) {
   // Nobody reads here: what may wait is the buffers of sockets and the window, not all of it.
   std::size_t before = 0;
   EXPECT_TRUE(test::eventually([&] {
-    std::this_thread::sleep_for(500ms);
+    std::this_thread::sleep_for(500ms);  // between two looks
     return std::exchange(before, sent.load()) == sent && sent > 0;
   }));
   EXPECT_LT(sent, down.size());

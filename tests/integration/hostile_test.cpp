@@ -110,7 +110,7 @@ class Hostile : public testing::Test {
   // Starts it, and interrupts it as Ctrl-C does once `when` holds.
   Ended interrupted(const std::vector<std::string>& words, const std::function<bool()>& when) const {
     Subprocess process(spec(words, "interrupted"));
-    EXPECT_TRUE(test::eventually(when, 120));
+    EXPECT_TRUE(test::eventually(when));
     process.kill(SIGINT);
     return ended(process, "interrupted");
   }

@@ -76,13 +76,11 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
   }
   wire::JobReport wait_end(const std::string& server, const JobId& id) {
     wire::JobReport reply;
-    EXPECT_TRUE(test::eventually(
-        [&] {
-          reply = status(server, id);
-          return reply.phase == Phase::ended;
-        },
-        20))
-        << "the end of a job on " << server;
+    EXPECT_TRUE(test::eventually([&] {
+      reply = status(server, id);
+      return reply.phase == Phase::ended;
+    })) << "the end of a job on "
+        << server;
     return reply;
   }
   void expect_trouble(const wire::JobReport& report, wire::LifelineState state, const std::string& reason) {
@@ -103,7 +101,7 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
     test::kill_lifeline(folder_of(server, id));
   }
   void until_told(const std::string& server, const JobId& id, const std::string& text) {
-    EXPECT_TRUE(test::eventually([&] { return told(server, id).find(text) == 0; }, 90)) << told(server, id);
+    EXPECT_TRUE(test::eventually([&] { return told(server, id).find(text) == 0; })) << told(server, id);
   }
   std::vector<int> processes_of(const std::string& server) {
     return test::processes_with("HOME=" + servers.home(server).string());
@@ -136,7 +134,7 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
     expect_nothing_left();
   }
   void expect_nothing_left() {
-    EXPECT_TRUE(test::eventually([&] { return servers.processes().empty(); }, 20));
+    EXPECT_TRUE(test::eventually([&] { return servers.processes().empty(); }));
   }
   void expect_ended_by(const std::string& server, const JobId& id, const wire::StoppedBy& by) {
     const wire::JobReport reply = wait_end(server, id);
@@ -518,15 +516,11 @@ TEST_P(LifelineTest, NotesHowLongTheOutputIs) {
   launch.servers.pop_back();
   const JobId id = start("a", {"echo old; echo e >&2; until [ -e go ]; do sleep 0.2; done"}).front();
   std::string marks;
-  EXPECT_TRUE(test::eventually(
-      [&] {
-        marks = read_file_if_there(folder_of("a", id) / "marks").value_or("");
-        return marks.ends_with(" 4 2\n");
-      },
-      30))
-      << marks;
-  EXPECT_LE(std::chrono::abs(now_milliseconds() - exact_instant(std::stoll(marks))),
-            std::chrono::seconds(40));
+  EXPECT_TRUE(test::eventually([&] {
+    marks = read_file_if_there(folder_of("a", id) / "marks").value_or("");
+    return marks.ends_with(" 4 2\n");
+  })) << marks;
+  EXPECT_LE(std::chrono::abs(now_milliseconds() - exact_instant(std::stoll(marks))), test::patience);
   std::ofstream(servers.home("a") / "proj/go") << "";
   wait_end("a", id);
   expect_nothing_left();

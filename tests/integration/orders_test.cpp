@@ -35,7 +35,7 @@ class OrdersTest : public ::testing::TestWithParam<test::ServerShell> {
     set_daemon("printf '%s\\n' \"$@\" >>~/words; until [ -e ~/go ]; do sleep 0.2; done");
   }
   ~OrdersTest() override {
-    EXPECT_TRUE(test::eventually([&] { return servers.processes().empty(); }, 20)) << "something is left";
+    EXPECT_TRUE(test::eventually([&] { return servers.processes().empty(); })) << "something is left";
   }
 
   void set_daemon(const std::string& body, const std::string& name = "orted") {
@@ -63,13 +63,11 @@ class OrdersTest : public ::testing::TestWithParam<test::ServerShell> {
   }
   std::optional<ExitStatus> result(const std::string& server, const JobId& id) {
     wire::JobReport reply;
-    EXPECT_TRUE(test::eventually(
-        [&] {
-          reply = status(server, id);
-          return reply.phase == wire::JobPhase::ended;
-        },
-        20))
-        << "the end of the job on " << server;
+    EXPECT_TRUE(test::eventually([&] {
+      reply = status(server, id);
+      return reply.phase == wire::JobPhase::ended;
+    })) << "the end of the job on "
+        << server;
     return result_of(reply);
   }
   std::string errors(const std::string& server, const JobId& id) {
@@ -78,18 +76,15 @@ class OrdersTest : public ::testing::TestWithParam<test::ServerShell> {
   std::string words() { return read_file_if_there(servers.home("b") / "words").value_or(""); }
   // Until a file of that first name, such as "order.", is in the folder of a job on "a".
   void until_file(const fs::path& folder, const std::string& prefix) {
-    EXPECT_TRUE(test::eventually(
-        [&] {
-          return std::ranges::any_of(fs::directory_iterator(folder), [&](const auto& entry) {
-            return entry.path().filename().string().starts_with(prefix);
-          });
-        },
-        20))
-        << prefix;
+    EXPECT_TRUE(test::eventually([&] {
+      return std::ranges::any_of(fs::directory_iterator(folder), [&](const auto& entry) {
+        return entry.path().filename().string().starts_with(prefix);
+      });
+    })) << prefix;
   }
   void go(const std::string& server) { write_file_atomic(servers.home(server) / "go", ""); }
   void until_words() {
-    EXPECT_TRUE(test::eventually([&] { return !words().empty(); }, 20)) << "no order came";
+    EXPECT_TRUE(test::eventually([&] { return !words().empty(); })) << "no order came";
   }
 
   test::LocalServers servers;
@@ -161,7 +156,7 @@ TEST_P(OrdersTest, TheAgentOfHydraStaysUntilTheJobThereHasEnded) {
       EXPECT_NE(test::read_lifeline_pid(folder), dead);
     }
     go("b");
-    EXPECT_TRUE(test::eventually([&] { return errors("a", a) == "ended\n"; }, 20));
+    EXPECT_TRUE(test::eventually([&] { return errors("a", a) == "ended\n"; }));
     EXPECT_EQ(result("b", b), ExitStatus::exited(code));
     const auto connection = servers.connect("a");
     ask_stop({*connection, Cancel()}, {.folder = {"~/proj", ".jobs"}, .ids = {a}, .grace_s = 1});
@@ -180,7 +175,7 @@ TEST_P(OrdersTest, OutliveTheLifeline) {
   const JobId b = start("b", "remote-mpi-member");
   const JobId a = start("a", "until [ -e ~/go ]; do sleep 0.2; done; remote-mpi-agent remote-b orted late");
   const fs::path record = servers.home("a") / "proj/.jobs" / a.text() / "lifeline.pid";
-  EXPECT_TRUE(test::eventually([&] { return fs::exists(record); }, 20));
+  EXPECT_TRUE(test::eventually([&] { return fs::exists(record); }));
   test::kill_lifeline(record.parent_path());
   go("a");
   until_file(record.parent_path(), "order.");

@@ -43,7 +43,7 @@ class SshAuth : public testing::Test {
   ssh::AskSecret answering(const std::string& answer) {
     return [this, answer](const std::string& prompt) -> std::optional<std::string> {
       EXPECT_EQ(++asking_now, 1) << "two questions at once";
-      std::this_thread::sleep_for(20ms);
+      std::this_thread::sleep_for(20ms);  // so that a second question would meet it
       questions.push_back(prompt);
       --asking_now;
       return answer;

@@ -110,7 +110,6 @@ TEST_F(SshConnect, AServerThatSaysNothingTimesOut) {
   EXPECT_THAT(try_connect(*connector, somewhere(mute.port())),
               HasSubstr("no SSH server answered within 1 s"));
   EXPECT_GE(Clock::now() - start, 900ms);
-  EXPECT_LT(Clock::now() - start, 9s) << "otherwise it is 10 s";
 }
 
 // As through a VPN that loses all packets but small ones.
@@ -178,19 +177,21 @@ TEST_F(SshConnect, ASilentConnectionIsKeptAlive) {
 
 TEST_F(SshConnect, CancelEndsAConnectionAttempt) {
   const Mute mute;
+  config::Config config = client.config();
+  config.connect_timeout_s = 300;
   Cancel cancel;
   std::jthread killer([&] {
-    std::this_thread::sleep_for(100ms);
+    std::this_thread::sleep_for(100ms);  // while it connects
     cancel.cancel();
   });
   const auto start = Clock::now();
   try {
-    client.connector()->connect(somewhere(mute.port()), cancel);
+    ssh::make_connector(config, client.options())->connect(somewhere(mute.port()), cancel);
     FAIL() << "connected to a mute";
   } catch (const Interrupted&) {
     SUCCEED();
   }
-  EXPECT_LT(Clock::now() - start, 9s) << "otherwise it is 10 s";
+  EXPECT_LT(Clock::now() - start, test::patience) << "otherwise it is 300 s";
 }
 
 TEST_F(SshConnect, SixtyFourFirstConnectionsLeaveAWellFormedFile) {

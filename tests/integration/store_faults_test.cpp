@@ -277,7 +277,7 @@ TEST_F(StoreFaults, KillAtRandomInstantsLeavesAUsableStore) {
         store.remove({jobs[1].id, jobs[2].id});
       }
     });
-    ::usleep(random_between(0, 15000));
+    ::usleep(random_between(0, 15000));  // at any moment
     ::kill(pid, SIGKILL);
     wait_for(pid);
     expect_sound();

@@ -159,7 +159,7 @@ TEST_F(TopTerminal, ReadsKeysWhileAServerIsSilent) {
     const Stopwatch watch;
     program.type("qq");
     EXPECT_EQ(program.end(), 0);
-    EXPECT_LT(watch.seconds(), 5) << asks;
+    EXPECT_LT(watch.seconds(), 20) << asks;  // otherwise it is 25 s, until the silence counts as the end
     expect_restored(program);
   }
 }

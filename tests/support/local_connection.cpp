@@ -427,7 +427,7 @@ LocalServers::~LocalServers() {
     for (const int pid : pids) {
       ::kill(pid, SIGKILL);
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // between two looks
   }
 }
 

@@ -51,7 +51,7 @@ class Doorman {
         return false;
       }
       while (rules_.opened && !*rules_.opened) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));  // between two looks
       }
       return rules_.opened && answer(message, true);
     }

@@ -80,17 +80,15 @@ const std::string& ProgramOnTerminal::screen() {
 }
 
 bool ProgramOnTerminal::shows(const std::string& text) {
-  return eventually([&] { return screen().find(text) != std::string::npos; }, 20);
+  return eventually([&] { return screen().find(text) != std::string::npos; });
 }
 
 int ProgramOnTerminal::end() {
   int status = 0;
-  const bool ended = eventually(
-      [&] {
-        screen();
-        return ::waitpid(pid_, &status, WNOHANG) == pid_;
-      },
-      20);
+  const bool ended = eventually([&] {
+    screen();
+    return ::waitpid(pid_, &status, WNOHANG) == pid_;
+  });
   if (!ended) {
     return -1;
   }

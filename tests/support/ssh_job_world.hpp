@@ -73,7 +73,7 @@ struct SshJobWorld {
       ADD_FAILURE() << error.what();
     }
     // Not left to what is tested here; again and again, as one may just be making another.
-    const bool clean = eventually([this] { return processes().empty(); }, 2);
+    const bool clean = eventually([this] { return processes().empty(); });
     EXPECT_TRUE(clean) << processes().size() << " processes of the jobs were left";
     for (int round = 0; round < 100 && !processes().empty(); ++round) {
       for (const pid_t pid : processes()) {

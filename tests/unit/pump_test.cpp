@@ -12,6 +12,7 @@
 
 #include "base/files.hpp"
 #include "ssh/path.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -31,6 +32,7 @@ struct Server {
   std::optional<ExitStatus> status;
   bool lost = false;
   int pumps = 0;
+  std::chrono::milliseconds longest_wait{0};
   std::string losses;  // of packets, as the connection explains a silence
 };
 
@@ -70,6 +72,7 @@ class FakeConnection : public Connection {
   }
   void pump(std::chrono::milliseconds timeout, std::span<pollfd> also) override {
     ++server_.pumps;
+    server_.longest_wait = std::max(server_.longest_wait, timeout);
     const bool has_output = !server_.output.empty() && !server_.paused && server_.sink;
     ::poll(also.data(), also.size(), has_output || server_.lost ? 0 : static_cast<int>(timeout.count()));
     if (has_output) {
@@ -173,11 +176,11 @@ TEST_F(PumpTest, OutputThatStaysOpenBehindTheStatusIsOverAfterASecondOfSilence) 
   EXPECT_FALSE(flow->over());
   server_.output = {{Stream::out, "late"}};
   while (!flow->over()) {
-    pump_.wait(60s);  // wakes by itself when the second is over
+    pump_.wait(600s);  // wakes by itself when the second is over
   }
   const auto took = Flow::Clock::now() - begin;
   EXPECT_GE(took, 990ms);
-  EXPECT_LT(took, 5s);
+  EXPECT_LT(took, test::patience);
   EXPECT_EQ(out_, "late");
 }
 
@@ -188,11 +191,10 @@ TEST_F(PumpTest, NothingIsMissingSoAMomentIsEnough) {
   server_.status = ExitStatus::exited(0);
   EXPECT_FALSE(flow->over());
   complete = true;
-  const auto begin = Flow::Clock::now();
   while (!flow->over()) {
     pump_.wait(60s);
   }
-  EXPECT_LT(Flow::Clock::now() - begin, 900ms);
+  EXPECT_LE(server_.longest_wait, 50ms) << "otherwise it is 1 s";
 }
 
 TEST_F(PumpTest, AServerThatClosesWithoutAStatusHasLostTheCommand) {
@@ -213,8 +215,8 @@ TEST_F(PumpTest, CancelWakesItAndThrows) {
   const auto flow = open();
   cancel_.cancel();
   const auto begin = Flow::Clock::now();
-  EXPECT_THROW(pump_.wait(60s), Interrupted);
-  EXPECT_LT(Flow::Clock::now() - begin, 30s);
+  EXPECT_THROW(pump_.wait(600s), Interrupted);
+  EXPECT_LT(Flow::Clock::now() - begin, test::patience);
 }
 
 TEST_F(PumpTest, WhatASinkThrowsComesOut) {
@@ -340,7 +342,7 @@ TEST_F(PumpTest, AGreetingWithoutEndIsAnError) {
       while (Flow::Clock::now() < begin + 20s) {
         server_.output = {{Stream::out, "\n"}};
         pump_.wait(5s);
-        ::poll(nullptr, 0, 2);
+        ::poll(nullptr, 0, 2);  // nothing comes
       }
       FAIL();
     } catch (const Error& error) {
@@ -365,7 +367,7 @@ TEST_F(PumpTest, AFirstLineThatNobodyHasReadYetIsNotOverdue) {
   connection_.set_answer_time(1ms);
   const auto flow = open();
   flow->expect_answer([this] { return !out_.empty(); });
-  ::poll(nullptr, 0, 20);
+  ::poll(nullptr, 0, 20);  // it is overdue
   server_.output = {{Stream::out, "here"}};
   pump_.wait(5s);
   pump_.wait(10ms);
