@@ -671,6 +671,19 @@ TEST_F(MpiRankTest, OneThatIsKilledAfterTheRanksEndHasNotedThatEnd) {
   ::kill(std::stoi(read("left")), SIGKILL);
 }
 
+// TERM comes from mpirun, which had no patience.
+TEST_F(MpiRankTest, OneThatIsKilledAfterItsTermFollowsFromAnother) {
+  test::Started rank = start_rank("sleep 1000 & echo $! >left; echo words >&2; kill -TERM $$", of_mpich);
+  EXPECT_TRUE(test::eventually([&] { return read("open.rank.3").find(" signal 15 ") != std::string::npos; }));
+  ::kill(rank.pid(), SIGKILL);
+  EXPECT_EQ(rank.wait(), 128 + SIGKILL);
+  close_open_ranks(Host{}, folder(), wire::Moment(1'700'000'000'000));
+  EXPECT_EQ(read_end(), "3 signal 15 mpirun");
+  EXPECT_EQ(read_words("3"),
+            "words\nremote: ended by TERM, as mpirun does it when another rank has failed\n");
+  ::kill(std::stoi(read("left")), SIGKILL);
+}
+
 TEST_F(MpiRankTest, ProcessesThatItLeavesBehindDelayItsEndShortly) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(run_rank("echo words; sleep 1000 & echo $! >left; exit 3", last_of_two), 3);

@@ -1,6 +1,7 @@
 #include "agent/job/open_ranks.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <string_view>
 #include <vector>
 
@@ -139,6 +140,11 @@ bool has_open_rank(const Path& job_folder) {
   return std::ranges::any_of(names, [](const std::string& name) { return name.starts_with(open_prefix); });
 }
 
+std::string explain_signal_of_mpirun(int signal) {
+  return text::format("remote: ended by {}, as mpirun does it when another rank has failed",
+                      signal == SIGTERM ? "TERM" : "KILL");
+}
+
 std::optional<int> close_open_ranks(const Host& host, const Path& job_folder, wire::Moment ended) {
   std::optional<int> job_code;
   ::mkdir((job_folder / "failures").c_str(), 0700);
@@ -157,11 +163,14 @@ std::optional<int> close_open_ranks(const Host& host, const Path& job_folder, wi
     wire::JobEnd end{.how = wire::ProcessEnd::signalled(9), .at = ended, .by = "mpirun"};
     if (rank.open.end) {
       end = *rank.open.end;
+      if (end.how.signal == SIGTERM) {
+        lines.push_back(explain_signal_of_mpirun(SIGTERM));
+      }
     } else if (const std::optional<int> code = find_abort_code(lines, rank.number)) {
       end.how = wire::ProcessEnd::exited(*code);
       job_code = code;
     } else {
-      lines.emplace_back("remote: ended by KILL, as mpirun does it when another rank has failed");
+      lines.push_back(explain_signal_of_mpirun(SIGKILL));
     }
     std::string text = text::format("{}\n", end.at->count());
     for (const std::string& line : lines) {

@@ -31,6 +31,10 @@ bool has_open_rank(const Path& job_folder);
 // rank's stderr. If a rank called MPI_Abort, returns its exit code, which becomes the exit code of the job.
 std::optional<int> close_open_ranks(const Host& host, const Path& job_folder, wire::Moment ended);
 
+// The last line of a rank that a signal of mpirun ended. With it, its failure counts as one that follows from
+// a peer's. `signal`: SIGTERM or SIGKILL.
+std::string explain_signal_of_mpirun(int signal);
+
 // Returns the last lines of a rank's stderr, without lines of mpirun and its daemons. Reads 16 KiB at most,
 // and nothing before `begin`.
 std::vector<std::string> read_last_rank_lines(const Path& file, std::uint64_t begin);

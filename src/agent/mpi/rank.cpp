@@ -171,7 +171,7 @@ int run_mpi_rank(const char* command) {
   }
   std::vector<std::string> lines = read_last_rank_lines(errors, earlier);
   if (end.how.signal == SIGTERM) {
-    lines.emplace_back("remote: ended by TERM, as mpirun does it when another rank has failed");
+    lines.push_back(explain_signal_of_mpirun(SIGTERM));
   } else if (end.how.code == 14 && is_open_mpi && !has_raised) {
     lines.emplace_back("remote: exited with 14, as ranks of Open MPI 5 do when another one has failed");
   }
