@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import results
+from clean import run_clean
 from parts import PARTS, Broken, Part
 
 GTEST_PROGRAMS = ("unit_tests", "agent_tests", "simulation_tests", "integration_tests")
@@ -28,6 +29,8 @@ def main(words):
     if option == "--preset" and rest:
         name = "preset " + rest[0]
         return run([name], {name: lambda part: run_preset(part, *rest)})
+    if option == "--under-load":
+        return run_under_load()
     if option == "--on" and rest:
         os.execv("tests/on", ["tests/on", *rest])
     if option == "--libcxx":
@@ -71,6 +74,17 @@ def run(names, functions=PARTS, skip_passed=False):
     return 1 if any(result.word() == "failed" for result in done) else 0
 
 
+def run_under_load():
+    """The gate, beside four processes that never rest."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
+    try:
+        return run(["gate"])
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
 def run_preset(part, preset, *options):
     part.prepare(preset)
     part.check(preset, *options)
@@ -109,4 +123,4 @@ def run_gtest(part, name):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_clean(lambda: main(sys.argv[1:])))

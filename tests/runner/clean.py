@@ -1,0 +1,190 @@
+"""What a run leaves behind: it is counted and removed at the end, also after a run that was killed.
+
+Three processes: the one that was started waits for the guard, which has the run as its child and adopts all that the run's processes leave
+(PR_SET_CHILD_SUBREAPER). If the first one dies, the guard kills the rest.
+"""
+
+import ctypes
+import os
+import pathlib
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from results import hash_tree
+
+PR_SET_NAME = 15
+PR_SET_CHILD_SUBREAPER = 36
+PATIENCE = 30  # seconds for what is just ending
+SHOWN = 20
+
+
+def run_clean(work):
+    """Calls `work` in a process of its own. Returns its exit status, or 1 if it left something behind."""
+    group = os.getpgrp()
+    alive, held = os.pipe()  # the guard sees the end of this process by the end of the pipe
+    sys.stdout.flush()
+    guard = os.fork()
+    if guard == 0:
+        os.close(held)
+        os.setpgid(0, 0)  # Ctrl-C is for the run
+        os._exit(guard_run(work, group, alive))
+    os.close(alive)
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    code = os.waitstatus_to_exitcode(os.waitpid(guard, 0)[1])
+    os.close(held)
+    return code if code >= 0 else 1
+
+
+def guard_run(work, group, alive):
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    libc.prctl(PR_SET_NAME, b"systemd", 0, 0, 0)  # which adopts processes as this one does: the program knows it by its name
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    before = Surroundings()
+    os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="t.")  # short: paths of sockets have at most 107 bytes
+    os.chmod(os.environ["TMPDIR"], 0o1777)  # as /tmp: some tests are several users
+    run = os.fork()
+    if run == 0:
+        os.close(alive)
+        os.setpgid(0, group)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        try:
+            code = work()
+        except KeyboardInterrupt:
+            code = 130
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code or 0)
+    code = wait_for(run, alive)
+    was_killed = code is None or code > 128
+    if was_killed:
+        kill_descendants()
+    left = find_left(before)
+    kill_descendants()
+    remove(os.environ["TMPDIR"])
+    if left and not was_killed:
+        print("\nleft behind, and removed: %d" % len(left))
+        for line in left[:SHOWN]:
+            print("  " + line)
+    sys.stdout.flush()
+    return 1 if code is None or (left and code == 0) else code
+
+
+def wait_for(run, alive):
+    """The exit status of the run; None if whoever started it is gone."""
+    waking, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    while True:
+        code = reap(run)
+        if code is not None:
+            return code
+        ready = select.select([alive, waking], [], [])[0]
+        if alive in ready:
+            return None
+        os.read(waking, 4096)
+
+
+def reap(run=0):
+    """Ends all zombies among the children. Returns the exit status of `run`, if it is one of them."""
+    code = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return code
+        if pid == 0:
+            return code
+        if pid == run:
+            ended = os.waitstatus_to_exitcode(status)
+            code = ended if ended >= 0 else 128 - ended
+
+
+def list_descendants():
+    """The ids of the processes below this one, each with its command line and its folder."""
+    parents, names = {}, {}
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            rest = (folder / "stat").read_text().rpartition(")")[2].split()
+            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            names[int(folder.name)] = "%s, in %s" % (words[:150], read_link(folder / "cwd"))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if rest[0] != "Z":
+            parents[int(folder.name)] = int(rest[1])
+    found = {}
+    for pid in parents:
+        above = pid
+        while above in parents and above != os.getpid():
+            above = parents[above]
+        if above == os.getpid() and pid != above:
+            found[pid] = names[pid]
+    return found
+
+
+def read_link(path):
+    try:
+        return os.readlink(path)
+    except PermissionError:  # of another user
+        return "?"
+
+
+def kill_descendants():
+    end = time.monotonic() + PATIENCE
+    while (found := list_descendants()) and time.monotonic() < end:
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except (PermissionError, ProcessLookupError):
+                pass
+        time.sleep(0.02)
+        reap()
+
+
+class Surroundings:
+    """What tests could change outside their folder."""
+
+    def __init__(self):
+        self.tree = hash_tree()
+        self.networks = set(list_names("/run/netns") + list_names("/sys/class/net"))
+
+
+def find_left(before):
+    """A line for each thing that is still there."""
+    end = time.monotonic() + PATIENCE
+    while list_descendants() and time.monotonic() < end:
+        time.sleep(0.05)
+        reap()
+    left = ["process %d: %s" % (pid, name) for pid, name in list_descendants().items()]
+    left += ["mount: " + place for place in list_mounts(os.environ["TMPDIR"])]
+    left += ["file: " + str(path) for path in pathlib.Path(os.environ["TMPDIR"]).iterdir()]
+    now = Surroundings()
+    left += ["network: " + name for name in sorted(now.networks - before.networks)]
+    if now.tree != before.tree:
+        left.append("the sources were changed: git status")
+    return left
+
+
+def list_mounts(folder):
+    places = [line.split()[4] for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines()]
+    return [place for place in places if place.startswith(folder + "/")]
+
+
+def list_names(folder):
+    return os.listdir(folder) if os.path.isdir(folder) else []
+
+
+def remove(folder):
+    for place in reversed(list_mounts(folder)):
+        subprocess.run(["umount", "-l", place], check=False)
+    subprocess.run(["chmod", "-R", "u+rwX", folder], check=False, stderr=subprocess.DEVNULL)
+    shutil.rmtree(folder, ignore_errors=True)
