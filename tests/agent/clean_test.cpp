@@ -49,6 +49,15 @@ TEST_F(Clean, RemovesWhatHasEndedAndNothingElse) {
   EXPECT_EQ(clean_one(ended).outcome, CleanOutcome::none);
 }
 
+TEST_F(Clean, KeepsAJobThatWaitsForItsLease) {
+  const test::Started process = stranger();
+  const std::string id =
+      make({{"spec.json", ""}, {"supervisor", supervisor_words(process)}, {"pid", words(process) + "\n"}});
+  put(id, "queue", id + "\n/usr/bin/python3\n");
+  EXPECT_EQ(clean_one(id).outcome, CleanOutcome::running);
+  EXPECT_TRUE(fs::exists(folder(id) / "spec.json"));
+}
+
 TEST_F(Clean, RemovesTheDeadOfThisBootAndOfOthers) {
   const std::string gone = make({{"spec.json", ""}, {"supervisor", dead_supervisor()}});
   const std::string rebooted = make({{"spec.json", ""}, {"supervisor", "1 2 another-boot 3\n"}});

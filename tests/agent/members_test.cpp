@@ -61,15 +61,20 @@ TEST_F(MembersTest, ByVariableRecordOutputAndFamily) {
                  "setsid env -i sh -c 'echo $$ >b; exec sleep 1000' &\n"             // it writes to job.out
                  "env -i sh -c 'echo $$ >c; exec sleep 1000' >/dev/null 2>&1 &\n"    // its parent
                  "(env -i sh -c 'echo $$ >d; exec sleep 1000' >/dev/null 2>&1 &)\n"  // its group
+                 "setsid env -i sh -c 'echo $$ >e; exec sleep 1000' >/dev/null 2>&1 &\n"  // its parent alone
                  "echo up; exec sleep 1000");
   std::vector<int> pids{jobs.main_pid(id)};
-  for (const char* name : {"a", "b", "c", "d"}) {
+  for (const char* name : {"a", "b", "c", "d", "e"}) {
     pids.push_back(read_pid(name));
   }
   ASSERT_TRUE(eventually([&] {
     return std::ranges::all_of(pids,
                                [&](int pid) { return read_process(jobs.host(), pid)->name == "sleep"; });
   }));
+  std::vector<ProcessId> processes;
+  for (const int pid : pids) {
+    processes.push_back(read_process(jobs.host(), pid)->id);
+  }
   Members members(jobs.host(), jobs.place.jobs, {describe(id)});
   EXPECT_TRUE(members.found().empty());
   members.look();
@@ -84,11 +89,11 @@ TEST_F(MembersTest, ByVariableRecordOutputAndFamily) {
   const ProcessId supervisor = jobs.record(id)->supervisor->id;
   ASSERT_TRUE(eventually([&] { return !is_alive(jobs.host(), supervisor); }));
   EXPECT_TRUE(members.look_again());
-  EXPECT_EQ(members.found().size(), 4U);
+  EXPECT_EQ(members.found().size(), 5U);
   members.look();
-  EXPECT_EQ(members.found().size(), 4U);
-  for (const Member& member : members.found()) {
-    send_signal(jobs.host(), member.id, SIGKILL);
+  EXPECT_EQ(members.found().size(), 5U);
+  for (const ProcessId& process : processes) {  // also one that was not found
+    send_signal(jobs.host(), process, SIGKILL);
   }
   ASSERT_TRUE(eventually([&] { return members.look_again() && members.found().empty(); }));
   EXPECT_FALSE(members.has_any(id));

@@ -67,6 +67,17 @@ TEST_F(SyncTest, NamesWhatIsNewerOnTheServerAndLeavesIt) {
   EXPECT_EQ(read_file(there("a is newer")), "changed on the server");
 }
 
+TEST_F(SyncTest, OtherUsersOfTheServerCannotChangeTheCode) {
+  write(here("run.sh"), "true\n");
+  fs::permissions(here("run.sh"), fs::perms::all | fs::perms::set_uid);
+  fs::create_directory(here("src"));
+  fs::permissions(here("src"), fs::perms::all);
+  sync();
+  const fs::perms closed = fs::perms(0755);
+  EXPECT_EQ(fs::status(there("run.sh")).permissions(), closed);
+  EXPECT_EQ(fs::status(there("src")).permissions(), closed);
+}
+
 TEST_F(SyncTest, OddNamesArriveExactly) {
   const std::vector<std::string> names = {"with space", "quote'\"s", "$HOME `x` \\back", "line\nbreak",
                                           "-dash",      "ünï",       "star*[a]?",        "@item cd 1 x"};
