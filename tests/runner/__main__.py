@@ -9,7 +9,7 @@ import sys
 
 import results
 from clean import run_clean
-from parts import PARTS, Broken, Part
+from parts import PARTS, Broken, Part, run_mutations
 
 GTEST_PROGRAMS = ("unit_tests", "agent_tests", "simulation_tests", "integration_tests")
 
@@ -31,6 +31,8 @@ def main(words):
         return run([name], {name: lambda part: run_preset(part, *rest)})
     if option == "--under-load":
         return run_under_load()
+    if option == "--mutation" and rest:
+        return run([option], {option: lambda part: run_mutations(part, *rest)})
     if option == "--on" and rest:
         os.execv("tests/on", ["tests/on", *rest])
     if option == "--libcxx":

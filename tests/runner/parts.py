@@ -6,8 +6,12 @@ import shlex
 import subprocess
 import time
 
+import mutations
 from ctest import run_ctest
 from results import FOLDER, Failure, Result, Step, file_name, load, result_file
+
+# The gate's tests. Those with the label `release` need torch: the gate is the same with and without it.
+GATE = ("-L", "unit|quick|lint", "-LE", "release")
 
 # Tests that depend on the release of Debian run on Debian 13, and need a build of their own there.
 ON_TRIXIE = "unit|release|both"
@@ -84,8 +88,7 @@ def without_those_on_trixie(labels):
 def run_gate(part):
     part.install("build", "quick-test")
     part.build("quick")
-    # Those with the label `release` need torch: the gate is the same with and without it.
-    part.check("quick", "-L", "unit|quick|lint", "-LE", "release")
+    part.check("quick", *GATE)
 
 
 def run_e2e(part):
@@ -169,6 +172,11 @@ def run_packages(part):
     part.command("packages", "tests/packages")
 
 
+def run_mutations(part, *names):
+    part.install("build", "quick-test")
+    mutations.run(part, GATE, compilers(), names)
+
+
 # In the order in which `--all` runs them.
 PARTS = {
     "gate": run_gate,
@@ -184,4 +192,5 @@ PARTS = {
     "arm64": run_arm64,
     "plain": run_plain,
     "packages": run_packages,
+    "mutations": run_mutations,
 }
