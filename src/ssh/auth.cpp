@@ -173,7 +173,8 @@ class Login {
         attempts.emplace_back("the first question, which methods it allows");
       }
       throw Error(
-          what_failed_, fmt::format("the server gave up after these attempts: {}", join(attempts, ", ")),
+          what_failed_,
+          fmt::format("the server gave up after these attempts: {}{}", join(attempts, ", "), banner()),
           "name the right key with `private_key` in configs.yaml, or set IdentitiesOnly in ~/.ssh/config");
     }
     throw Unreachable(what_failed_, fmt::format("the connection to {} broke: {}", target_.describe(), reason),

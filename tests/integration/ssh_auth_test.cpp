@@ -225,6 +225,22 @@ TEST_F(SshAuth, WhatTheServerSaysIsInTheErrorAlsoIfItCloses) {
   EXPECT_THAT(log_in(*connector(), server), matches) << "with a key";
 }
 
+TEST_F(SshAuth, WhatTheServerSaysIsInTheErrorAlsoAfterTooManyKeys) {
+  std::vector<std::filesystem::path> keys;
+  for (int i = 0; i < 8; ++i) {  // sshd's MaxAuthTries is six
+    keys.push_back(client.folder() / fmt::format("wrong{}", i));
+    test::make_key(keys.back());
+  }
+  const auto process = agent(keys);
+  const auto banner = client.folder() / "banner";
+  write_file_atomic(banner, "Use the key of the course.\n");
+  TestSshd sshd("", {"Banner " + banner.string()});
+  config::Server server = sshd.server(client.key());
+  server.private_key.reset();
+  EXPECT_THAT(log_in(*connector(), server), AllOf(HasSubstr("after these attempts: the agent's keys"),
+                                                  HasSubstr(", and says: Use the key of the course.")));
+}
+
 TEST_F(SshAuth, ALoginWaitsForAPageThatIsShown) {
   test::PasswordRules rules;
   rules.banner = "To log in,\r\nopen https://login.example/a/1\r\n";
