@@ -46,9 +46,18 @@ TEST(Launches, OfALaunchThatEndsOnlyTheVerdictNamesARank) {
   agent.reason.kind = JobReason::Kind::after_rank;
   const Job first = rank(2, JobState::failed);
   ui::Terminal terminal;
-  EndTeller ends(terminal, {agent, first});
+  EndTeller ends(terminal, {rank(0), rank(2)});
   EXPECT_EQ(terminal.captured([&] { ends.take(agent); }), "");
   EXPECT_EQ(terminal.captured([&] { ends.take(first); }), "a rank failed; waiting for the other ranks\n");
+}
+
+TEST(Launches, OfALaunchThatHasEndedNoRankIsWaitedFor) {
+  const Batch ended{rank(0), rank(2, JobState::failed)};
+  ui::Terminal terminal;
+  EndTeller some(terminal, ended);
+  EXPECT_EQ(terminal.captured([&] { some.take(ended[1]); }), "a rank failed; waiting for the other ranks\n");
+  EndTeller none(terminal, {rank(0, JobState::succeeded), ended[1]});
+  EXPECT_EQ(terminal.captured([&] { none.take(ended[1]); }), "");
 }
 
 TEST(Launches, ManyServersAreCounted) {

@@ -316,9 +316,12 @@ EndTeller::EndTeller(ui::Terminal& terminal, const std::vector<Job>& jobs)
     : terminal_(terminal), one_launch_(std::ranges::all_of(jobs, [&](const Job& job) {
         return job.launch && job.launch == jobs.front().launch;
       })) {
+  const bool is_over = one_launch_ && has_ended(jobs);
   for (const Job& job : jobs) {
     if (job.launch) {
-      ++launches_[*job.launch].total;
+      Launch& launch = launches_[*job.launch];
+      ++launch.total;
+      launch.failure_told = is_over;  // no rank is waited for
     }
   }
 }
