@@ -462,6 +462,28 @@ TEST(JudgeSame, APackageThatDiffersOnOneOfEightIsNamed) {
   }
 }
 
+TEST(JudgeSame, TheFixHasTheOptionsOfPip) {
+  config::Python python;
+  EXPECT_EQ(pip_options(python), "");
+  python.find_links = {"my wheels"};
+  python.no_index = true;
+  python.constraints = {"limits.txt"};
+  auto all = cluster(2);
+  all[1].facts.packages["numpy"].version = "2.0.1";
+  all[1].facts.torch = "1.13.1";
+  all[1].pip_options = pip_options(python);
+  const auto fix = [&](const char* name) { return found(judge_same(all)[1], name)->fix->text; };
+  EXPECT_EQ(all[1].pip_options, "--no-index --find-links 'my wheels' --constraint limits.txt ");
+  EXPECT_THAT(fix("same-packages"),
+              HasSubstr("python3 -m pip install --no-index --find-links '\\''my wheels'\\'' --constraint"));
+  EXPECT_THAT(fix("same-torch"), HasSubstr("pip install --no-index "));
+  python.index_url = "https://mirror/simple";
+  EXPECT_THAT(pip_options(python).value_or(""), HasSubstr("--index-url https://mirror/simple "));
+  python.extra_index_urls = {"https://bob:s3cret@mirror/simple"};
+  all[1].pip_options = pip_options(python);
+  EXPECT_EQ(fix("same-packages"), "remote update-packages --force --server gpu2");
+}
+
 TEST(JudgeSame, APackageThatIsMissingIsNamed) {
   auto all = cluster(3);
   all[1].facts.packages.erase("numpy");

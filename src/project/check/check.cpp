@@ -154,8 +154,8 @@ void add_findings(const std::vector<std::vector<Finding>>& all, CheckReport& rep
   add_findings(all, places, report);
 }
 
-void add_comparison(const std::vector<config::Server>& servers, const std::vector<Asked>& asked,
-                    CheckReport& report) {
+void add_comparison(const config::Python& python, const std::vector<config::Server>& servers,
+                    const std::vector<Asked>& asked, CheckReport& report) {
   std::vector<Compared> compared;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -163,7 +163,8 @@ void add_comparison(const std::vector<config::Server>& servers, const std::vecto
       const std::vector<int>& listed = servers[i].gpu_indices;
       const std::optional<int> expected =
           listed.empty() ? servers[i].gpus : std::optional(static_cast<int>(listed.size()));
-      compared.push_back({report.servers[i].server, *report.servers[i].facts, expected, asked[i].sent});
+      compared.push_back(
+          {report.servers[i].server, *report.servers[i].facts, expected, asked[i].sent, pip_options(python)});
       places.push_back(i);
     }
   }
@@ -268,7 +269,7 @@ CheckReport check(Core& core, const CheckRequest& request) {
   project.get();
   CheckReport report;
   std::ranges::transform(asked, std::back_inserter(report.servers), &Asked::found);
-  add_comparison(servers, asked, report);
+  add_comparison(core.config.python, servers, asked, report);
   if (request.deep) {
     import_torch(core, {.on_progress = on_progress}, report);
     add_findings(deep_findings(report), report);

@@ -32,14 +32,18 @@ Finding driver_finding(const GpuTool& tool, const std::string& user);
 struct Compared {
   std::string server;
   ServerFacts facts;
-  std::optional<int> expected_gpus{};  // as configs.yaml has it
-  std::string sent{};                  // which state of the project it was sent; "": none
+  std::optional<int> expected_gpus{};          // as configs.yaml has it
+  std::string sent{};                          // which state of the project it was sent; "": none
+  std::optional<std::string> pip_options{""};  // of the fix, see below
 };
 
 // What should be the same on all: the findings for each of these servers, in their order. Nothing for a
 // single server. The value of most servers is taken for the right one (of two that are as common, that of the
 // first server).
 std::vector<std::vector<Finding>> judge_same(const std::vector<Compared>& all);
+// What configs.yaml adds to the options of pip: "--no-index --find-links wheels "; nullopt if an address has
+// a password.
+std::optional<std::string> pip_options(const config::Python& python);
 
 // Of these, also for a launch. `excluded`: users that logind excludes already.
 Finding clock_finding(std::chrono::duration<double> clock_ahead);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/command.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "project/check/judge.hpp"
@@ -106,12 +107,17 @@ std::string beginning(const std::string& version, int points) {
   return version.substr(0, end);
 }
 
-std::string pip(const std::string& server, const std::string& what) {
-  return fmt::format("remote run --server {} --cmd {}", server, shell_quote("python3 -m pip " + what));
+// `what`: the arguments of pip install.
+Fix install(const Compared& one, const std::string& what) {
+  if (!one.pip_options) {
+    return {Fix::Where::here, "remote update-packages --force --server " + one.server};
+  }
+  return {Fix::Where::here, fmt::format("remote run --server {} --cmd {}", one.server,
+                                        shell_quote("python3 -m pip install " + *one.pip_options + what))};
 }
 
-Fix install(const std::string& server, const std::string& package, const std::string& version) {
-  return Fix{Fix::Where::here, pip(server, "install " + shell_quote(package + "==" + version))};
+Fix install(const Compared& one, const std::string& package, const std::string& version) {
+  return install(one, shell_quote(package + "==" + version));
 }
 
 // The number is not compared if configs.yaml has one for any of the servers: then the check `gpus` does so.
@@ -162,7 +168,7 @@ std::vector<Rule> rules_of_software(const std::vector<Compared>& all) {
          if (is_of_distribution(all, "torch", usual)) {
            return Fix{Fix::Where::server_as_root, "apt-get install -y python3-torch"};
          }
-         return install(one.server, "torch", beginning(usual, 9));
+         return install(one, "torch", beginning(usual, 9));
        }},
   };
 }
@@ -179,7 +185,7 @@ std::vector<Rule> rules_of_gpus(const std::vector<Compared>& all) {
        },
        warn,
        [](const Compared& one, const std::string&) -> std::optional<Fix> {
-         return Fix{Fix::Where::here, pip(one.server, "install --force-reinstall torch")};
+         return install(one, "--force-reinstall torch");
        }},
       {"same-nccl", "NCCL", [](const Compared& one) { return one.facts.nccl; },
        // NCCL refuses to connect to another version.
@@ -187,7 +193,7 @@ std::vector<Rule> rules_of_gpus(const std::vector<Compared>& all) {
        [](const Compared& one, const std::string& usual) -> std::optional<Fix> {
          for (const auto& [name, package] : one.facts.packages) {
            if (name.starts_with("nvidia-nccl")) {
-             return install(one.server, name, usual);
+             return install(one, name, usual);
            }
          }
          return Fix{Fix::Where::here, "remote update-packages --server " + one.server};
@@ -283,7 +289,7 @@ Finding packages_finding(const Compared& one, const std::vector<Odd>& odd) {
   }
   Fix fix{Fix::Where::here, "remote update-packages --server " + one.server};
   if (odd.size() <= shown) {
-    fix.text = pip(one.server, "install" + wanted);
+    fix = install(one, wanted.substr(1));
   }
   return {"same-packages", CheckStatus::warn, detail, fix};
 }
@@ -318,6 +324,28 @@ void judge_packages(const std::vector<Compared>& all, std::vector<std::vector<Fi
 }
 
 }  // namespace
+
+std::optional<std::string> pip_options(const config::Python& python) {
+  std::string options = python.no_index ? "--no-index " : "";
+  bool has_password = false;
+  const auto add = [&](const char* option, const std::string& value) {
+    has_password = has_password || mask_line(value) != value;
+    options += fmt::format("{} {} ", option, shell_quote(value));
+  };
+  if (python.index_url) {
+    add("--index-url", *python.index_url);
+  }
+  for (const std::string& url : python.extra_index_urls) {
+    add("--extra-index-url", url);
+  }
+  for (const std::string& place : python.find_links) {
+    add("--find-links", place);
+  }
+  for (const std::string& file : python.constraints) {
+    add("--constraint", file);
+  }
+  return has_password ? std::nullopt : std::optional(std::move(options));
+}
 
 std::vector<std::vector<Finding>> judge_same(const std::vector<Compared>& all) {
   std::vector<std::vector<Finding>> findings(all.size());
