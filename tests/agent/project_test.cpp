@@ -1,7 +1,16 @@
 #include "agent/facts/project.hpp"
 
+#include <cstddef>
+#include <functional>
+#include <thread>
+#include <vector>
+
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/host_folder.hpp"
@@ -70,6 +79,65 @@ TEST_F(ProjectFolder, IsTriedAsARunUsesIt) {
     EXPECT_NE(tried("/proc/self/task").flaw, FolderFlaw::none);
     EXPECT_FALSE(tried("/proc/self/task").flaw_text.empty());
   }
+}
+
+// Runs `work` on a thread whose system calls of these numbers fail, as on a disk that lacks something.
+// Returns false if the kernel cannot filter them, as in qemu.
+bool run_without(const std::vector<int>& calls, const std::function<void()>& work) {
+  std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (const int call : calls) {
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1));
+    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+  }
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  bool filtered = false;
+  std::thread([&] {
+    filtered = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+               ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
+    if (filtered) {
+      work();
+    }
+  }).join();
+  return filtered;
+}
+
+TEST_F(ProjectFolder, NeedsNoLocksAndPipesForPackages) {
+  struct Lack {
+    const char* what;
+    std::vector<int> calls;
+    bool for_packages;
+  };
+  const Lack lacks[] = {{"locks", {SYS_fcntl}, false},
+                        {"pipes",
+                         {SYS_mknodat,
+#ifdef SYS_mknod
+                          SYS_mknod
+#endif
+                         },
+                         false},
+                        {"modes", {SYS_fchmod}, true},
+                        {"links",
+                         {SYS_symlinkat,
+#ifdef SYS_symlink
+                          SYS_symlink
+#endif
+                         },
+                         true}};
+  for (const Lack& lack : lacks) {
+    std::string for_runs;
+    std::string for_packages;
+    if (!run_without(lack.calls, [&] {
+          for_runs = find_flaw(project.string());
+          for_packages = find_flaw_for_packages(project.string());
+        })) {
+      GTEST_SKIP() << "system calls cannot be filtered here";
+    }
+    EXPECT_EQ(for_runs, "Operation not permitted") << lack.what;
+    EXPECT_EQ(for_packages, lack.for_packages ? for_runs : "") << lack.what;
+  }
+  EXPECT_EQ(find_flaw(project.string()), "");
+  EXPECT_TRUE(fs::is_empty(project));
 }
 
 TEST_F(ProjectFolder, ReadsTheMarkOfASickServer) {

@@ -280,6 +280,17 @@ TEST_F(Provision, APythonThatFailsIsPassedOverAndNamedIfThereIsNoOther) {
   EXPECT_EQ(find_python(fake.host, "").refusal, (more / "python3").string() + ": it is Python 2.7.1");
 }
 
+TEST_F(Provision, SetupNamesTheShimThatFails) {
+  hide_programs();
+  use_shell(fake, "/none");
+  put_program("python3.12", "echo 'pyenv: python3.12: command not found' >&2\nexit 127");
+  EXPECT_EQ(set_up({.new_version = "3.12"}).failure, "there is no Python 3.12 on the PATH of this server; " +
+                                                         (fake.programs() / "python3.12").string() +
+                                                         ": pyenv: python3.12: command not found");
+  put_program("python3", "echo 'pyenv: python3: command not found' >&2\nexit 127");
+  EXPECT_THAT(set_up().failure, HasSubstr("python3: pyenv: python3: command not found"));
+}
+
 TEST_F(Provision, APythonThatOnlyOtherShellsFindIsNamed) {
   hide_programs();
   const fs::path hidden = fake.folder() / "image";

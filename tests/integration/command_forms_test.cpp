@@ -84,6 +84,8 @@ TEST_F(CommandForms, ACommandIsGivenOnceAndNotEmpty) {
 TEST_F(CommandForms, ALineWithoutQuotesIsRefusedWithTheWholeLine) {
   EXPECT_THAT(world.run({"run", "--server", "a", "--cmd", "df", "-h"}),
               Refused(" run --server a --cmd 'df -h'`"));
+  EXPECT_THAT(world.run({"job-run", "--server", "a", "--cmd", "df", "-h"}),
+              Refused(" job-run --server a --cmd 'df -h'`"));
   EXPECT_THAT(world.run({"torch-launch", "--cmd", "train.py", "--lr", "0.1"}),
               Refused(" torch-launch --cmd 'train.py --lr 0.1'`"));
   EXPECT_THAT(
@@ -123,6 +125,10 @@ TEST_F(CommandForms, OptionsBehindTheProgramAreSaidToBeTheProgramsOwn) {
               HasSubstr(" run --server a --silent --server=a -- echo x`"));
   EXPECT_THAT(warning({"sweep", "train.py", "--param", "lr=1,2"}),
               HasSubstr(" sweep --param 'lr=1,2' -- train.py`"));
+  EXPECT_THAT(world.run({"job-run", "train.py", "--server", "a"}),
+              AllOf(Refused("--server is required"), Refused(" job-run --server a -- train.py`")));
+  EXPECT_THAT(warning({"torch-launch", "train.py", "--dry-run"}),
+              HasSubstr("--dry-run behind train.py is given to train.py"));
   EXPECT_THAT(warning({"torch-launch", "--dry-run", "--", "train.py", "--nproc_per_node=2"}),
               HasSubstr("--nproc-per-node behind train.py is given to train.py"));
   EXPECT_THAT(warning({"torch-launch", "--dry-run", "--", "train.py", "--follow"}),

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "project/git.hpp"
 #include "support/command_world.hpp"
@@ -85,6 +86,23 @@ TEST_F(CommandGit, ALaunchPrintsTheCommitThatItRuns) {
   EXPECT_THAT(launch(), HasSubstr("code: commit " + commit +
                                   " with changes and 1 untracked file, same on 2 servers\n"));
   EXPECT_THAT(show(), HasSubstr("changed, 1 untracked file"));
+}
+
+// A copy of the project on a server has no .git.
+TEST_F(CommandGit, EachRankHasTheCommit) {
+  const auto ranks = [this](std::vector<std::string> options) {
+    std::vector<std::string> words{"launch", "--rsync", "--nproc-per-node", "1", "--follow", "--server", "b"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"--cmd", "echo \"<$REMOTE_COMMIT>\""});
+    return world.run(words).out;
+  };
+  EXPECT_THAT(ranks({}), HasSubstr("<>")) << "there is no repository";
+  git(world.project(), {"init", "-q"});
+  write(world.project() / ".remote/exclude.txt", ".git\n");
+  commit_all(world.project());
+  const std::string commit(trim(git(world.project(), {"rev-parse", "HEAD"})));
+  EXPECT_THAT(ranks({}), HasSubstr("<" + commit));
+  EXPECT_THAT(ranks({"-e", "REMOTE_COMMIT=mine"}), HasSubstr("<mine>"));
 }
 
 TEST_F(CommandGit, ChangesInASubmoduleAreOnRecord) {

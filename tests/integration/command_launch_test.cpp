@@ -161,6 +161,14 @@ TEST_F(CommandLaunch, ALongVerdictBreaksBetweenWordsOnATerminal) {
   }
 }
 
+TEST_F(CommandLaunch, TheEndSaysWhoseExitStatusAPipeHas) {
+  const auto end = [&](const std::string& command) {
+    return launch({"--cmd", command, "--nproc-per-node", "1", "--server", "a", "--follow"}).err;
+  };
+  EXPECT_THAT(end("false | tee log"), AllOf(HasSubstr("the rank succeeded\n"), HasSubstr("status of `tee`")));
+  EXPECT_THAT(end("true"), Not(HasSubstr("status of")));
+}
+
 TEST_F(CommandLaunch, OneRankIsJudgedAsManyAre) {
   const auto one = [&](const std::string& command) {
     return launch({"--cmd", command, "--nproc-per-node", "1", "--server", "a", "--follow"});

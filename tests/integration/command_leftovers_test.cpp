@@ -53,6 +53,17 @@ TEST_F(CommandLeftovers, AreForgottenWhenTheyEndByThemselves) {
   EXPECT_EQ(world.run({"job-list", "--json"}).json().size(), 0U);
 }
 
+TEST_F(CommandLeftovers, AreNamedAtTheEndOfALaunchThatIsFollowed) {
+  const CommandResult end =
+      world.run({"launch", "--nproc-per-node", "1", "--server", "a", "--follow", "--cmd",
+                 "(until test -e go; do sleep 0.2; done) >/dev/null 2>&1 & true"});
+  EXPECT_EQ(end.code, 0) << end;
+  EXPECT_THAT(end.err, AllOf(HasSubstr("the rank succeeded\n"), HasSubstr(" on behind the command, by `&`"),
+                             HasSubstr("`remote job-kill --launch 1` ends")));
+  write_file_atomic(world.there("a") / "go", "");
+  until_nothing_runs();
+}
+
 TEST_F(CommandLeftovers, WhatTheyWriteIsBroughtToo) {
   const Job job = world.ended_job("a", "(until test -e go; do sleep 0.2; done; echo late) & echo early");
   const auto out = [&] { return read_file(world.brought(job, "job.out")); };

@@ -17,6 +17,33 @@ class CommandPrepare : public ::testing::Test {
   std::string on(const std::string& server, const std::string& name) {
     return read_file_if_there(world.there(server) / name).value_or("(none)");
   }
+  // From now on python3 makes environments whose pip prints this and fails. With a file ~/venv-fails, it
+  // prints that and makes none.
+  void fail_in_pip(const std::string& lines) {
+    world.configure(
+        "name: proj\npython: {manager: venv}\nservers:\n  a: {hostname: a}\n  b: {hostname: b}\n");
+    write_file_atomic(world.project() / "requirements.txt", "torhc\n");
+    write_file_atomic(world.servers().bin() / "pip-prints", lines);
+    world.servers().add_program("python3", R"(case "$*" in
+  *"-m venv"*)
+    if [ -e ~/venv-fails ]; then
+      cat ~/venv-fails >&2
+      exit 1
+    fi
+    for folder; do :; done
+    mkdir -p "$folder/bin" && ln -s "$0" "$folder/bin/python"
+    ;;
+  *"pip install"*)
+    cat ')" + (world.servers().bin() / "pip-prints").string() +
+                                               R"('
+    cat ')" + (world.servers().bin() / "pip-prints").string() +
+                                               R"(' >&2
+    exit 1
+    ;;
+  *importlib.metadata*) exit 1 ;;
+esac
+)");
+  }
   CommandWorld world;
 };
 
@@ -186,20 +213,7 @@ TEST_F(CommandPrepare, EachStepHasItsOwnOptions) {
 
 // A failure that servers share is shown once, with what to try.
 TEST_F(CommandPrepare, PipsFailureIsShownOnceForTheServersThatShareIt) {
-  world.configure("name: proj\npython: {manager: venv}\nservers:\n  a: {hostname: a}\n  b: {hostname: b}\n");
-  write_file_atomic(world.project() / "requirements.txt", "torhc\n");
-  world.servers().add_program("python3", R"(case "$*" in
-  *"-m venv"*)
-    for folder; do :; done
-    mkdir -p "$folder/bin" && ln -s "$0" "$folder/bin/python"
-    ;;
-  *"pip install"*)
-    echo "ERROR: No matching distribution found for torhc" >&2
-    exit 1
-    ;;
-  *importlib.metadata*) exit 1 ;;
-esac
-)");
+  fail_in_pip("ERROR: No matching distribution found for torhc\n");
   const CommandResult result = world.run({"prepare"});
   EXPECT_EQ(result.code, 1) << result;
   const std::string message = "| ERROR: No matching distribution";
@@ -207,6 +221,49 @@ esac
   EXPECT_EQ(result.err.find(message), result.err.rfind(message)) << result;
   EXPECT_THAT(result.err,
               AllOf(HasSubstr(", as on "), HasSubstr(" hint: a and b: is 'torhc' the right name")));
+}
+
+// The hint of pip's own reason is first, then that of the disk, then what the agent supposes.
+TEST_F(CommandPrepare, TheHintIsThatOfTheMostCertainReason) {
+  const std::string full = "OSError: [Errno 28] No space left on device\n";
+  const std::string quota = "ERROR: Could not install packages: [Errno 122] Disk quota exceeded\n";
+  const std::string links = "ERROR: Could not install: [Errno 1] Operation not permitted: 'lib' -> 'lib64'\n";
+  const auto prepare = [this](const std::string& lines) {
+    fail_in_pip(lines);
+    const CommandResult result = world.run({"prepare", "--server", "a"});
+    EXPECT_EQ(result.code, 1) << result;
+    return result.err;
+  };
+  write_file_atomic(world.servers().home("a") / "venv-fails", "ensurepip is not available\n");
+  EXPECT_THAT(prepare(""), HasSubstr("python3-venv"));
+  write_file_atomic(world.servers().home("a") / "venv-fails", full);
+  EXPECT_THAT(prepare(""), AllOf(HasSubstr("free some space on the server's disk"), Not(HasSubstr("apt-get")),
+                                 Not(HasSubstr("python3-venv"))));
+  fs::remove(world.servers().home("a") / "venv-fails");
+  EXPECT_THAT(prepare(quota), HasSubstr("`quota -s`"));
+  EXPECT_THAT(prepare(links), HasSubstr("choose another remote_path"));
+  EXPECT_THAT(prepare(full), AllOf(HasSubstr("free some space in "), HasSubstr(" MB left)")))
+      << "the disks are known";
+  EXPECT_THAT(prepare("ERROR: No matching distribution found for torhc\n" + quota),
+              AllOf(HasSubstr("is 'torhc' the right name"), Not(HasSubstr("`quota -s`"))));
+}
+
+TEST_F(CommandPrepare, APasswordThatPipPrintsIsNowhere) {
+  fail_in_pip(
+      "Looking in indexes: https://bob:s3cretTOKEN@index.invalid/simple\n"
+      "ERROR: Could not fetch git+http://s3cretTOKEN@index.invalid/demo.git\n");
+  const CommandResult result = world.run({"-v", "prepare", "--show-output"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.out + result.err, AllOf(HasSubstr("index.invalid"), Not(HasSubstr("s3cretTOKEN"))));
+  bool is_logged = false;
+  for (const auto& entry : fs::recursive_directory_iterator(world.project() / ".remote")) {
+    if (entry.is_regular_file()) {
+      const std::string text = read_file(entry.path());
+      is_logged = is_logged || text.find("index.invalid") != std::string::npos;
+      EXPECT_THAT(text, Not(HasSubstr("s3cretTOKEN"))) << entry.path();
+    }
+  }
+  EXPECT_TRUE(is_logged);
 }
 
 TEST_F(CommandPrepare, ItIsSaidWhenThereIsNothingToInstall) {

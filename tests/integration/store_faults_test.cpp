@@ -265,6 +265,28 @@ TEST_F(StoreFaults, KillAtAnyStepLeavesAUsableStore) {
   }
 }
 
+TEST_F(StoreFaults, OutputIsRemovedBeforeAFullDiskHasToTakeAFile) {
+  auto jobs = make_jobs(2);
+  store_.add(jobs);
+  for (const char* name : {"job.out", "job.err"}) {
+    write_text(store_.job_folder(jobs[0].id) / name, "much");
+    write_text(store_.job_folder(jobs[1].id) / name, "much");
+  }
+  int writes = 0;
+  Store full(folder_, [&](std::string_view step) {
+    if (step.starts_with("write")) {
+      ++writes;
+      throw Error("cannot write", "No space left on device");
+    }
+  });
+  EXPECT_THROW(full.remove({jobs[0].id}), Error);
+  EXPECT_GT(writes, 0);
+  EXPECT_FALSE(fs::exists(store_.job_folder(jobs[0].id) / "job.out"));
+  EXPECT_FALSE(fs::exists(store_.job_folder(jobs[0].id) / "job.err"));
+  EXPECT_TRUE(fs::exists(store_.job_folder(jobs[1].id) / "job.out"));
+  EXPECT_EQ(keys(), (std::vector<int>{1, 2})) << "its record stays";
+}
+
 TEST_F(StoreFaults, KillAtRandomInstantsLeavesAUsableStore) {
   for (int round = 0; round < 40; ++round) {
     const pid_t pid = start_child([&] {

@@ -390,5 +390,18 @@ TEST_F(ScriptedRsync, AFullDiskOfTheServerIsNotTakenForThatOfThisMachine) {
   EXPECT_THAT(there.reason(), HasSubstr("No space left"));
 }
 
+TEST_F(ScriptedRsync, ADiskOfTheServerThatTakesNoFileIsNamedWithWhatToDo) {
+  const auto hint_for = [&](const std::string& line) {
+    return fail("/usr/bin/rsync \"$@\"\necho '" + line + "' >&2\nexit 11\n", false).hint();
+  };
+  EXPECT_THAT(hint_for("rsync: [receiver] write failed on \"/x/a\": Disk quota exceeded (122)"),
+              HasSubstr("`quota -s`"));
+  EXPECT_THAT(hint_for("rsync: [receiver] write failed on \"/x/a\": No space left on device (28)"),
+              HasSubstr("free some space on the server's disk"));
+  EXPECT_THAT(
+      hint_for("rsync: [generator] failed to set permissions on \"/x/.\": Operation not permitted (1)"),
+      HasSubstr("choose another remote_path"));
+}
+
 }  // namespace
 }  // namespace remote::servers

@@ -144,6 +144,22 @@ TEST_F(Packages, AnEditablePackageCountsByWhatDescribesIt) {
   changes("what describes that one");
 }
 
+TEST_F(Packages, AFileWithTheProjectsDependenciesCounts) {
+  const auto expect_counts = [this](const char* description, const std::string& text) {
+    write(description, text);
+    write("deps.txt", "numpy\n");
+    const std::string before = digest();
+    write("deps.txt", "numpy\ntorch\n");
+    EXPECT_NE(digest(), before) << description;
+  };
+  expect_counts("pyproject.toml",
+                "[project]\nname = 'p'\ndynamic = ['dependencies']\n[tool.setuptools.dynamic]\n"
+                "dependencies = {file = [\"deps.txt\"]}\n");
+  ASSERT_EQ(package_source(config), PackageSource::pyproject);
+  write("pyproject.toml", "[project]\nname = 'p'\ndynamic = ['dependencies']\n");
+  expect_counts("setup.py", "setup(install_requires=open('deps.txt').read().split())\n");
+}
+
 // They are read on the server: package_files() knows only their names.
 TEST_F(Packages, PlacesOutsideTheProjectAreNamed) {
   write("requirements.txt",

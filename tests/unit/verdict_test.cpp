@@ -323,6 +323,25 @@ TEST(Verdict, AScriptThatNoPythonStartsHasAHint) {
   EXPECT_EQ(cli::verdict_hint(verdict), "");
 }
 
+TEST(Verdict, TheLastLinesOfTheFirstFailureHaveTheirRemedy) {
+  Verdict verdict = verdict_of({rank(0, JobState::failed, 104)});
+  verdict.first->command = "bash train.sh";
+  const auto expect_hint = [&](const char* line, const char* hint) {
+    verdict.last_lines = {line};
+    EXPECT_THAT(cli::verdict_hint(verdict), testing::HasSubstr(hint)) << line;
+  };
+  expect_hint("RuntimeError: The server socket has failed to listen: Address already in use",
+              "--nproc-per-node 1");
+  expect_hint("EOFError: EOF when reading a line", "nobody can type there");
+  expect_hint("RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
+              "newer CUDA");
+  expect_hint(
+      "subprocess.CalledProcessError: Command '['git', 'rev-parse', 'HEAD']' returned non-zero exit "
+      "status 128.",
+      "REMOTE_COMMIT");
+  expect_hint("_pickle.UnpicklingError: invalid load key, 'v'.", "git lfs pull");
+}
+
 TEST(Verdict, ASuccessNamesWhatLimitsIt) {
   std::vector<Job> jobs = {rank(0, JobState::succeeded, 104), rank(1, JobState::succeeded, 104)};
   jobs[0].command = jobs[1].command = "python train.py";
