@@ -81,6 +81,9 @@ of_jobs 'd[0]["reason"]' --tag filler | grep -q 'the disk there was full' || fai
 fill "$home"
 code 1 job-run --server node-1 --tag new --cmd "exec sleep $mark.5"
 error_says 'node-1: .*/\.jobs.*\(full\|No space left\)'
+if grep -q 'No space left' "$work/err"; then
+  grep -q 'hint: .*free some space' "$work/err" || fail "the hint is another one"
+fi
 code 1 launch --nproc-per-node 1 --tag new --cmd "sleep $mark.5"
 error_says 'node-1: .*/\.jobs.*\(full\|No space left\)'
 [ "$(processes 5)" = 2 ] || fail "ranks of a launch that could not start run on"
