@@ -498,7 +498,8 @@ std::optional<std::vector<std::string>> lines_of(Core& core, const Job& job, int
                                                      std::chrono::ceil<std::chrono::seconds>(ask_limit));
     return jobs::last_lines({*connection, core.cancel()}, {job}, count, {file});
   } catch (const Error& error) {
-    const bool is_gone = error.cause() == Cause::unreachable || error.cause() == Cause::timeout;
+    const bool is_gone = error.cause() == Cause::unreachable || error.cause() == Cause::timeout ||
+                         error.cause() == Cause::refused;  // as for a container whose gateway stays
     return is_gone ? std::nullopt : std::optional(std::vector<std::string>());
   }
 }

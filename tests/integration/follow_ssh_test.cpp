@@ -112,6 +112,24 @@ TEST(FollowOverSsh, EveryByteOnceThroughTwentyCutsOfTheTcpLink) {
   EXPECT_EQ(back, cuts);
 }
 
+// As a rented container that is taken back: its port refuses connections.
+TEST(FollowOverSsh, AServerThatRefusesConnectionsAfterASigtermIsNamed) {
+  if (test::over_openssh()) {
+    GTEST_SKIP() << "the master holds the connection";
+  }
+  SshJobWorld world;
+  make_folders(world.home() / "proj");
+  const ExecResult started =
+      world.remote({"launch", "--no-check", "--nproc-per-node", "1", "--cmd", "kill -TERM $$; sleep 1000"});
+  ASSERT_TRUE(started.status.success()) << started.err;
+  const auto judge = [&] { return world.remote({"job-wait", "--launch", "last"}).err; };
+  const std::string gone = "one does not answer any more: it may have been shut down";
+  const auto ended = testing::HasSubstr("rank 0 on one failed (SIGTERM, ");
+  EXPECT_THAT(judge(), testing::AllOf(ended, testing::Not(testing::HasSubstr(gone))));
+  world.sshd.stop();
+  EXPECT_THAT(judge(), testing::AllOf(ended, testing::HasSubstr(gone)));
+}
+
 // Such as one that a start file of the login shell leaves behind at each command.
 TEST(FollowOverSsh, AProcessInTheBackgroundThatHoldsTheOutputDoesNotHoldItUp) {
   const TempFolder folder;
