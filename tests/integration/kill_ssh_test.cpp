@@ -21,7 +21,6 @@ namespace {
 
 using test::eventually;
 using test::SshJobWorld;
-constexpr double patience = 60;
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -43,12 +42,12 @@ TEST(KillOverSsh, AJobOfTwoHundredProcesses) {
   world.run_all(
       {"i=0; while [ $i -lt 50 ]; do sleep 1000 & sleep 1000 & "
        "(setsid sh -c 'trap \"\" TERM; sleep 1000; sleep 1000' &); i=$((i + 1)); done; wait"});
-  ASSERT_TRUE(eventually([&] { return world.processes().size() >= 202; }, patience));
+  ASSERT_TRUE(eventually([&] { return world.processes().size() >= 202; }));
   const ExecResult result = world.remote({"job-kill", "--job", "1", "--grace", "1"});
   EXPECT_TRUE(result.status.success()) << result.err;
   EXPECT_EQ(result.out, "job 1 on one: killed\n");
   // The agent that answered may still be about to end.
-  EXPECT_TRUE(eventually([&] { return world.processes().empty(); }, patience));
+  EXPECT_TRUE(eventually([&] { return world.processes().empty(); }));
 }
 
 TEST(KillOverSsh, OneOfFiftyWithTheSameCommand) {
@@ -64,15 +63,13 @@ TEST(KillOverSsh, OneOfFiftyWithTheSameCommand) {
     return by_job;
   };
   std::map<std::string, std::vector<pid_t>> before;
-  ASSERT_TRUE(eventually(
-      [&] {
-        before = processes();
-        before.erase("");  // their guards
-        // the shell and its two children
-        return before.size() == 50 && std::all_of(before.begin(), before.end(),
-                                                  [](const auto& one) { return one.second.size() == 3; });
-      },
-      patience));
+  ASSERT_TRUE(eventually([&] {
+    before = processes();
+    before.erase("");  // their guards
+    // the shell and its two children
+    return before.size() == 50 &&
+           std::all_of(before.begin(), before.end(), [](const auto& one) { return one.second.size() == 3; });
+  }));
   const ExecResult result = world.remote({"job-kill", "--job", "23"});
   EXPECT_TRUE(result.status.success()) << result.err;
   EXPECT_EQ(result.out, "job 23 on one: killed\n");
@@ -123,18 +120,15 @@ TEST_P(KillTorchrun, LeavesNothing) {
     });
     return pids;
   };
-  ASSERT_TRUE(eventually(
-      [&] {
-        const std::string out = read_file_if_there(world.file(jobs[0], "job.out")).value_or("");
-        return contains(out, "up 0") && contains(out, "up 1");
-      },
-      patience))
-      << read_file_if_there(world.file(jobs[0], "job.err")).value_or("");
+  ASSERT_TRUE(eventually([&] {
+    const std::string out = read_file_if_there(world.file(jobs[0], "job.out")).value_or("");
+    return contains(out, "up 0") && contains(out, "up 1");
+  })) << read_file_if_there(world.file(jobs[0], "job.err")).value_or("");
   ASSERT_EQ(workers().size(), 2U);
   if (agent_is_dead) {
     const std::string record = read_file(world.file(jobs[0], "pid"));
     ::kill(parse_number<pid_t>(split_words(record).at(0)).value(), SIGKILL);
-    ASSERT_TRUE(eventually([&] { return test::has_ended(world.file(jobs[0], "")); }, patience));
+    ASSERT_TRUE(eventually([&] { return test::has_ended(world.file(jobs[0], "")); }));
     ASSERT_EQ(workers().size(), 2U) << "they are orphans now";
   }
   const ExecResult result = world.remote({"job-kill", "--job", "1", "--grace", "1"});
@@ -144,8 +138,7 @@ TEST_P(KillTorchrun, LeavesNothing) {
                 ? "job 1 on one: had ended before: failed SIGKILL; what it left behind was ended now\n"
                 : "job 1 on one: killed\n");
   EXPECT_EQ(world.processes(jobs[0].id.text()), std::vector<pid_t>{});
-  EXPECT_TRUE(eventually([&] { return world.processes().empty(); }, patience))
-      << "the agent ends after its answer";
+  EXPECT_TRUE(eventually([&] { return world.processes().empty(); })) << "the agent ends after its answer";
 }
 
 INSTANTIATE_TEST_SUITE_P(Agent, KillTorchrun, ::testing::Values(false, true),
@@ -165,13 +158,11 @@ TEST(KillOverSsh, WhatCannotBeKilledIsNamedAndTheJobIsNotCalledKilled) {
   world.run_all(
       {"setpriv --reuid=65534 --regid=65534 --clear-groups sleep 1000 & echo $! >~/other; sleep 1000 & "
        "wait"});
-  ASSERT_TRUE(eventually(
-      [&] {
-        const auto text = read_file_if_there(world.home() / "other").value_or("");
-        other.pid = parse_number<pid_t>(std::string(trim(text))).value_or(0);
-        return other.pid > 1 && test::command_line(other.pid).starts_with("sleep");
-      },
-      patience));
+  ASSERT_TRUE(eventually([&] {
+    const auto text = read_file_if_there(world.home() / "other").value_or("");
+    other.pid = parse_number<pid_t>(std::string(trim(text))).value_or(0);
+    return other.pid > 1 && test::command_line(other.pid).starts_with("sleep");
+  }));
   const ExecResult first = world.remote({"job-kill", "--job", "1", "--grace", "0"});
   EXPECT_EQ(first.status, ExitStatus::exited(1)) << first.err;
   EXPECT_EQ(first.out, "job 1 on one: NOT ended\n");
@@ -187,11 +178,9 @@ TEST(KillOverSsh, WhatCannotBeKilledIsNamedAndTheJobIsNotCalledKilled) {
       << table.out;
   // Once that process is gone, so is the job.
   ::kill(other.pid, SIGKILL);
-  ASSERT_TRUE(eventually(
-      [&] {
-        return contains(world.remote({"job-list", "--stopped", "--json"}).out, "\"state\": \"killed\"");
-      },
-      patience));
+  ASSERT_TRUE(eventually([&] {
+    return contains(world.remote({"job-list", "--stopped", "--json"}).out, "\"state\": \"killed\"");
+  }));
   const ExecResult second = world.remote({"job-kill", "--job", "1"});
   EXPECT_TRUE(second.status.success()) << second.err;
 }
