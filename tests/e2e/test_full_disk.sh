@@ -114,6 +114,8 @@ done
 until_true lifelines_are 0
 
 # ---- (c) a server's home has inodes for a part of what a job needs: no command waits for it, and each job is told to have failed
+cp "$REMOTE" "$work/remote" # a clone in /var/tmp is covered
+REMOTE=$work/remote
 mount -t tmpfs -o size=2m tmpfs /var/tmp # the second place of results
 used() { echo $(($(stat -f -c '%c - %d' "$home"))); }
 for left in 3 5 6 8; do
