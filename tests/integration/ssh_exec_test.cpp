@@ -571,15 +571,17 @@ TEST_F(SshExec, ADroppedConnectionEndsTheCommandsInput) {
 TEST_F(SshExec, CancelInterruptsACommand) {
   TestSshd sshd(client.public_key());
   const auto connection = connect(sshd);
+  const auto file = sshd.folder() / "pid";
+  const auto pid = [&] { return parse_number<pid_t>(trim(read_file_if_there(file).value_or(""))); };
   Cancel cancel;
   std::jthread killer([&] {
-    std::this_thread::sleep_for(100ms);  // while the command runs
+    EXPECT_TRUE(test::eventually([&] { return pid().has_value(); }));
     cancel.cancel();
   });
   const auto start = std::chrono::steady_clock::now();
   try {
     ssh::ExecRequest request;
-    request.command = "sleep 1000";
+    request.command = "echo $$ >'" + file.string() + "'; exec sleep 1000";
     connection->exec(request, cancel);
     FAIL() << "not interrupted";
   } catch (const Interrupted&) {
@@ -587,6 +589,7 @@ TEST_F(SshExec, CancelInterruptsACommand) {
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, test::patience);
   EXPECT_EQ(run(*connection, "echo still here").out, "still here\n");
+  ::kill(pid().value(), SIGKILL);  // without a terminal, it outlives its connection
 }
 
 TEST_F(SshExec, PumpWakesForOtherDescriptors) {
