@@ -9,6 +9,7 @@ import sys
 
 import results
 from clean import run_clean
+from mutations import list_tests
 from parts import PARTS, Broken, Part, run_mutations
 
 GTEST_PROGRAMS = ("unit_tests", "agent_tests", "simulation_tests", "integration_tests")
@@ -117,7 +118,8 @@ def run_gtest(part, name):
     chosen = "--gtest_filter=%s:*/%s" % (pattern, pattern)
     found = False
     for program in (pathlib.Path("build/quick/tests") / program for program in GTEST_PROGRAMS):
-        if subprocess.run([program, "--gtest_list_tests", chosen], capture_output=True, check=True).stdout.strip():
+        listing = subprocess.run([program, "--gtest_list_tests", chosen], capture_output=True, text=True, check=True).stdout
+        if list_tests(listing):
             part.command(name, str(program), chosen)
             found = True
     if not found:
