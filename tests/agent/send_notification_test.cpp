@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <string>
 #include <thread>
@@ -251,7 +252,8 @@ class SendNotification : public ::testing::Test {
 
 TEST_F(SendNotification, ACommandGetsItOnStdin) {
   const SendResult attempt =
-      run("cat >'out'; tr '\\0' ' ' </proc/$$/cmdline >argv; pwd; echo \xff >&2; (exec sleep 60) &");
+      run("cat >'out'; tr '\\0' ' ' </proc/$$/cmdline >argv; pwd; echo \xff >&2; sleep 1000 & echo $! >left");
+  EXPECT_EQ(::kill(std::stoi(read_file(fake.home() / "left").value()), SIGKILL), 0) << "it is not waited for";
   EXPECT_EQ(attempt.arrival, Arrival::sent);
   EXPECT_EQ(attempt.answer, "exit 0: " + fake.home().string() + "\n\xff");
   EXPECT_THAT(read_file(fake.home() / "out").value_or(""), HasSubstr(R"("lines": ["one", "two"]})"));

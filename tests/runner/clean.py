@@ -19,7 +19,7 @@ from results import hash_tree
 
 PR_SET_NAME = 15
 PR_SET_CHILD_SUBREAPER = 36
-PATIENCE = 30  # seconds for what is just ending
+PATIENCE = 75  # seconds, for processes that are ending by themselves
 SHOWN = 20
 
 
