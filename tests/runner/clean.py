@@ -22,6 +22,10 @@ PR_SET_CHILD_SUBREAPER = 36
 PATIENCE = 75  # seconds, for processes that are ending by themselves
 SHOWN = 20
 
+# Where the run names daemons to its guard: a pipe, by its two ends.
+daemons_out, daemons_in = os.pipe()
+daemons = set()
+
 
 def run_clean(work):
     """Calls `work` in a process of its own. Returns its exit status, or 1 if it left something behind."""
@@ -41,7 +45,15 @@ def run_clean(work):
     return code if code >= 0 else 1
 
 
+def keep_daemons():
+    """For the run, after it has installed packages: the daemons that they have started stay."""
+    guard = os.getppid()
+    started = set(list_descendants(guard)) - set(list_descendants(os.getpid())) - {os.getpid()}
+    os.write(daemons_in, b"".join(b"%d " % pid for pid in started))
+
+
 def guard_run(work, group, alive):
+    os.set_blocking(daemons_out, False)
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     libc.prctl(PR_SET_NAME, b"systemd", 0, 0, 0)  # which adopts processes as this one does: the program knows it by its name
@@ -53,6 +65,7 @@ def guard_run(work, group, alive):
     run = os.fork()
     if run == 0:
         os.close(alive)
+        libc.prctl(PR_SET_NAME, b"tests/run", 0, 0, 0)
         os.setpgid(0, group)
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
@@ -66,9 +79,9 @@ def guard_run(work, group, alive):
     code = wait_for(run, alive)
     was_killed = code is None or code > 128
     if was_killed:
-        kill_descendants()
+        kill_left()
     left = find_left(before)
-    kill_descendants()
+    kill_left()
     remove(os.environ["TMPDIR"])
     if left and not was_killed:
         print("\nleft behind, and removed: %d" % len(left))
@@ -109,8 +122,16 @@ def reap(run=0):
             code = ended if ended >= 0 else 128 - ended
 
 
-def list_descendants():
-    """The ids of the processes below this one, each with its command line and its folder."""
+def list_left():
+    """The ids of the processes below the guard but for daemons, each with its command line and its folder."""
+    try:
+        daemons.update(int(word) for word in os.read(daemons_out, 65536).split())
+    except BlockingIOError:
+        pass
+    return list_descendants(os.getpid(), daemons)
+
+
+def list_descendants(top, without=()):
     parents, names = {}, {}
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -124,9 +145,9 @@ def list_descendants():
     found = {}
     for pid in parents:
         above = pid
-        while above in parents and above != os.getpid():
+        while above in parents and above != top and above not in without:
             above = parents[above]
-        if above == os.getpid() and pid != above:
+        if above == top and pid != above:
             found[pid] = names[pid]
     return found
 
@@ -138,9 +159,9 @@ def read_link(path):
         return "?"
 
 
-def kill_descendants():
+def kill_left():
     end = time.monotonic() + PATIENCE
-    while (found := list_descendants()) and time.monotonic() < end:
+    while (found := list_left()) and time.monotonic() < end:
         for pid in found:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -161,10 +182,10 @@ class Surroundings:
 def find_left(before):
     """A line for each thing that is still there."""
     end = time.monotonic() + PATIENCE
-    while list_descendants() and time.monotonic() < end:
+    while list_left() and time.monotonic() < end:
         time.sleep(0.05)
         reap()
-    left = ["process %d: %s" % (pid, name) for pid, name in list_descendants().items()]
+    left = ["process %d: %s" % (pid, name) for pid, name in list_left().items()]
     left += ["mount: " + place for place in list_mounts(os.environ["TMPDIR"])]
     left += ["file: " + str(path) for path in pathlib.Path(os.environ["TMPDIR"]).iterdir()]
     now = Surroundings()

@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import mutations
+from clean import keep_daemons
 from ctest import run_ctest
 from results import FOLDER, Failure, Result, Step, file_name, load, result_file
 
@@ -51,6 +52,7 @@ class Part:
 
     def install(self, *purposes):
         self.require("packages", "scripts/install-deps", *purposes)
+        keep_daemons()
 
     def build(self, preset, *targets):
         self.require("configuration", "cmake", "--preset", preset)
