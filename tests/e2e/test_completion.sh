@@ -99,6 +99,7 @@ else
 fi
 
 if command -v fish >/dev/null; then
+  export TMPDIR="$work" # fish leaves a folder there
   "$REMOTE" completion fish >"$work/remote.fish"
   fish -n "$work/remote.fish"
   # shellcheck disable=SC2016

@@ -140,7 +140,7 @@ until_true grep -q succeeded "$work/silent"
 cp "$work/configs.yaml" .remote/configs.yaml
 echo "notify: {url: 'http://127.0.0.1:1/secret-topic'}" >>.remote/configs.yaml
 code 0 launch --name silent --follow -- true
-grep -q 'node-1: notify: it cannot send the notification: it has no python3' "$work/err" || fail "it does not warn"
+grep -q 'node-1: notify: it cannot send the notification: it has no Python 3.6 or newer' "$work/err" || fail "it does not warn"
 code 0 show silent
 grep -q '^notify *not sent: the first server has no Python$' "$work/out" || fail "it is not on record"
 cp "$work/entry.sh" "$sandbox/entry.sh"
