@@ -116,6 +116,7 @@ struct LinkLost {
   std::string server;
   std::string reason;
   bool reached = true;
+  std::string hint{};  // for lost packets: what to try; only once per server
 };
 struct LinkBack {
   std::string server;

@@ -14,6 +14,7 @@
 #include "base/threads.hpp"
 #include "jobs/follow_connection.hpp"
 #include "jobs/job_servers.hpp"
+#include "ssh/path.hpp"
 
 // Each server has a worker thread, which follows its jobs over one connection and reconnects if that breaks.
 
@@ -51,6 +52,7 @@ void work(FollowTask& task, ServerJobs& mine) {
   int refusals = 0;
   bool reached = false;  // once true, a failed connection counts as a broken link
   bool lost = false;
+  bool advised = false;  // the hint about lost packets has been given
   clock::time_point lost_since;
   const auto patient_until = clock::now() + task.options.patience;
   while (!mine.jobs.empty()) {
@@ -82,7 +84,8 @@ void work(FollowTask& task, ServerJobs& mine) {
       }
       if (!lost) {
         lost_since = begin;
-        task.events.link(LinkLost{name, error.reason(), reached});
+        const bool advises = ssh::suspects_path(error) && !std::exchange(advised, true);
+        task.events.link(LinkLost{name, error.reason(), reached, advises ? error.hint() : ""});
       }
       lost = true;
       if (task.losses.gives_up(name, lost_since)) {

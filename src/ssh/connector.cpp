@@ -19,6 +19,7 @@
 #include "ssh/jump.hpp"
 #include "ssh/libssh.hpp"
 #include "ssh/masters.hpp"
+#include "ssh/path.hpp"
 #include "ssh/secrets.hpp"
 #include "ssh/session.hpp"
 #include "ssh/target.hpp"
@@ -87,12 +88,10 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
       }
       if (const char* version = ssh_get_serverbanner(session.get()); patience.over() && version != nullptr) {
         throw Unreachable(
-            Error(
-                "cannot connect",
-                fmt::format("{} answered '{}', and then no key exchange came within {}", where,
-                            visible_line(version, 100), patience.text()),
-                "if small packets pass and large ones do not, lower the MTU of the VPN or tunnel on the way; "
-                "connect_timeout in configs.yaml allows more time")
+            Error("cannot connect",
+                  fmt::format("{} answered '{}', and then no key exchange came within {}", where,
+                              visible_line(version, 100), patience.text()),
+                  fmt::format("{}; connect_timeout in configs.yaml allows more time", path_hint))
                 .because(Cause::timeout));
       }
       if (patience.over()) {

@@ -13,6 +13,10 @@ const char* const path_hint =
     "check the network and the server; if small packets pass and large ones do not, lower the MTU of the VPN "
     "or tunnel on the way, such as by `ip link set dev tun0 mtu 1200`";
 
+bool suspects_path(const Error& error) {
+  return error.hint().starts_with(path_hint);
+}
+
 PathFacts read_path([[maybe_unused]] int socket) {
   PathFacts facts;
 #ifdef __linux__

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include <remote/error.hpp>
+
 // What the system knows of the packets of a TCP connection, to explain why nothing comes.
 
 namespace remote::ssh {
@@ -24,5 +26,7 @@ std::string explain_silence(const PathFacts& before, const PathFacts& now);
 
 // For an error with such an explanation.
 extern const char* const path_hint;
+// The error has that hint.
+bool suspects_path(const Error& error);
 
 }  // namespace remote::ssh

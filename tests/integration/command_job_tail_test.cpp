@@ -69,6 +69,25 @@ TEST(CommandJobTail, SaysThatTheServerIsCutOff) {
   EXPECT_EQ(running->wait().code, 130);
 }
 
+TEST(CommandJobTail, NamesTheMtuIfPacketsAreLost) {
+  CommandWorld world;
+  world.job("a", "echo begun; until test -e go; do sleep 0.2; done; seq 10000");
+  Faults faults;
+  faults.cut = world.servers().commands() + 1;
+  faults.cut_bytes = 20000;
+  faults.lost_packets = true;
+  world.servers().set_faults(faults);
+  const auto running = world.start({"job-tail", "--job", "1"});
+  until([&] { return running->out() == "begun\n"; }, "what is there");
+  write_file_atomic(world.there("a") / "go", "");
+  const CommandResult result = running->wait();
+  EXPECT_EQ(result.lines().size(), 10001U) << result.err;
+  EXPECT_THAT(result.err,
+              HasSubstr("a: connection lost (the link broke (injected fault)); what runs there may "
+                        "go on. Connecting again …\n hint: check the network and the server; if "
+                        "small packets pass and large ones do not, lower the MTU of the VPN"));
+}
+
 TEST(CommandJobTail, NoFollowStopsAtTheEndOfWhatIsThere) {
   CommandWorld world;
   const auto job = world.job("a", "echo begun; sleep 1000");

@@ -11,6 +11,7 @@
 #include <remote/error.hpp>
 
 #include "base/strings.hpp"
+#include "ssh/path.hpp"
 #include "support/job_journal.hpp"
 #include "support/job_world.hpp"
 #include "support/no_threads.hpp"
@@ -133,6 +134,27 @@ TEST_F(FollowJobs, LosesNothingWhenTheLinkIsCutTwentyTimes) {
   EXPECT_LT(clock::now() - begin, std::chrono::seconds(80))
       << "otherwise the pauses add up to 83 s";  // up to 5 s each
   EXPECT_EQ(heard.settled, std::vector<std::string>{"a"}) << "it is told once";
+}
+
+TEST_F(FollowJobs, AHintAboutLostPacketsIsToldOncePerServer) {
+  const std::vector<Job> jobs{world.run("a", talker)};
+  std::vector<std::string> hints;
+  const auto arm = [&] {
+    test::Faults faults;
+    faults.cut = hints.size() < 3 ? world.servers.commands() + 1 : 0;
+    faults.cut_bytes = 1000;
+    faults.lost_packets = !hints.empty();
+    world.servers.set_faults(faults);
+  };
+  heard.on_link = [&](const Event& event) {
+    if (const auto* lost = std::get_if<LinkLost>(&event)) {
+      hints.push_back(lost->hint);
+      arm();
+    }
+  };
+  arm();
+  EXPECT_TRUE(follow_all(jobs).errors.empty());
+  EXPECT_EQ(hints, (std::vector<std::string>{"", ssh::path_hint, ""}));
 }
 
 // The server's login shells hang before they answer, as long as a file exists.

@@ -17,6 +17,7 @@
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
+#include "ssh/path.hpp"
 #include "ssh/tcp.hpp"
 #include "support/paths.hpp"
 #include "support/processes.hpp"
@@ -48,6 +49,10 @@ struct LocalServers::State {
     }
     return {commands == faults.cut ? Fault::cut : Fault::none, faults.cut_bytes};
   }
+  bool loses_packets() const {
+    const std::scoped_lock lock(mutex);
+    return faults.lost_packets;
+  }
   std::string path() const { return (folder.path() / "bin").string() + ":/usr/local/bin:/usr/bin:/bin"; }
 };
 
@@ -55,8 +60,8 @@ namespace {
 
 using State = LocalServers::State;
 
-ssh::Unreachable dead_link() {
-  return {"connection lost", "the link broke (injected fault)"};
+ssh::Unreachable dead_link(bool lost_packets) {
+  return {"connection lost", "the link broke (injected fault)", lost_packets ? ssh::path_hint : ""};
 }
 
 // What the channel and its connection share.
@@ -303,12 +308,12 @@ class LocalConnection : public ssh::Connection {
  private:
   void check() const {
     if (dead_) {
-      throw dead_link();
+      throw dead_link(state_->loses_packets());
     }
   }
   [[noreturn]] void die() {
     dead_ = true;
-    throw dead_link();
+    throw dead_link(state_->loses_packets());
   }
 
   void serve(Pipes& pipes, int which) {

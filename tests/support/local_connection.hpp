@@ -24,6 +24,7 @@ struct Faults {
   int after = 0;   // this command runs to its end, but its answer never arrives
   int cut = 0;     // this command's link breaks once cut_bytes of its output have arrived
   std::size_t cut_bytes = 0;
+  bool lost_packets = false;                  // what breaks the link
   int connect = 0;                            // this call of connect() fails
   std::vector<std::string> unreachable = {};  // calls of connect() to servers of these names fail
   int max_channels = 10;                      // sshd's MaxSessions: more at a time throw ssh::TooManyChannels

@@ -44,6 +44,9 @@ class EventText {
         event.reached ? fmt::format("{}: connection lost ({}); what runs there may go on. Connecting again …",
                                     event.server, event.reason)
                       : fmt::format("{}: not reached ({}). Trying again …", event.server, event.reason));
+    if (!event.hint.empty()) {
+      terminal_.notice(" hint: " + event.hint);
+    }
   }
   void operator()(const LinkBack& event) {
     terminal_.notice(event.server + ": connected again, going on where it stopped");

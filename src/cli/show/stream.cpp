@@ -126,7 +126,11 @@ struct Teller {
   // Its words go through Context::show(Error), which tells an error.
   Told operator()(const PartsFailed&) const { return {}; }
   Told operator()(const LinkLost& event) const {
-    return {"link_lost", {{"server", event.server}, {"reason", event.reason}, {"reached", event.reached}}};
+    return {"link_lost",
+            {{"server", event.server},
+             {"reason", event.reason},
+             {"reached", event.reached},
+             {"hint", or_null(event.hint)}}};
   }
   Told operator()(const LinkBack& event) const { return {"link_back", {{"server", event.server}}}; }
   Told operator()(const NoLifeline& event) const {
