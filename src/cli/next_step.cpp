@@ -158,11 +158,20 @@ std::vector<NextStep> next_steps(Context& context, const ProjectStatus& status,
   add_failures(steps, status, rows);
   const LaunchDefaults defaults = project.launch_defaults();
   const bool usual = defaults.command.has_value();
+  if (!status.gone.empty()) {
+    std::string command = "remote prepare";
+    for (const std::string& server : status.gone) {
+      command += " --server " + word(server);
+    }
+    steps.push_back(
+        {fmt::format("nothing of the project is left on {}; to send it again", join(status.gone, ", ")),
+         std::move(command)});
+  }
   if (fresh) {
     steps.push_back({"to make the servers ready", "remote prepare"});
   }
   // A launch that sends the project itself may need no preparation, as that of `sandbox up --sample`.
-  if (idle && (!fresh || (usual && defaults.rsync.value_or(false)))) {
+  if (idle && status.gone.empty() && (!fresh || (usual && defaults.rsync.value_or(false)))) {
     steps.push_back({"to train", usual ? std::string("remote torch-launch")
                                        : "remote torch-launch --rsync -- " + find_script(project.folder())});
   }

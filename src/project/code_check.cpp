@@ -55,6 +55,7 @@ class Comparing {
     const auto is_missing = [](const wire::ChangedFile& file) { return !file.stamp; };
     found.gone = !mark_.never() && answer->count == here_.files().size() &&
                  std::ranges::all_of(answer->files, is_missing);
+    remember_gone(found.gone);
     if (source && source->folder_id != own.folder_id) {
       found.by = servers::sent_by_text(*source, own);
     }
@@ -72,6 +73,14 @@ class Comparing {
   void remember() const {
     try {
       state_.remember(here_);
+    } catch (const Error& error) {
+      log_info(server_.name, "{}", error.message());
+    }
+  }
+
+  void remember_gone(bool gone) const {
+    try {
+      state_.set_gone(gone);
     } catch (const Error& error) {
       log_info(server_.name, "{}", error.message());
     }

@@ -3,6 +3,8 @@
 #include <set>
 
 #include "config/config.hpp"
+#include "config/project_files.hpp"
+#include "servers/package_files.hpp"
 
 namespace remote::project {
 namespace fs = std::filesystem;
@@ -32,6 +34,11 @@ std::vector<std::string> excluded(const fs::path& project, const std::vector<std
   }
   const auto found = servers::select_among(config::load(project), here, cancel).excluded;
   return {found.begin(), found.end()};
+}
+
+bool requires_module(const fs::path& project, const std::string& module) {
+  const auto text = config::read_project_text(config::load(project), "requirements.txt");
+  return text && servers::requires_module(*text, module);
 }
 
 }  // namespace remote::project

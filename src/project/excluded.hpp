@@ -8,7 +8,7 @@
 
 #include "servers/project_tree.hpp"
 
-// What a project's exclude.txt keeps from the servers. No server is asked.
+// Reasons here for files and modules that are missing on a server. No server is asked.
 
 namespace remote::project {
 
@@ -19,5 +19,8 @@ std::vector<servers::SkippedPart> skipped_parts(const std::filesystem::path& pro
 // Those of these files and folders, named as in the project, that are here and are excluded. Throws Error.
 std::vector<std::string> excluded(const std::filesystem::path& project, const std::vector<std::string>& names,
                                   const Cancel& cancel);
+
+// Whether requirements.txt names a package like this module. Throws Error.
+bool requires_module(const std::filesystem::path& project, const std::string& module);
 
 }  // namespace remote::project

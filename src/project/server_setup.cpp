@@ -39,10 +39,12 @@ ServerSetup planned_setup(const config::Config& config, const config::Server& se
                        [&](const PlannedProcess& process) { return process.server == server.name; });
   ServerSetup setup{.server = server.name, .facts = {}, .env = shared_variables(own)};
   bool changed_there = false;
+  bool is_gone = false;
   std::vector<std::pair<std::string, std::string>> changes;
   for (const CodeChanged& change : changed) {
     if (std::ranges::find(change.servers, server.name) != change.servers.end()) {
       changed_there = changed_there || change.there;
+      is_gone = is_gone || change.gone;
       changes.emplace_back(change.there ? "changed there" : "changed here",
                            change.never_sent ? "never sent" : counted(change.names.size(), "file"));
     }
@@ -50,7 +52,7 @@ ServerSetup planned_setup(const config::Config& config, const config::Server& se
   // What was sent there is not what runs if it was changed there.
   const std::string digest = servers::SentState(config, server, login).mark().digest;
   if (!digest.empty() && !changed_there) {
-    setup.facts.emplace_back("code", digest);
+    setup.facts.emplace_back("code", is_gone ? "gone" : digest);
   }
   setup.facts.insert(setup.facts.end(), changes.begin(), changes.end());
   return setup;

@@ -12,6 +12,7 @@
 #include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "project/core.hpp"
+#include "servers/sent_state.hpp"
 
 namespace remote::project {
 namespace fs = std::filesystem;
@@ -71,6 +72,11 @@ ProjectStatus status(Core& core) {
   ProjectStatus status;
   status.servers = static_cast<int>(core.config.servers.size());
   status.sent = anything_sent(core);
+  for (const config::Server& server : core.config.servers) {
+    if (servers::is_known_as_gone(core.config, server.name)) {
+      status.gone.push_back(server.name);
+    }
+  }
   JobsRequest request;
   request.selection.hidden = false;
   const auto told = read_told(core);

@@ -48,6 +48,14 @@ std::vector<std::string> logical_lines(std::string_view text) {
   return lines;
 }
 
+// "Scikit_Learn" and "scikit-learn" are one package.
+std::string comparable_name(std::string_view name) {
+  std::string text = lower_case(name);
+  std::ranges::replace_if(
+      text, [](char c) { return c == '-' || c == '.'; }, '_');
+  return text;
+}
+
 bool is_archive(const std::string& name) {
   return name.ends_with(".whl") || name.ends_with(".tar.gz") || name.ends_with(".zip");
 }
@@ -347,6 +355,14 @@ std::vector<RequirementPlace> requirement_places(std::string_view text) {
     }
   }
   return places;
+}
+
+bool requires_module(std::string_view text, std::string_view module) {
+  constexpr std::string_view characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  const std::vector<std::string> lines = logical_lines(text);
+  return !module.empty() && std::ranges::any_of(lines, [&](const std::string& line) {
+    return comparable_name(line.substr(0, line.find_first_not_of(characters))) == comparable_name(module);
+  });
 }
 
 PackageFiles package_files(const config::Config& config, PackageSource source) {

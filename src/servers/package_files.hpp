@@ -24,6 +24,9 @@ struct RequirementPlace {
 // quoted words of options. Not those that pip fetches, nor paths with a variable.
 std::vector<RequirementPlace> requirement_places(std::string_view text);
 
+// Whether a line of a requirements file begins with the name of this module, as pip compares names.
+bool requires_module(std::string_view text, std::string_view module);
+
 // What decides what pip installs.
 struct PackageFiles {
   // The files of the project, a line each: "sha256 HEX NAME", or "size BYTES NAME" for an archive. With those

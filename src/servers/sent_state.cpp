@@ -23,6 +23,7 @@ constexpr const char* sent_folder = ".remote/sent";
 constexpr const char* pulled_file = ".pulled";
 constexpr std::string_view state_prefix = ".state.";
 constexpr std::string_view tree_prefix = ".tree.";
+constexpr std::string_view gone_prefix = ".gone.";
 constexpr std::int64_t ns_per_second = 1'000'000'000;
 
 #ifdef __APPLE__
@@ -64,6 +65,10 @@ void write_if_other(const fs::path& file, const std::string& content) {
 
 fs::path tree_file(const config::Config& config, const std::string& digest) {
   return config.local(sent_folder) / (std::string(tree_prefix) + digest);
+}
+
+fs::path gone_file(const config::Config& config, const std::string& server) {
+  return config.local(sent_folder) / (std::string(gone_prefix) + server);
 }
 
 // Empty where it is missing or damaged: then everything counts as changed.
@@ -302,10 +307,12 @@ void SentState::remember(const ProjectState& state, const std::vector<std::strin
     write_file_atomic(tree, content);
   }
   write_if_other(folder_ / (std::string(state_prefix) + server_), place_ + '\0' + digest + '\0');
+  set_gone(false);
   for (const std::string& other : others) {
     const fs::path file = folder_ / (std::string(state_prefix) + other);
     if (const std::vector<std::string> texts = read_texts(file); texts.size() == 2) {
       write_if_other(file, texts[0] + '\0' + digest + '\0');
+      remove_file(gone_file(config_, other));
     }
   }
 }
@@ -329,6 +336,18 @@ SentState::Mark SentState::mark() const {
 ProjectState SentState::files() const {
   const Mark known = mark();
   return known.digest.empty() ? ProjectState() : read_tree(config_, known.digest);
+}
+
+void SentState::set_gone(bool gone) const {
+  if (const fs::path file = gone_file(config_, server_); gone) {
+    write_file_atomic(file, "");
+  } else {
+    remove_file(file);
+  }
+}
+
+bool is_known_as_gone(const config::Config& config, const std::string& server) {
+  return is_there(gone_file(config, server));
 }
 
 ProjectState last_sent(const config::Config& config, const std::string& server) {

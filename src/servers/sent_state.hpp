@@ -97,6 +97,8 @@ class SentState {
   Mark mark() const;
   // The files that were sent; none if they are unknown.
   ProjectState files() const;
+  // Records whether all sent files are missing on the server. Throws Error.
+  void set_gone(bool gone) const;
 
  private:
   const config::Config& config_;
@@ -104,6 +106,9 @@ class SentState {
   std::string server_;
   std::string place_;
 };
+
+// Whether set_gone(true) was the last report on a server of this name.
+bool is_known_as_gone(const config::Config& config, const std::string& server);
 
 // What was last sent to a server of this name, wherever it was then; empty where that is not known.
 ProjectState last_sent(const config::Config& config, const std::string& server);

@@ -7,6 +7,7 @@
 namespace remote::test {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::IsEmpty;
 
 class CommandFolders : public ::testing::Test {
@@ -202,7 +203,32 @@ TEST_F(CommandFolders, AServerWhoseDiskIsEmptyAgainStartsNothing) {
                                 HasSubstr("remote prepare")));
   }
   EXPECT_THAT(world.store().list().jobs, IsEmpty());
-  EXPECT_THAT(launch({"--no-check", "--cmd", "true"}).err, HasSubstr("nothing of it is left there"));
+  const std::string advice =
+      "proj: nothing started here runs on 2 servers\n"
+      "nothing of the project is left on b; to send it again: remote prepare --server b\n";
+  EXPECT_EQ(world.run({}).err, advice);
+  EXPECT_THAT(launch({"--no-check", "--follow", "--cmd", "true"}).err,
+              HasSubstr("nothing of it is left there"));
+  EXPECT_THAT(world.run({"show"}).out,
+              AllOf(ContainsRegex("\na [^\n]*  [0-9a-f]{12}"), ContainsRegex("\nb [^\n]*  gone")));
+  EXPECT_EQ(world.run({"rsync"}).code, 0);
+  EXPECT_THAT(world.run({}).err, Not(HasSubstr("is left on b")));
+  EXPECT_EQ(launch({"--follow", "--cmd", "true"}).code, 0);
+  EXPECT_THAT(world.run({"show"}).out, Not(HasSubstr("gone")));
+}
+
+// As of an environment that went with its disk, while the project was sent again.
+TEST_F(CommandFolders, AModuleThatRequirementsNameNeedsPrepareAlone) {
+  write_file_atomic(world.project() / "requirements.txt", "--no-index\ndemo-lib==1.0  # ours\n");
+  const auto hint_for = [&](const std::string& module) {
+    return launch({"--no-check", "--follow", "--server", "a", "--cmd",
+                   "echo \"ModuleNotFoundError: No module named '" + module + "'\" >&2; exit 1"})
+        .err;
+  };
+  EXPECT_THAT(hint_for("demo_lib"),
+              HasSubstr(" hint: requirements.txt names demo_lib, and Python there does not have it: `remote "
+                        "prepare`\n"));
+  EXPECT_THAT(hint_for("other"), HasSubstr("add its package to requirements.txt"));
 }
 
 TEST_F(CommandFolders, PackagesOfAnEnvironmentThatIsGoneAreMissedBeforeTheStart) {

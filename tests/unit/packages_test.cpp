@@ -110,6 +110,15 @@ TEST_F(Packages, FilesThatRequirementsNameAreFound) {
   }
 }
 
+TEST(Requirements, NameAModuleAsPipComparesNames) {
+  const std::string text = "-r base.txt\nnumpy==1.2\n# torch\nDemo.Lib[extra]>=1 ; python_version > '3'\n";
+  EXPECT_TRUE(requires_module(text, "numpy"));
+  EXPECT_TRUE(requires_module(text, "demo_lib"));
+  for (const char* other : {"torch", "num", "demo", "base", ""}) {
+    EXPECT_FALSE(requires_module(text, other)) << other;
+  }
+}
+
 TEST_F(Packages, TheDigestReadsRequirementsAsPipDoes) {
   write("requirements.txt", "\xef\xbb\xbf-r base.txt\n");
   write("base.txt", "  -r 'more.txt'\n-c \\\n  limits.txt\n");
