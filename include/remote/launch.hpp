@@ -298,8 +298,11 @@ struct Verdict {
   std::optional<std::chrono::milliseconds> ahead;
   bool exact = false;                   // whether `ahead` is exact; else it is in whole seconds
   std::vector<std::string> last_lines;  // of what `first` wrote to its stderr; foreign text
-  bool gone = false;                // the server of `first` did not answer when it was asked for these lines
-  std::string lost_server;          // the others ended because this server was lost
+  bool gone = false;        // the server of `first` did not answer when it was asked for these lines
+  std::string lost_server;  // the others ended because this server was lost
+  // The last report of a job from that server, or from that of `first` if that is gone; nullopt: it answers,
+  // or has never reported.
+  std::optional<Instant> reported_at{};
   std::optional<Job> killed_first;  // somebody ended this job, and the others failed because of that
   // The launch stood still and was ended for that: one of its jobs, whose reason has for how long.
   std::optional<Job> hung;

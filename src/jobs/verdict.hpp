@@ -15,6 +15,9 @@ namespace remote::jobs {
 // a peer is gone are better evidence.
 const Job* first_of(const std::vector<Job>& failures);
 
+// When this server last reported one of these jobs; nullopt: never.
+std::optional<Instant> find_last_report(const std::vector<Job>& jobs, const std::string& server);
+
 // A failed process of a job with several ranks, such as an agent of torchrun: that job, with the rank, result
 // and times of the process. Job::ranks is 1.
 struct Worker {

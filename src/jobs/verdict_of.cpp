@@ -37,6 +37,16 @@ const Job* jobs::first_of(const std::vector<Job>& failures) {
   return first ? &failures[*first] : nullptr;
 }
 
+std::optional<Instant> jobs::find_last_report(const std::vector<Job>& jobs, const std::string& server) {
+  std::optional<Instant> last;
+  for (const Job& job : jobs) {
+    if (job.server == server) {
+      last = std::max(last, job.checked_at);
+    }
+  }
+  return last;
+}
+
 namespace {
 
 // The rank that failed first below a job (see with_failed_rank()), as a job of its own; else the job.
@@ -252,6 +262,12 @@ Verdict verdict_of(const std::vector<Job>& all, const std::vector<Job>& workers,
   // Where all others succeeded, it may just be out of this machine's reach.
   if (lost && lost_server.empty() && verdict.ended + verdict.aborted + verdict.killed > 0) {
     verdict.lost_server = *given_up;
+  }
+  const bool is_silent = std::ranges::any_of(jobs, [&](const Job& job) {
+    return job.server == verdict.lost_server && job.state == JobState::unknown;
+  });
+  if (is_silent) {
+    verdict.reported_at = jobs::find_last_report(all, verdict.lost_server);
   }
   return verdict;
 }

@@ -523,6 +523,7 @@ Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::s
     verdict.last_lines = find_failure_lines(*lines, most_kept);
   } else {
     verdict.gone = true;
+    verdict.reported_at = jobs::find_last_report(jobs, verdict.first->server);
   }
   return verdict;
 }

@@ -679,13 +679,14 @@ TEST_F(CommandLaunch, AServerThatIsGoneAfterASigtermIsNamed) {
             0);
   until([&] { return world.run({"--json", "job-list"}).json().empty(); }, "the end of the ranks");
   const std::string gone =
-      "b does not answer any more: it may have been shut down, or taken back by its provider";
+      " and does not answer any more: it may have been shut down, or taken back by its provider";
   EXPECT_THAT(world.run({"job-wait", "--launch", "last"}).err,
               AllOf(HasSubstr("rank 1 on b failed first (SIGTERM, "), Not(HasSubstr(gone))));
   world.cut_off({"b"});
   const CommandResult result = world.run({"job-wait", "--launch", "last"});
   EXPECT_EQ(result.code, 1) << result;
-  EXPECT_THAT(result.err, AllOf(HasSubstr("rank 1 on b failed first (SIGTERM, "), HasSubstr(gone)));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("rank 1 on b failed first (SIGTERM, "),
+                                HasSubstr("hint: b has not reported since 20"), HasSubstr(gone)));
 }
 
 TEST_F(CommandLaunch, WaitingForALaunchJudgesIt) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/clock.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/verdict.hpp"
@@ -43,6 +44,24 @@ TEST(VerdictHint, OfAServerThatIsGoneSaysSo) {
   verdict.gone = true;
   EXPECT_EQ(cli::verdict_hint(verdict),
             "b does not answer any more: it may have been shut down, or taken back by its provider");
+  verdict.reported_at = instant(100);
+  EXPECT_EQ(cli::verdict_hint(verdict), "b has not reported since " + format_local_time(instant(100)) +
+                                            " and does not answer any more: it may have been shut down, or "
+                                            "taken back by its provider");
+}
+
+TEST(Verdict, AServerThatWasLostSaysSinceWhen) {
+  std::vector<Job> jobs = {rank(0, JobState::killed, 104, after_loss),
+                           rank(2, JobState::unknown, std::nullopt),
+                           rank(3, JobState::unknown, std::nullopt)};
+  EXPECT_EQ(cli::verdict_headline(verdict_of(jobs)), "b was lost") << "it has never reported";
+  jobs[0].checked_at = instant(105);
+  jobs[1].checked_at = instant(90);
+  jobs[2].checked_at = instant(91);
+  EXPECT_EQ(cli::verdict_headline(verdict_of(jobs)),
+            "b was lost (no report since " + format_local_time(instant(91)) + ")");
+  jobs[1].state = jobs[2].state = JobState::lost;  // it is back
+  EXPECT_EQ(verdict_of(jobs).reported_at, std::nullopt);
 }
 
 TEST(Verdict, TheEarliestFailureCountsAndTheRestIsAftermath) {

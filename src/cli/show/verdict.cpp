@@ -180,7 +180,10 @@ std::string verdict_headline(const Verdict& verdict) {
     return jobs::reason_text(verdict.hung->reason);
   }
   if (!verdict.lost_server.empty()) {
-    return verdict.lost_server + " was lost";
+    return verdict.lost_server + " was lost" +
+           (verdict.reported_at
+                ? fmt::format(" (no report since {})", format_local_time(*verdict.reported_at))
+                : "");
   }
   return fmt::format("{} of {} did not succeed", verdict.total - verdict.succeeded,
                      counted(static_cast<std::size_t>(verdict.total), "rank"));
@@ -192,8 +195,11 @@ std::string verdict_hint(const Verdict& verdict, bool has_one_rank_each) {
   }
   if (verdict.gone && verdict.first) {
     return fmt::format(
-        "{} does not answer any more: it may have been shut down, or taken back by its provider",
-        verdict.first->server);
+        "{}{} does not answer any more: it may have been shut down, or taken back by its provider",
+        verdict.first->server,
+        verdict.reported_at
+            ? fmt::format(" has not reported since {} and", format_local_time(*verdict.reported_at))
+            : "");
   }
   if (const std::string name = missing_module(last_word(verdict)); !name.empty()) {
     return fmt::format(
