@@ -23,6 +23,10 @@ constexpr std::string_view full_disk =
 constexpr std::string_view small_shm =
     "/dev/shm may be too small for the data loader: `remote check` shows its size; try fewer workers "
     "(num_workers), or give a container --shm-size";
+constexpr std::string_view removed_shm =
+    "systemd may have removed the user's files in /dev/shm at the last logout (RemoveIPC=yes): `remote "
+    "check` "
+    "shows it; there, `loginctl enable-linger` keeps them, or RemoveIPC=no in logind.conf as root";
 constexpr std::string_view wrong_cuda =
     "torch there was built for a newer CUDA than the driver knows: `remote check` shows both; choose wheels "
     "for the driver's CUDA (`index_url` in configs.yaml)";
@@ -115,6 +119,7 @@ constexpr std::array hints{
     FailureHint{{"DataLoader worker", "Bus error"}, small_shm},
     FailureHint{{"DataLoader worker", "exited unexpectedly"}, small_shm},
     FailureHint{{"No space left on device", "/dev/shm"}, small_shm},
+    FailureHint{{"unable to open shared memory object", "No such file"}, removed_shm},
     FailureHint{{"Address already in use"}, port_in_use},
     FailureHint{{"EADDRINUSE"}, port_in_use},
     FailureHint{{"unrecognized arguments:", "--local-rank"}, local_rank},
@@ -264,6 +269,14 @@ bool asks_for_input(std::string_view line, const std::vector<std::string>& lines
          });
 }
 
+// A file in /dev/shm, or an object of shm_open(), whose name has no folder.
+bool misses_shared_memory(std::string_view line, const std::vector<std::string>& lines) {
+  return has_any(line, {"FileNotFoundError"}) &&
+         (has_any(line, {"'/dev/shm/"}) || std::ranges::any_of(lines, [](const std::string& other) {
+            return has_any(other, {"shm_open", "shared_memory.py"});
+          }));
+}
+
 }  // namespace
 
 std::span<const FailureHint> failure_hints() {
@@ -283,6 +296,9 @@ std::string hint_for_failure(const std::vector<std::string>& lines, bool has_one
         std::ranges::find_if(hints, [&](const FailureHint& hint) { return fits(hint, *line); });
     if (found != hints.end()) {
       return std::string(found->hint == port_in_use && has_one_rank_each ? port_of_one_rank : found->hint);
+    }
+    if (misses_shared_memory(*line, lines)) {
+      return std::string(removed_shm);
     }
     if (asks_for_input(*line, lines)) {
       return std::string(no_terminal);

@@ -84,6 +84,9 @@ constexpr Failure failures[] = {
      "REMOTE_COMMIT"},
     {"SIGBUS", "/dev/shm"},
     {"RuntimeError: unable to allocate shared memory(shm) for file </torch_1_2_3>", "/dev/shm"},
+    {"RuntimeError: unable to open shared memory object </torch_12_34> in read-write mode: No such file or "
+     "directory (2)",
+     "RemoveIPC=no"},
     {"RuntimeError: CUDA error: no kernel image is available for execution on the device", "architecture"},
     {"RuntimeError: Found no NVIDIA driver on your system.", "its driver does not answer"},
     {"Error 804: forward compatibility was attempted on non supported HW", "newer CUDA"},
@@ -182,6 +185,21 @@ TEST(FailureHintRules, ABareEndOfInputIsAQuestionThatNobodyAnswers) {
       hint_for_failure({"  File \"/usr/lib/python3.11/multiprocessing/connection.py\", line 399, in _recv",
                         "    raise EOFError", "EOFError"}),
       "");
+}
+
+TEST(FailureHintRules, SharedMemoryThatIsGoneMayHaveBeenRemovedAtTheLogout) {
+  const auto named = testing::AllOf(HasSubstr("RemoveIPC=no"), HasSubstr("`loginctl enable-linger`"));
+  EXPECT_THAT(hint_for_failure({"FileNotFoundError: [Errno 2] No such file or directory: '/dev/shm/cache'"}),
+              named);
+  EXPECT_THAT(hint_for_failure(
+                  {"  File \"/usr/lib/python3.11/multiprocessing/shared_memory.py\", line 104, in __init__",
+                   "    self._fd = _posixshmem.shm_open(", "               ^^^^^^^^^^^^^^^^^^^^^",
+                   "FileNotFoundError: [Errno 2] No such file or directory: '/c5_1'"}),
+              named);
+  EXPECT_EQ(hint_for_failure({"FileNotFoundError: [Errno 2] No such file or directory: '/c5_1'"}), "");
+  EXPECT_EQ(hint_for_failure(
+                {"    self._fd = _posixshmem.shm_open(", "FileExistsError: [Errno 17] File exists: '/c5_1'"}),
+            "");
 }
 
 TEST(FailureHintTable, TheLastLineWithARemedyCounts) {

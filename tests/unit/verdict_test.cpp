@@ -359,6 +359,7 @@ TEST(Verdict, TheLastLinesOfTheFirstFailureHaveTheirRemedy) {
       "status 128.",
       "REMOTE_COMMIT");
   expect_hint("_pickle.UnpicklingError: invalid load key, 'v'.", "git lfs pull");
+  expect_hint("FileNotFoundError: [Errno 2] No such file or directory: '/dev/shm/cache'", "RemoveIPC=no");
 }
 
 TEST(Verdict, ASuccessNamesWhatLimitsIt) {
