@@ -298,6 +298,8 @@ struct Verdict {
   std::optional<std::chrono::milliseconds> ahead;
   bool exact = false;                   // whether `ahead` is exact; else it is in whole seconds
   std::vector<std::string> last_lines;  // of what `first` wrote to its stderr; foreign text
+  // The size of /dev/shm on its server when the launch began, if that was small.
+  std::string shm{};
   bool gone = false;        // the server of `first` did not answer when it was asked for these lines
   std::string lost_server;  // the others ended because this server was lost
   // The last report of a job from that server, or from that of `first` if that is gone; nullopt: it answers,

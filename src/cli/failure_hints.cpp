@@ -23,6 +23,9 @@ constexpr std::string_view full_disk =
 constexpr std::string_view small_shm =
     "/dev/shm may be too small for the data loader: `remote check` shows its size; try fewer workers "
     "(num_workers), or give a container --shm-size";
+constexpr std::string_view known_small_shm =
+    "/dev/shm of {} has {}, which may be too little for the data loader: try fewer workers (num_workers), or "
+    "give a container --shm-size";
 constexpr std::string_view removed_shm =
     "systemd may have removed the user's files in /dev/shm at the last logout (RemoveIPC=yes): `remote "
     "check` "
@@ -283,7 +286,7 @@ std::span<const FailureHint> failure_hints() {
   return hints;
 }
 
-std::string hint_for_failure(const std::vector<std::string>& lines, bool has_one_rank_each) {
+std::string hint_for_failure(const std::vector<std::string>& lines, const FailureFacts& facts) {
   const auto fits = [](const FailureHint& hint, std::string_view line) {
     return std::ranges::all_of(hint.marks, [&](std::string_view mark) {
       const std::size_t at = line.find(mark);
@@ -294,8 +297,12 @@ std::string hint_for_failure(const std::vector<std::string>& lines, bool has_one
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     const auto* const found =
         std::ranges::find_if(hints, [&](const FailureHint& hint) { return fits(hint, *line); });
+    if (found != hints.end() && found->hint == small_shm && !facts.shm.empty()) {
+      return fmt::format(known_small_shm, facts.server, facts.shm);
+    }
     if (found != hints.end()) {
-      return std::string(found->hint == port_in_use && has_one_rank_each ? port_of_one_rank : found->hint);
+      return std::string(found->hint == port_in_use && facts.has_one_rank_each ? port_of_one_rank
+                                                                               : found->hint);
     }
     if (misses_shared_memory(*line, lines)) {
       return std::string(removed_shm);

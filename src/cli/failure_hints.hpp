@@ -16,9 +16,15 @@ struct FailureHint {
 
 std::span<const FailureHint> failure_hints();
 
+// Known about the launch that failed.
+struct FailureFacts {
+  bool has_one_rank_each = false;  // on each server
+  std::string server{};
+  std::string shm{};  // the size of /dev/shm there, if that is small; "": unknown
+};
+
 // The remedy for the last of these lines that has one; "" for none. The lines are foreign text.
-// `has_one_rank_each`: they are a launch's that has one rank on each server.
-std::string hint_for_failure(const std::vector<std::string>& lines, bool has_one_rank_each = false);
+std::string hint_for_failure(const std::vector<std::string>& lines, const FailureFacts& facts = {});
 
 // The end of a command's output, for hint_for_failure().
 class OutputEnd {

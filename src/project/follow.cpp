@@ -14,8 +14,11 @@
 #include <poll.h>
 
 #include "base/failure_lines.hpp"
+#include "base/log.hpp"
+#include "base/strings.hpp"
 #include "base/threads.hpp"
 #include "jobs/job_servers.hpp"
+#include "jobs/launch_store.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/verdict.hpp"
 #include "project/core.hpp"
@@ -504,6 +507,22 @@ std::optional<std::vector<std::string>> lines_of(Core& core, const Job& job, int
   }
 }
 
+// A fact from the record of the launch; "": unknown.
+std::string find_fact(const Core& core, const Job& job, std::string_view name) {
+  try {
+    const auto record = job.launch ? jobs::LaunchStore(core.store).read(*job.launch) : std::nullopt;
+    for (const ServerSetup& setup : record ? record->beginning.servers : std::vector<ServerSetup>()) {
+      const auto fact = std::ranges::find(setup.facts, name, &std::pair<std::string, std::string>::first);
+      if (setup.server == job.server && fact != setup.facts.end()) {
+        return visible_line(fact->second, 100);
+      }
+    }
+  } catch (const Error& error) {
+    log_info(job.server, "{}", error.message());
+  }
+  return "";
+}
+
 }  // namespace
 
 Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::string>& gone) {
@@ -514,6 +533,7 @@ Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::s
   if (!verdict.first) {
     return verdict;
   }
+  verdict.shm = find_fact(core, *verdict.first, "shm");
   const auto worker = std::ranges::find(workers, *verdict.first, &jobs::Worker::job);
   constexpr int most_read = 400;  // a process that aborts prints C++ stacks after its error
   constexpr std::size_t most_kept = 10;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
+#include "project/check/judge.hpp"
 #include "project/launch_attempt.hpp"
 #include "project/server_setup.hpp"
 #include "rules/usable.hpp"
@@ -29,6 +30,14 @@ std::string models_text(const std::vector<Gpu>& gpus) {
     text += fmt::format("{}{} × {}", text.empty() ? "" : ", ", count, model);
   }
   return text;
+}
+
+// The size of /dev/shm if a container's default or a little more; "" if larger or unknown.
+std::string small_shm(const ServerFacts& facts) {
+  constexpr std::uint64_t small = std::uint64_t{1} << 30U;
+  const DiskFacts* shm = facts.disk("shm");
+  return shm != nullptr && shm->total_bytes > 0 && shm->total_bytes < small ? size_text(shm->total_bytes)
+                                                                            : "";
 }
 
 }  // namespace
@@ -57,6 +66,7 @@ ServerSetup LaunchAttempt::setup_of(std::size_t server, const Plan& plan) const 
     add("torch", facts.torch);
     add("cuda", facts.cuda);
     add("hip", facts.hip);
+    add("shm", small_shm(facts));
   }
   add("interface", answers_[server].route ? answers_[server].route->interface.value_or("") : "");
   setup.facts.insert(setup.facts.end(), of_code.begin(), of_code.end());

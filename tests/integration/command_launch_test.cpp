@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/statvfs.h>
 
 #include "base/files.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "jobs/launch_store.hpp"
 #include "support/command_world.hpp"
 #include "support/paths.hpp"
 #include "support/waiting.hpp"
@@ -687,6 +689,29 @@ TEST_F(CommandLaunch, AServerThatIsGoneAfterASigtermIsNamed) {
   EXPECT_EQ(result.code, 1) << result;
   EXPECT_THAT(result.err, AllOf(HasSubstr("rank 1 on b failed first (SIGTERM, "),
                                 HasSubstr("hint: b has not reported since 20"), HasSubstr(gone)));
+}
+
+// As in a container with the usual 64 MiB.
+TEST_F(CommandLaunch, ADataLoaderThatDiesHasTheSizeOfTheSharedMemory) {
+  ASSERT_EQ(launch({"--server", "a", "--nproc-per-node", "1", "--cmd",
+                    "echo 'RuntimeError: DataLoader worker (pid(s) 42) exited unexpectedly' >&2; exit 1"})
+                .code,
+            0);
+  const jobs::Store store = world.store();
+  jobs::LaunchStore records(store);
+  struct statvfs info {};
+  ASSERT_EQ(::statvfs("/dev/shm", &info), 0);
+  const bool is_small = info.f_blocks * info.f_frsize < (1U << 30U);
+  records.change(*world.stored(1).launch, [&](PastLaunch& record) {
+    auto& facts = record.beginning.servers.at(0).facts;
+    const auto of_shm = [](const auto& fact) { return fact.first == "shm"; };
+    EXPECT_EQ(std::ranges::count_if(facts, of_shm), is_small ? 1 : 0);
+    std::erase_if(facts, of_shm);
+    facts.emplace_back("shm", "64 MiB");
+  });
+  EXPECT_THAT(world.run({"job-wait", "--launch", "last"}).err,
+              HasSubstr(" hint: /dev/shm of a has 64 MiB, which may be too little for the data loader: try "
+                        "fewer workers"));
 }
 
 TEST_F(CommandLaunch, WaitingForALaunchJudgesIt) {

@@ -210,11 +210,18 @@ TEST(FailureHintTable, TheLastLineWithARemedyCounts) {
       HasSubstr("ulimit"));
 }
 
+TEST(FailureHint, ASmallSharedMemoryIsNamedWithItsSize) {
+  const FailureFacts facts{.server = "a", .shm = "64 MiB"};
+  EXPECT_THAT(hint_for_failure({"RuntimeError: DataLoader worker (pid(s) 42) exited unexpectedly"}, facts),
+              testing::StartsWith("/dev/shm of a has 64 MiB, which may be too little"));
+  EXPECT_THAT(hint_for_failure({"OSError: [Errno 24] Too many open files"}, facts), HasSubstr("ulimit"));
+}
+
 TEST(FailureHint, OneRankOnEachServerIsNotAdvisedAgain) {
   const std::vector<std::string> lines = {"RuntimeError: Address already in use"};
   EXPECT_THAT(std::string(hint_for_failure(lines)), HasSubstr("--nproc-per-node 1"));
   EXPECT_THAT(
-      std::string(hint_for_failure(lines, true)),
+      std::string(hint_for_failure(lines, {.has_one_rank_each = true})),
       testing::AllOf(HasSubstr("another process has the port"), testing::Not(HasSubstr("--nproc-per-node"))));
 }
 

@@ -230,7 +230,9 @@ std::string verdict_hint(const Verdict& verdict, bool has_one_rank_each) {
   if (verdict.first) {
     lines.insert(lines.begin(), cause(*verdict.first));  // whatever its last lines say, comes first
   }
-  return hint_for_failure(lines, has_one_rank_each);
+  return hint_for_failure(lines, {.has_one_rank_each = has_one_rank_each,
+                                  .server = verdict.first ? verdict.first->server : "",
+                                  .shm = verdict.shm});
 }
 
 std::string processes_left_note(const std::vector<Job>& jobs) {
