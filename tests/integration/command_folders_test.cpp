@@ -90,6 +90,10 @@ TEST_F(CommandFolders, JobsOfAnotherFolderAreCounted) {
   EXPECT_EQ(servers[1]["load"]["unrecorded_jobs"], 0);
   EXPECT_THAT(world.run_in(other, {"servers"}).out,
               HasSubstr(" 0 + 1 job of this project, not started from here"));
+  const int commands = world.servers().commands();
+  EXPECT_THAT(world.run_in(other, {"status"}).err,
+              HasSubstr("nothing started here runs on 2 servers (jobs from elsewhere: remote servers)\n"));
+  EXPECT_EQ(world.servers().commands(), commands) << "no server is asked";
   EXPECT_THAT(world.run_in(other, {"top", "--once"}).out,
               HasSubstr("1 job of this project, not started from here"));
   EXPECT_THAT(world.run_in(other, {"rsync"}).err,
@@ -204,7 +208,7 @@ TEST_F(CommandFolders, AServerWhoseDiskIsEmptyAgainStartsNothing) {
   }
   EXPECT_THAT(world.store().list().jobs, IsEmpty());
   const std::string advice =
-      "proj: nothing started here runs on 2 servers\n"
+      "proj: nothing started here runs on 2 servers (jobs from elsewhere: remote servers)\n"
       "nothing of the project is left on b; to send it again: remote prepare --server b\n";
   EXPECT_EQ(world.run({}).err, advice);
   EXPECT_THAT(launch({"--no-check", "--follow", "--cmd", "true"}).err,

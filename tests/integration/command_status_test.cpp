@@ -7,10 +7,10 @@ namespace {
 
 TEST(CommandStatus, ANewProjectIsToldWhatToDoFirst) {
   CommandWorld world;
-  EXPECT_THAT(
-      world.run({"status"}),
-      Ends(0, "",
-           "proj: nothing started here runs on 2 servers\nto make the servers ready: remote prepare\n"));
+  EXPECT_THAT(world.run({"status"}),
+              Ends(0, "",
+                   "proj: nothing started here runs on 2 servers (jobs from elsewhere: remote servers)\nto "
+                   "make the servers ready: remote prepare\n"));
   world.configure("name: proj\n");
   EXPECT_THAT(
       world.run({"status"}).err,
@@ -41,7 +41,8 @@ TEST(CommandStatus, WhatRunsAndWhatEndedSinceTheLastTimeIsShown) {
   EXPECT_EQ(world.run({"job-kill", "--job", "1", "--job", "2", "--job", "3", "--job", "4"}).code, 0);
   const CommandResult third = world.run({"status"});
   EXPECT_THAT(third.out, AllOf(HasSubstr("1-4"), Not(HasSubstr("exit 3"))));
-  EXPECT_THAT(third.err, HasSubstr("nothing started here runs on 2 servers, 1 launch ended since last time\n"
+  EXPECT_THAT(third.err, HasSubstr("nothing started here runs on 2 servers (jobs from elsewhere: remote "
+                                   "servers), 1 launch ended since last time\n"
                                    "to train: remote torch-launch --rsync -- train.py\n"));
   EXPECT_EQ(world.run({"status"}).out, "");
 }
@@ -81,7 +82,8 @@ TEST(CommandStatus, PracticeServersThatAreDownAreToldFirst) {
   const std::string node = "  node-1: {hostname: 127.0.0.1, port: 2022}\n";
   world.configure("name: proj\nservers:\n" + node);
   EXPECT_EQ(world.run({}).err,
-            "proj: nothing started here runs on 1 server\nsome practice servers are down; to start them: "
+            "proj: nothing started here runs on 1 server (jobs from elsewhere: remote servers)\nsome "
+            "practice servers are down; to start them: "
             "remote sandbox up\n"
             "to make the servers ready: remote prepare\n");
   // One that the project does not use is of no interest.

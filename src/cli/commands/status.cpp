@@ -104,14 +104,15 @@ int show_status(Context& context) {
     }
   }
   const bool any_over = std::ranges::any_of(rows, &TableRow::dim);
+  const bool idle = status.unfinished.empty();
   context.terminal.notice(
       status.servers == 0
           ? project.name() + ": no servers yet"
           : fmt::format(
-                "{}: {} on {}{}", project.name(),
-                status.unfinished.empty() ? "nothing started here runs"
-                                          : counted_launches(rows, false) + " unfinished",
+                "{}: {} on {}{}{}", project.name(),
+                idle ? "nothing started here runs" : counted_launches(rows, false) + " unfinished",
                 counted(static_cast<std::size_t>(status.servers), "server"),
+                idle ? " (jobs from elsewhere: remote servers)" : "",
                 any_over ? fmt::format(", {} ended since last time", counted_launches(rows, true)) : ""));
   for (const std::string& notice : row_notices(rows)) {
     context.terminal.notice(notice);
