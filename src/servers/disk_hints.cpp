@@ -28,7 +28,10 @@ std::string output_disk_hint(std::string_view output) {
 
 std::string disk_hint(std::string_view reason) {
   const std::string hint = output_disk_hint(reason);
-  return hint.empty() && has_any(reason, {"Operation not supported", "Function not implemented"})
+  // The agent tries folders that the login may write to.
+  const bool was_tried = has_any(reason, {"cannot write in ", "cannot keep the programs in "});
+  return hint.empty() && (has_any(reason, {"Operation not supported", "Function not implemented"}) ||
+                          (was_tried && has_any(reason, {"Operation not permitted"})))
              ? lacks_something
              : hint;
 }

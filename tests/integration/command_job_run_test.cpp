@@ -1,5 +1,12 @@
 // `remote job-run`.
 
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/syscall.h>
+
+#include "base/shell_quote.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
 
@@ -63,6 +70,40 @@ TEST(CommandJobRun, TheEndOfAFailedJobHasTheRemedyForItsLastLines) {
   EXPECT_THAT(world.run({"job-tail", "--job", "1"}).err, HasSubstr("hint: `remote torch-launch` sets"));
   EXPECT_THAT(world.run({"job-run", "--server", "a", "--follow", "--cmd", "echo \"KeyError: 'RANK'\""}).err,
               Not(HasSubstr("hint")));
+}
+
+// As exFAT does, and file systems in user space.
+TEST(CommandJobRun, ADiskThatRefusesModesHasAHint) {
+  CommandWorld world;
+  world.ended_job("a", "true");
+  fs::remove_all(world.there("a") / ".jobs/.bin");
+  const fs::path filter = world.servers().home("a") / "refuse.py";
+  write_file_atomic(filter, R"(import ctypes, os, struct, sys
+load, equal, end = 0x20, 0x15, 0x06
+code = struct.pack("HBBI", load, 0, 0, 0)
+for call in sys.argv[1].split(","):
+    code += struct.pack("HBBI", equal, 0, 1, int(call)) + struct.pack("HBBI", end, 0, 0, 0x00050001)
+code = ctypes.create_string_buffer(code + struct.pack("HBBI", end, 0, 0, 0x7fff0000))
+program = ctypes.create_string_buffer(struct.pack("HP", len(code) // 8, ctypes.addressof(code)))
+libc = ctypes.CDLL(None)
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(program), 0, 0):
+    sys.exit("system calls cannot be filtered here")
+os.execv("/bin/dash", ["sh"] + sys.argv[2:])
+)");
+  constexpr int fchmodat2 = 452;
+  std::vector<int> calls{SYS_fchmod, SYS_fchmodat, fchmodat2};
+#ifdef SYS_chmod
+  calls.push_back(SYS_chmod);
+#endif
+  world.servers().add_program("sh", fmt::format("exec /usr/bin/python3 {} {} \"$@\"\n",
+                                                shell_quote(filter.string()), fmt::join(calls, ",")));
+  const CommandResult result = world.run({"job-run", "--server", "a", "--cmd", "true"});
+  EXPECT_EQ(result.code, 1) << result;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("was not started: cannot write in "),
+                    HasSubstr("/.jobs: Operation not permitted\n hint: the file system of the "
+                              "project's folder there lacks modes, links or locks: choose another "
+                              "remote_path\n")));
 }
 
 TEST(CommandJobRun, AScriptWithoutPythonIsWarnedOf) {

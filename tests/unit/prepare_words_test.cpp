@@ -93,10 +93,12 @@ TEST(DiskHint, FollowsFromErrno) {
   using servers::disk_hint;
   EXPECT_THAT(disk_hint("Error: [Errno 122] Disk quota exceeded: '/home/a/.venv'"), HasSubstr("`quota -s`"));
   EXPECT_THAT(disk_hint("[Errno 28] No space left on device"), HasSubstr("free some space on the server"));
-  for (const char* message : {"Error: [Errno 38] Function not implemented: 'lib' -> '/p/.venv/lib64'",
-                              "Operation not supported: /p/.jobs",
-                              "rsync: symlink \"/p/a\" -> \"b\" failed: Operation not permitted",
-                              "[Errno 1] Operation not permitted: 'lib' -> '/p/.venv/lib64'"}) {
+  for (const char* message :
+       {"Error: [Errno 38] Function not implemented: 'lib' -> '/p/.venv/lib64'",
+        "Operation not supported: /p/.jobs", "cannot write in /p/.jobs/1: Operation not permitted",
+        "cannot keep the programs in /p/.jobs/.bin: Operation not permitted",
+        "rsync: symlink \"/p/a\" -> \"b\" failed: Operation not permitted",
+        "[Errno 1] Operation not permitted: 'lib' -> '/p/.venv/lib64'"}) {
     EXPECT_THAT(disk_hint(message), HasSubstr("lacks modes, links or locks")) << message;
   }
   EXPECT_EQ(disk_hint("it cannot start a process there: Operation not permitted"), "");
