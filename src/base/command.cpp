@@ -290,8 +290,7 @@ bool is_assignment(std::string_view word) {
   const std::size_t equals = word.find('=');
   return equals != std::string_view::npos && equals > 0 &&
          std::isdigit(static_cast<unsigned char>(word[0])) == 0 &&
-         std::ranges::all_of(word.substr(0, equals),
-                             [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+         std::ranges::all_of(word.substr(0, equals), is_name_character);
 }
 
 namespace {

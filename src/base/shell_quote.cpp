@@ -63,8 +63,7 @@ bool is_plain_in_every_shell(std::string_view text) {
 }
 
 void check_variable(const std::string& name) {
-  const auto good = [](char c) { return is_letter(c) || is_digit(c) || c == '_'; };
-  if (name.empty() || is_digit(name.front()) || !std::ranges::all_of(name, good)) {
+  if (name.empty() || is_digit(name.front()) || !std::ranges::all_of(name, is_name_character)) {
     throw Error::usage("cannot set the variable '" + name + "'",
                        "a name has letters, digits and '_', and does not begin with a digit");
   }

@@ -183,8 +183,21 @@ std::string last_lines(std::string_view text, std::size_t count) {
   return std::string(at == std::string_view::npos || at == 0 ? text : text.substr(at + 1));
 }
 
-void append_end(std::string& text, std::string_view data) {
-  constexpr std::size_t kept = 65536;
+std::string join_first(const std::vector<std::string>& names, std::size_t most, std::string_view separator) {
+  if (names.size() <= most) {
+    return join(names, separator);
+  }
+  const auto end = names.begin() + static_cast<std::ptrdiff_t>(most);
+  return join({names.begin(), end}, separator) +
+         (separator == ", " ? " and " : std::string(separator) + "and ") +
+         std::to_string(names.size() - most) + " more";
+}
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+void append_end(std::string& text, std::string_view data, std::size_t kept) {
   text += data;
   if (text.size() > 2 * kept) {
     text.erase(0, text.size() - kept);

@@ -53,8 +53,15 @@ std::optional<unsigned> parse_octal(std::string_view text);
 // The last `count` lines of a text, without a trailing newline.
 std::string last_lines(std::string_view text, std::size_t count);
 
-// Appends to a text of which only the end is wanted: its last 64 to 128 KiB are kept.
-void append_end(std::string& text, std::string_view data);
+// Appends to a text whose end alone counts: between `kept` and twice as many bytes of it stay.
+void append_end(std::string& text, std::string_view data, std::size_t kept = 65536);
+
+// "a, b, c and 4 more", with `most` names.
+std::string join_first(const std::vector<std::string>& names, std::size_t most,
+                       std::string_view separator = ", ");
+
+// Whether it can be in a name of C, Python or a shell: an ASCII letter, a digit or an underscore.
+bool is_name_character(char c);
 
 // Cuts bytes that come in pieces of any size into lines. They end with '\n' or '\r', as what programs print
 // about their progress does. A line is cut off after `longest` bytes. One thread.

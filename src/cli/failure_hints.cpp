@@ -192,15 +192,11 @@ bool is_variable(std::string_view word) {
          word.find_first_not_of(variable_characters) == word.npos;
 }
 
-bool is_word_character(char c) {
-  return (c >= 'a' && c <= 'z') || variable_characters.find(c) != std::string_view::npos;
-}
-
 // The first variable in the line; "" for none.
 std::string_view find_variable(std::string_view line) {
   while (!line.empty()) {
-    const auto* const begin = std::ranges::find_if(line, is_word_character);
-    const auto* const end = std::find_if_not(begin, line.end(), is_word_character);
+    const auto* const begin = std::ranges::find_if(line, is_name_character);
+    const auto* const end = std::find_if_not(begin, line.end(), is_name_character);
     const std::string_view word(begin, end);
     if (is_variable(word)) {
       return word;
@@ -218,7 +214,7 @@ std::string_view find_first_variable(std::string_view text) {
   }
   text.remove_prefix(std::min(text.find_first_not_of(" :'\"`$"), text.size()));
   const std::string_view word = text.substr(
-      0, static_cast<std::size_t>(std::ranges::find_if_not(text, is_word_character) - text.begin()));
+      0, static_cast<std::size_t>(std::ranges::find_if_not(text, is_name_character) - text.begin()));
   return is_variable(word) ? word : "";
 }
 
@@ -226,7 +222,7 @@ std::string_view find_first_variable(std::string_view text) {
 std::string_view find_last_variable(std::string_view text) {
   text = text.substr(0, text.find_last_not_of(" '\"`") + 1);
   std::size_t size = 0;
-  while (size < text.size() && is_word_character(text[text.size() - 1 - size])) {
+  while (size < text.size() && is_name_character(text[text.size() - 1 - size])) {
     ++size;
   }
   const std::string_view word = text.substr(text.size() - size);
@@ -321,14 +317,9 @@ std::string hint_for_failure(const std::vector<std::string>& lines, const Failur
   return "";
 }
 
-void OutputEnd::take(std::string_view data) {
-  constexpr std::size_t most = 8192;
-  text_.append(data.substr(data.size() - std::min(data.size(), most)));
-  text_.erase(0, text_.size() - std::min(text_.size(), most));
-}
-
-std::vector<std::string> OutputEnd::lines() const {
-  return split(text_, '\n');
+std::string hint_for_output(std::string_view output) {
+  constexpr std::size_t most = 8192;  // earlier lines are not the cause
+  return hint_for_failure(split(output.substr(output.size() - std::min(output.size(), most)), '\n'));
 }
 
 }  // namespace remote::cli

@@ -26,14 +26,7 @@ struct FailureFacts {
 // The remedy for the last of these lines that has one; "" for none. The lines are foreign text.
 std::string hint_for_failure(const std::vector<std::string>& lines, const FailureFacts& facts = {});
 
-// The end of a command's output, for hint_for_failure().
-class OutputEnd {
- public:
-  void take(std::string_view data);
-  std::vector<std::string> lines() const;
-
- private:
-  std::string text_;
-};
+// The remedy for the end of a command's output; "" for none.
+std::string hint_for_output(std::string_view output);
 
 }  // namespace remote::cli

@@ -59,9 +59,7 @@ std::vector<std::string> read_lines(const std::string& text) {
 bool uses_variable(std::string_view line, const std::string& name) {
   for (std::size_t at = line.find('$'); at != line.npos; at = line.find('$', at + 1)) {
     const std::string_view rest = line.substr(at + (line.substr(at).starts_with("${") ? 2 : 1));
-    const char next = rest.size() > name.size() ? rest[name.size()] : ' ';
-    const bool goes_on = next == '_' || (next >= '0' && next <= '9') || (next >= 'A' && next <= 'Z') ||
-                         (next >= 'a' && next <= 'z');
+    const bool goes_on = rest.size() > name.size() && is_name_character(rest[name.size()]);
     if (rest.starts_with(name) && !goes_on) {
       return true;
     }

@@ -258,12 +258,7 @@ std::vector<Server> select_servers(const Config& config, const std::vector<std::
                              : has_user
                                  ? "name it '" + behind_user + "': its user is `username` in configs.yaml"
                                  : did_you_mean(glob, names);
-    constexpr std::size_t shown = 20;
-    const std::size_t more = names.size() > shown ? names.size() - shown : 0;
-    names.resize(names.size() - more);
-    throw Error::usage(
-        "no server '" + printable(glob) + "'",
-        "there are " + join(names, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : ""), near);
+    throw Error::usage("no server '" + printable(glob) + "'", "there are " + join_first(names, 20), near);
   }
   std::vector<Server> servers;
   std::ranges::copy_if(config.servers, std::back_inserter(servers), [&](const Server& server) {

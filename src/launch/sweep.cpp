@@ -14,10 +14,8 @@ namespace {
 constexpr std::size_t shown = 60;
 
 void check_name(const std::string& name) {
-  const auto good = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  if (name.empty() || !std::ranges::all_of(name, good) || (name.front() >= '0' && name.front() <= '9')) {
+  if (name.empty() || !std::ranges::all_of(name, is_name_character) ||
+      (name.front() >= '0' && name.front() <= '9')) {
     throw Error::usage(fmt::format("'{}' is no name of a parameter", visible_line(name, shown)), "",
                        "it has letters, digits and '_', and does not begin with a digit");
   }

@@ -29,7 +29,7 @@ TEST_F(CommandUnfetched, PointersOfGitLfsAreNamedOnce) {
     write_pointer(name);
   }
   EXPECT_THAT(world.run({"rsync"}).err,
-              HasSubstr("4 files are only pointers of git-lfs (b.pt, c.pt, d.pt, …): git lfs pull"));
+              HasSubstr("4 files are only pointers of git-lfs (b.pt, c.pt, d.pt and 1 more): git lfs pull"));
 }
 
 TEST_F(CommandUnfetched, EmptySubmodulesAreNamed) {

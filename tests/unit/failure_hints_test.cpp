@@ -210,6 +210,12 @@ TEST(FailureHintTable, TheLastLineWithARemedyCounts) {
       HasSubstr("ulimit"));
 }
 
+TEST(FailureHint, OnlyTheEndOfTheOutputCounts) {
+  const std::string failure = "OSError: [Errno 24] Too many open files\n";
+  EXPECT_THAT(hint_for_output(failure + std::string(8000, 'x')), HasSubstr("ulimit"));
+  EXPECT_EQ(hint_for_output(failure + std::string(9000, 'x')), "");
+}
+
 TEST(FailureHint, ASmallSharedMemoryIsNamedWithItsSize) {
   const FailureFacts facts{.server = "a", .shm = "64 MiB"};
   EXPECT_THAT(hint_for_failure({"RuntimeError: DataLoader worker (pid(s) 42) exited unexpectedly"}, facts),

@@ -114,5 +114,21 @@ TEST(DidYouMean, OnlyWhatIsALikelyTypingError) {
   EXPECT_EQ(did_you_mean(std::string(65, 'a'), {std::string(64, 'a')}), "") << "too long to be one";
 }
 
+TEST(Strings, TheFirstNamesAndHowManyMore) {
+  EXPECT_EQ(join_first({}, 2), "");
+  EXPECT_EQ(join_first({"a", "b"}, 2), "a, b");
+  EXPECT_EQ(join_first({"a", "b", "c"}, 2), "a, b and 1 more");
+  EXPECT_EQ(join_first({"a", "b", "c", "d"}, 2, "; "), "a; b; and 2 more");
+}
+
+TEST(Strings, OnlyTheEndOfALongTextStays) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) {
+    append_end(text, "12345", 10);
+    EXPECT_LE(text.size(), 20U);
+  }
+  EXPECT_TRUE(text.ends_with("1234512345"));
+}
+
 }  // namespace
 }  // namespace remote

@@ -75,11 +75,6 @@ char to_lower_letter(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-bool is_word_character(char c) {
-  const char lower = to_lower_letter(c);
-  return (c >= '0' && c <= '9') || c == '_' || (lower >= 'a' && lower <= 'z');
-}
-
 std::size_t skip_while(std::string_view text, std::size_t at, std::string_view characters) {
   return std::min(text.find_first_not_of(characters, at), text.size());
 }
@@ -130,7 +125,7 @@ std::string strip_run_details(std::string_view line) {
       }
     }
     std::size_t kept = 0;
-    const bool at_boundary = i == 0 || !is_word_character(line[i - 1]);
+    const bool at_boundary = i == 0 || !is_name_character(line[i - 1]);
     const std::size_t end = at_boundary ? skip_run_number(line, i, kept) : i;
     if (end > i) {
       stripped += line.substr(i, kept);

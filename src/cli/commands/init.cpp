@@ -124,12 +124,8 @@ std::vector<config::NewServer> servers_of_file(Context& context, const std::stri
   context.terminal.notice(fmt::format("{} is {}: {}", name,
                                       form_words.at(static_cast<std::size_t>(list.form)),
                                       counted(list.servers.size(), "server")));
-  constexpr std::size_t shown = 5;
   if (!list.left_out.empty()) {
-    const std::size_t more = list.left_out.size() - std::min(list.left_out.size(), shown);
-    list.left_out.resize(list.left_out.size() - more);
-    context.terminal.notice("not taken over: " + join(list.left_out, "; ") +
-                            (more == 0 ? "" : fmt::format("; and {} more", more)));
+    context.terminal.notice("not taken over: " + join_first(list.left_out, 5, "; "));
   }
   return list.servers;
 }

@@ -91,7 +91,7 @@ std::vector<OutputScreen> screens_for(Context& context, const std::vector<std::s
 
 // Says how it ended on several servers; returns the exit code.
 int conclude(Context& context, const std::vector<ServerRun>& runs,
-             const std::vector<OutputEnd>& ends_of_output) {
+             const std::vector<std::string>& ends_of_output) {
   std::map<std::string, std::vector<std::string>> ends;  // and the servers
   for (const ServerRun& run : runs) {
     if (!run.error && !run.status->success()) {
@@ -110,7 +110,7 @@ int conclude(Context& context, const std::vector<ServerRun>& runs,
   std::set<std::string> hints;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (!runs[i].error && !runs[i].status->success()) {
-      hints.insert(hint_for_failure(ends_of_output[i].lines()));
+      hints.insert(hint_for_output(ends_of_output[i]));
     }
   }
   for (const std::string& hint : hints) {
@@ -150,13 +150,13 @@ int run_on_servers(Context& context, const RunArguments& arguments) {
   const std::vector<std::string> names = context.project().server_names(request.servers);
   std::vector<OutputScreen> screens = screens_for(context, names);
   std::vector<Printed> printed(names.size());
-  std::vector<OutputEnd> ends(names.size());
+  std::vector<std::string> ends(names.size());
   std::optional<Waiting> waiting;
   const auto begin_waiting = [&] { waiting.emplace(context.terminal, "for " + server_names(names)); };
   char last = '\n';
   request.on_output = [&](std::size_t server, OutputStream stream, std::string_view data) {
     last = data.empty() ? last : data.back();
-    ends[server].take(data);
+    append_end(ends[server], data);
     if (context.options.json && !context.stream) {
       printed[server].take(stream, data);
     } else if (!arguments.silent) {

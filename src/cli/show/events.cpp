@@ -106,16 +106,10 @@ class EventText {
 
 // "train.py, model.py, data.py and 4 more"
 std::string named(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 3;
   std::vector<std::string> shown;
-  for (const std::string& name : names) {
-    shown.push_back(visible_line(name));
-    if (shown.size() == most) {
-      break;
-    }
-  }
-  return join(shown, ", ") +
-         (names.size() > most ? fmt::format(" and {} more", names.size() - most) : std::string());
+  std::ranges::transform(names, std::back_inserter(shown),
+                         [](const std::string& name) { return visible_line(name); });
+  return join_first(shown, 3);
 }
 
 void EventText::operator()(const CodeChanged& event) {
@@ -244,17 +238,10 @@ void EventText::operator()(const UselessPatterns& event) {
 void EventText::operator()(const UnfetchedFiles& event) {
   const auto warn = [&](const std::vector<std::string>& names, const char* one, const char* several,
                         const char* fix) {
-    constexpr std::size_t most = 3;
-    std::vector<std::string> shown;
-    for (const std::string& name : names) {
-      if (shown.size() < most) {
-        shown.push_back(visible_line(name, 60));
-      }
-    }
     if (!names.empty()) {
-      terminal_.warning(fmt::format("{} ({}{}): {}",
+      terminal_.warning(fmt::format("{} ({}): {}",
                                     names.size() == 1 ? one : fmt::format("{} {}", names.size(), several),
-                                    join(shown, ", "), names.size() > most ? ", …" : "", fix));
+                                    named(names), fix));
     }
   };
   warn(event.pointers, "1 file is only a pointer of git-lfs", "files are only pointers of git-lfs",

@@ -291,7 +291,7 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
   terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back Ctrl-C
   Screens screens(context, jobs, request, raw);
   EndTeller ends(terminal, jobs);
-  OutputEnd output_end;
+  std::string output_end;
   std::vector<std::string> unheard = servers_of(jobs);
   std::optional<Waiting> waiting(std::in_place, terminal, "for " + server_names(unheard));
   request.on_settled = [&](const std::string& server) {
@@ -305,7 +305,7 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
   request.on_output = [&](const JobOutput& output) {
     waiting.reset();  // what is printed would go into its row
     screens.take(output);
-    output_end.take(output.text);
+    append_end(output_end, output.text);
   };
   request.on_ended = [&, follow = request.follow](std::size_t index, const Job& job) {
     screens.finish(index);
@@ -333,7 +333,7 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
   }
   ends.finish(result.verdict.has_value(), result.jobs);
   if (single && !result.verdict && result.jobs.front().state == JobState::failed) {
-    if (const std::string hint = hint_for_failure(output_end.lines()); !hint.empty()) {
+    if (const std::string hint = hint_for_output(output_end); !hint.empty()) {
       terminal.notice(fmt::format(" hint: {}", hint));
     }
   }

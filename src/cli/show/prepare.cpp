@@ -109,14 +109,10 @@ std::string skipped_line(const std::filesystem::path& project, const Cancel& can
   const auto parts = project::skipped_parts(project, cancel);
   std::vector<std::string> names;
   for (const auto& part : parts) {
-    if (names.size() == shown_parts) {
-      names.push_back(fmt::format("and {} more", parts.size() - shown_parts));
-      break;
-    }
     names.push_back(fmt::format("{} ({}{})", visible_line(part.name), part.at_least ? "more than " : "",
                                 size_text(part.bytes)));
   }
-  return names.empty() ? "" : "skipped by exclude.txt: " + join(names, ", ");
+  return names.empty() ? "" : "skipped by exclude.txt: " + join_first(names, shown_parts);
 }
 
 std::string step_word(StepResult result) {

@@ -18,15 +18,6 @@ Fix prepare_again(const std::string& server) {
   return {Fix::Where::here, "remote prepare --force --server " + server};
 }
 
-// "a, b, c and 4 more"
-std::string few(const std::vector<std::string>& names) {
-  std::vector<std::string> shown(names.begin(),
-                                 names.begin() + std::min<std::ptrdiff_t>(std::ssize(names), most_names));
-  return join(shown, ", ") + (names.size() > shown.size()
-                                  ? fmt::format(" and {} more", names.size() - shown.size())
-                                  : std::string());
-}
-
 Finding import_finding(const ServerCheck& server, const ImportFacts& import) {
   if (!import.error.empty()) {
     // No torch at all is told by the facts; here it is there and does not come up.
@@ -116,7 +107,7 @@ Finding compared(const ServerCheck& server, const Digests& own, const Digests& u
   const bool nccl =
       std::ranges::any_of(names, [](const std::string& name) { return name.starts_with("libnccl"); });
   return {"same-libraries", nccl ? CheckStatus::fail : CheckStatus::warn,
-          fmt::format("{} {} loaded from another file than on most servers", few(names),
+          fmt::format("{} {} loaded from another file than on most servers", join_first(names, most_names),
                       names.size() == 1 ? "is" : "are"),
           prepare_again(server.server)};
 }

@@ -104,15 +104,7 @@ Finding judge_processes(const config::Server& server, const std::vector<Gpu>& gp
         "gpu-busy", CheckStatus::ok, "no process that is not a job of this project's user holds memory", {}};
   }
   Finding finding{"gpu-busy", CheckStatus::warn, "", {}};
-  constexpr std::size_t shown = 4;
-  finding.detail =
-      "held by others: " +
-      join(std::vector<std::string>(
-               others.begin(), others.begin() + static_cast<std::ptrdiff_t>(std::min(shown, others.size()))),
-           "; ");
-  if (others.size() > shown) {
-    finding.detail += fmt::format("; and {} more", others.size() - shown);
-  }
+  finding.detail = "held by others: " + join_first(others, 4, "; ");
   if (users.empty()) {
     finding.fix = Fix{Fix::Where::server, "kill" + own};
   } else {

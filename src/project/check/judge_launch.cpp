@@ -36,7 +36,6 @@ void judge_room(const DiskFacts& room, const std::string& jobs, std::vector<Find
 // Who has so much memory of a GPU that it is no desktop's, and is no job.
 void judge_holders(const std::vector<Gpu>& all, const std::optional<std::vector<int>>& usable,
                    std::vector<Finding>& findings) {
-  constexpr std::size_t most = 3;
   std::vector<std::string> holders;
   for (const Gpu& gpu : all) {
     if (usable && std::ranges::find(*usable, gpu.index) == usable->end()) {
@@ -52,13 +51,8 @@ void judge_holders(const std::vector<Gpu>& all, const std::optional<std::vector<
   if (holders.empty()) {
     return;
   }
-  const std::size_t more = holders.size() - std::min(holders.size(), most);
-  holders.resize(holders.size() - more);
-  findings.push_back({"gpu-busy",
-                      CheckStatus::warn,
-                      "others hold memory of its GPUs: " + join(holders, ", ") +
-                          (more > 0 ? fmt::format(" and {} more", more) : ""),
-                      {}});
+  findings.push_back(
+      {"gpu-busy", CheckStatus::warn, "others hold memory of its GPUs: " + join_first(holders, 3), {}});
 }
 
 }  // namespace

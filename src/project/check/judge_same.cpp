@@ -276,17 +276,13 @@ Finding packages_finding(const Compared& one, const std::vector<Odd>& odd) {
             {}};
   }
   constexpr std::size_t shown = 5;
-  std::string detail;
+  std::vector<std::string> details;
   std::string wanted;
-  for (std::size_t i = 0; i < odd.size(); ++i) {
-    if (i < shown) {
-      detail += (i == 0 ? "" : "; ") + odd[i].package + " " + odd[i].words;
-    }
-    wanted += " " + shell_quote(odd[i].package + "==" + odd[i].usual);
+  for (const Odd& package : odd) {
+    details.push_back(package.package + " " + package.words);
+    wanted += " " + shell_quote(package.package + "==" + package.usual);
   }
-  if (odd.size() > shown) {
-    detail += fmt::format("; and {} more", odd.size() - shown);
-  }
+  const std::string detail = join_first(details, shown, "; ");
   Fix fix{Fix::Where::here, "remote update-packages --server " + one.server};
   if (odd.size() <= shown) {
     fix = install(one, wanted.substr(1));
