@@ -9,6 +9,7 @@
 #include "agent/gpu_host.hpp"
 #include "agent/gpus/gpus.hpp"
 #include "agent/host/files.hpp"
+#include "agent/host/processes.hpp"
 #include "agent/host/users.hpp"
 #include "agent/waiting.hpp"
 #include "base/strings.hpp"
@@ -23,19 +24,18 @@ class GpuProcesses : public test::GpuHost {
   // From now on /proc and /etc are files of this test.
   void pretend_proc() {
     host.root = folder / "root";
-    put(host.root / "proc/uptime", "1000.75 3000.10\n");
     put(host.root / "etc/passwd",
         "root:x:0:0::/root:/bin/sh\nme:x:" + std::to_string(::geteuid()) + "::::\n");
   }
-  void put_process(int pid, int parent, const std::string& environment,
-                   const std::string& comm = "python3\n") {
+  void put_process(int pid, int parent, const std::string& environment, const std::string& comm = "python3\n",
+                   std::chrono::seconds age = std::chrono::seconds(60)) {
     const fs::path process = host.root / "proc" / std::to_string(pid);
     put(process / "environ", environment);
     put(process / "comm", comm);
     put(process / "status", "Name:\tx\nPPid:\t" + std::to_string(parent) + "\n");
-    const long ticks = ::sysconf(_SC_CLK_TCK);
+    const auto start = (read_boot_clock() - age).count() * ::sysconf(_SC_CLK_TCK) / 1000;
     put(process / "stat", std::to_string(pid) + " (a) b\n) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 " +
-                              std::to_string(400 * ticks) + " 20 21\n");
+                              std::to_string(start) + " 20 21 22 23 24 25 26 27 28 29 30 31 32\n");
   }
   GpuProcess identify(int pid, const std::string& name = "") {
     std::vector<Gpu> gpus(1);
@@ -53,7 +53,9 @@ TEST_F(GpuProcesses, HaveAnOwnerAndAnAgeAndAName) {
   EXPECT_EQ(process.memory, 5U);
   EXPECT_EQ(process.user, ::geteuid() == 0 ? "root" : "me");
   EXPECT_TRUE(process.own);
-  EXPECT_EQ(process.age, std::chrono::seconds(600));
+  ASSERT_TRUE(process.age);
+  EXPECT_GE(*process.age, std::chrono::seconds(59));
+  EXPECT_LT(*process.age, std::chrono::seconds(120));
   EXPECT_EQ(process.name, "python3");
   EXPECT_EQ(process.job, "");
   EXPECT_EQ(identify(41, "/opt/my, python").name, "/opt/my, python");
@@ -65,11 +67,18 @@ TEST_F(GpuProcesses, HaveAnOwnerAndAnAgeAndAName) {
 
 TEST_F(GpuProcesses, HaveNoNegativeAge) {
   pretend_proc();
-  put_process(41, 1, "");
-  put(host.root / "proc/uptime", "3.00 3.00\n");  // a container may have its own
+  put_process(41, 1, "", "python3\n", std::chrono::hours(-1));
   EXPECT_EQ(identify(41).age, std::chrono::seconds(0));
-  fs::remove(host.root / "proc/uptime");
+  fs::remove(host.root / "proc/41/stat");
   EXPECT_EQ(identify(41).age, std::nullopt);
+}
+
+// As in LXC, where start times are those of the machine.
+TEST_F(GpuProcesses, HaveAnAgeInAContainerWithAnUptimeOfItsOwn) {
+  pretend_proc();
+  put(host.root / "proc/uptime", "3.00 3.00\n");
+  put_process(41, 1, "");
+  EXPECT_GE(identify(41).age, std::chrono::seconds(59));
 }
 
 TEST_F(GpuProcesses, AreKeptIfThereIsNoSuchProcess) {

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <map>
 
-#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,26 +60,6 @@ std::string find_job(const Host& host, int pid) {
   return "";
 }
 
-std::optional<std::chrono::seconds> read_age(const Host& host, int pid) {
-  const std::string uptime = read_first_line(host.system("/proc/uptime"));
-  const auto now = parse_number<std::int64_t>(uptime.substr(0, uptime.find('.')));
-  const std::string text = read_file(find_process_folder(host, pid) / "stat").value_or("");
-  // The name in parentheses may contain anything, even ") ".
-  const std::size_t end = text.rfind(") ");
-  if (!now || end == std::string::npos) {
-    return std::nullopt;
-  }
-  constexpr std::size_t start_time = 19;  // counted from the state, which follows the name
-  const std::vector<std::string> words = split_words(std::string_view(text).substr(end + 2));
-  const auto ticks = words.size() > start_time ? parse_number<std::int64_t>(words[start_time]) : std::nullopt;
-  const auto ticks_per_second = static_cast<std::int64_t>(::getauxval(AT_CLKTCK));
-  if (!ticks || ticks_per_second <= 0) {
-    return std::nullopt;
-  }
-  constexpr std::int64_t most = std::int64_t{1} << 40U;
-  return std::chrono::seconds(std::clamp<std::int64_t>(*now - *ticks / ticks_per_second, 0, most));
-}
-
 std::string read_name(const Host& host, int pid) {
   const std::string line = read_first_line(find_process_folder(host, pid) / "comm");
   const bool has_control = std::ranges::any_of(line, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
@@ -97,7 +76,9 @@ GpuProcess read_process(const Host& host, int pid, UserNames& users) {
   process.user = users.find(info.st_uid);
   process.own = info.st_uid == ::geteuid();
   process.job = process.own ? find_job(host, pid) : "";
-  process.age = read_age(host, pid);
+  if (const std::optional<Process> seen = agent::read_process(host, pid)) {
+    process.age = std::chrono::floor<std::chrono::seconds>(find_age(seen->id));
+  }
   process.name = read_name(host, pid);
   return process;
 }

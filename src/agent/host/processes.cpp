@@ -251,10 +251,7 @@ bool is_young(const Host& host, int pid) {
   if (!process || read_link(find_process_folder(host, pid) / "exe").empty()) {
     return false;
   }
-  const auto ticks = static_cast<std::int64_t>(::getauxval(AT_CLKTCK));
-  const std::int64_t age =
-      read_boot_clock().count() * ticks / 1000 - static_cast<std::int64_t>(process->id.start);
-  return age >= 0 && age < ticks;
+  return find_age(process->id) < std::chrono::seconds(1);
 }
 
 // A process shows no environment while it becomes another program, which it does at its beginning.
@@ -329,6 +326,14 @@ std::chrono::milliseconds read_boot_clock() {
   timespec now{};
   ::clock_gettime(CLOCK_BOOTTIME, &now);
   return std::chrono::milliseconds(static_cast<std::int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000);
+}
+
+std::chrono::milliseconds find_age(ProcessId id) {
+  constexpr std::uint64_t most_seconds = std::uint64_t{1} << 40U;
+  const std::uint64_t ticks = std::max<std::uint64_t>(::getauxval(AT_CLKTCK), 1);  // a second
+  const std::uint64_t start =
+      std::min(id.start / ticks, most_seconds) * 1000 + id.start % ticks * 1000 / ticks;
+  return std::max(read_boot_clock() - std::chrono::milliseconds(start), std::chrono::milliseconds(0));
 }
 
 std::string find_process_limit(const Host& host) {

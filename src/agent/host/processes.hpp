@@ -84,6 +84,9 @@ std::string read_boot_id(const Host& host);
 std::chrono::milliseconds read_wall_clock();
 // Time since boot, including suspend. It never jumps.
 std::chrono::milliseconds read_boot_clock();
+// The time since the process started; 0 if that is in the future. Not by /proc/uptime, which may be that of
+// a container while start times are those of the machine (LXC).
+std::chrono::milliseconds find_age(ProcessId id);
 
 // Explains why this user cannot start a process: "the login's limit of 24 processes (ulimit -u) is reached";
 // "" if a few more can be started.
