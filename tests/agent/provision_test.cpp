@@ -289,6 +289,11 @@ TEST_F(Provision, SetupNamesTheShimThatFails) {
                                                          ": pyenv: python3.12: command not found");
   put_program("python3", "echo 'pyenv: python3: command not found' >&2\nexit 127");
   EXPECT_THAT(set_up().failure, HasSubstr("python3: pyenv: python3: command not found"));
+  const fs::path versions = fake.home() / ".pyenv/versions";
+  fake.put_program(versions / "3.11.9/bin/python3", "echo Python 3.11.9; exit 1");
+  fake.put_program(versions / "3.12.4/bin/python3", "echo Python 3.12.4");
+  EXPECT_THAT(set_up({.new_version = "3.12"}).hint,
+              HasSubstr("`prologue: export PATH='" + (versions / "3.12.4/bin").string() + "':$PATH`"));
 }
 
 TEST_F(Provision, APythonThatOnlyOtherShellsFindIsNamed) {

@@ -175,6 +175,8 @@ TEST_F(CommandFolders, MergedRecordsHaveOneKeyEach) {
   EXPECT_THAT(world.run({"history"}).out, AllOf(HasSubstr("1-2"), HasSubstr("3-4")));
   EXPECT_THAT(world.run({"show", "3"}).out, HasSubstr("echo two"));
   EXPECT_THAT(world.run({"show", "1"}).out, HasSubstr("echo one"));
+  EXPECT_THAT(world.run({"rerun", "3", "--code", "now", "--yes", "--follow"}).out, HasSubstr("two\n"));
+  EXPECT_THAT(world.run({"rerun", "1", "--code", "now", "--yes", "--follow"}).out, HasSubstr("one\n"));
 }
 
 TEST_F(CommandFolders, TheSameLaunchTwiceIsNamed) {

@@ -1,5 +1,6 @@
 #include "agent/provision/find_python.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <string_view>
 #include <vector>
@@ -71,6 +72,13 @@ std::string list_usual_folders(const Host& host) {
   for (const char* name : {"miniconda3", "miniforge3", "mambaforge", "anaconda3", "miniconda", "anaconda"}) {
     folders += ":" + (host.home / name / "bin").string();
     folders += ":" + host.system(std::string("/opt/") + name + "/bin").string();
+  }
+  // The shims of pyenv fail without a chosen version.
+  constexpr std::size_t most_versions = 20;
+  const Path pyenv = host.home / ".pyenv/versions";
+  const std::vector<std::string> versions = list_names(pyenv);
+  for (std::size_t i = 0; i < std::min(versions.size(), most_versions); ++i) {
+    folders += ":" + (pyenv / versions[i] / "bin").string();
   }
   return folders + ":" + (host.home / ".local/bin").string() + ":" + host.system("/usr/local/bin").string();
 }
