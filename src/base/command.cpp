@@ -305,7 +305,7 @@ bool is_before_command(std::string_view word) {
 
 }  // namespace
 
-std::string insert_python(std::string_view line) {
+std::string insert_python(std::string_view line, bool with_paths) {
   std::string all;
   std::size_t copied = 0;
   bool begins = true;
@@ -332,7 +332,8 @@ std::string insert_python(std::string_view line) {
     name.remove_suffix(name.ends_with(')') ? 1 : 0);
     const std::size_t bracket = name.starts_with('(') ? 1 : 0;
     name.remove_prefix(bracket);
-    if ((begins || bracket > 0) && name.ends_with(".py") && name.find('/') == std::string_view::npos) {
+    if ((begins || bracket > 0) && name.ends_with(".py") &&
+        (with_paths || name.find('/') == std::string_view::npos)) {
       const std::size_t at = words[i].begin + bracket;
       all.append(line.substr(copied, at - copied)).append("python ");
       copied = at;

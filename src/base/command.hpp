@@ -22,8 +22,8 @@ bool is_python(std::string_view word);
 bool script_alone(std::string_view line);
 
 // The line with `python` before each such script that one of its commands begins with: "A=1 train.py",
-// "cd x && train.py", "time train.py".
-std::string insert_python(std::string_view line);
+// "cd x && train.py", "time train.py". `with_paths`: also before "./train.py", which may name Python itself.
+std::string insert_python(std::string_view line, bool with_paths = false);
 
 // Whether a word sets a variable: "NAME=VALUE".
 bool is_assignment(std::string_view word);

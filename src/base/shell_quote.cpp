@@ -49,6 +49,17 @@ std::string shell_quote(std::string_view value) {
   return quoted + "'";
 }
 
+std::string quote_for_typing(std::string_view value) {
+  if (value.find('\n') == std::string_view::npos) {
+    return shell_quote(value);
+  }
+  std::string quoted = "$'";
+  for (const char c : value) {
+    quoted += c == '\n' ? "\\n" : c == '\'' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+  }
+  return quoted + "'";
+}
+
 std::string shell_join(std::span<const std::string> words) {
   std::vector<std::string> quoted;
   std::ranges::transform(words, std::back_inserter(quoted), shell_quote);

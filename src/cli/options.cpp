@@ -131,7 +131,7 @@ void warn_of_script(Context& context, const CLI::App& app, const std::string& ty
           ? fmt::format("there is no {0} here; a server starts {0} only if its PATH has it",
                         visible_line(file, 60))
           : fmt::format("no shell finds a Python script by its name alone: write {}",
-                        visible_line(is_line ? "--cmd " + shell_quote(right) : "-- " + right, 200)));
+                        visible_line(is_line ? "--cmd " + quote_for_typing(right) : "-- " + right, 200)));
 }
 
 // The command line as typed, with these options, and this command in place of the typed one.
@@ -274,7 +274,7 @@ void warn_of_operators(Context& context, const std::vector<std::string>& words) 
   context.terminal.warning(
       fmt::format("'{}' is given to {} as an argument; a line for the shell is one word: {}", *found,
                   visible_line(words.front(), 60),
-                  visible_line("--cmd " + shell_quote(insert_python(join(line, " "))), 200)));
+                  visible_line("--cmd " + quote_for_typing(insert_python(join(line, " "))), 200)));
 }
 
 // A job's end is that of the line, which does not wait for a program in the background.

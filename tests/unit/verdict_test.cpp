@@ -324,7 +324,13 @@ TEST(Verdict, AScriptThatNoPythonStartsHasAHint) {
   EXPECT_THAT(cli::verdict_hint(verdict), testing::EndsWith("--cmd 'cd sub && python train.py'"));
   verdict.first->command = "./sub/x.py --lr 1";
   verdict.last_lines = {"bash: line 1: ./sub/x.py: Permission denied"};
-  EXPECT_THAT(cli::verdict_hint(verdict), testing::EndsWith("python ./sub/x.py"));
+  EXPECT_THAT(cli::verdict_hint(verdict), testing::EndsWith("--cmd 'python ./sub/x.py --lr 1'"));
+  verdict.first->command = "cd sub; ./train.py";
+  verdict.last_lines = {"bash: line 1: ./train.py: Permission denied"};
+  EXPECT_THAT(cli::verdict_hint(verdict), testing::EndsWith("--cmd 'cd sub; python ./train.py'"));
+  verdict.first->command = "# first try\ntrain.py";
+  verdict.last_lines = {"bash: line 2: train.py: command not found"};
+  EXPECT_THAT(cli::verdict_hint(verdict), testing::EndsWith("--cmd $'# first try\\npython train.py'"));
   verdict.first->command = "nice -n 5 train.py";
   for (const char* line : {"nice: 'train.py': No such file or directory",
                            "nice: \u2018train.py\u2019: No such file or directory"}) {

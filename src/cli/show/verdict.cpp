@@ -219,11 +219,11 @@ std::string verdict_hint(const Verdict& verdict, bool has_one_rank_each) {
                          visible_line(shell_quote(shell_words(command).front()), 200));
     }
     const std::string script = find_refused_script(line);
-    const std::string right = insert_python(command);
-    if (!script.empty() && (right != command || !line.ends_with(no_such_file))) {
+    if (!script.empty() && (insert_python(command) != command || !line.ends_with(no_such_file))) {
+      const std::string right = insert_python(command, true);
       return "a Python script is started by Python: " +
              (right == command ? "python " + visible_line(script, 100)
-                               : "--cmd " + visible_line(shell_quote(right), 200));
+                               : "--cmd " + visible_line(quote_for_typing(right), 200));
     }
   }
   std::vector<std::string> lines = verdict.last_lines;
