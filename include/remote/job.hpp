@@ -83,11 +83,11 @@ struct JobReason {
     // failed:
     out_of_memory,         // the kernel ended it, for want of memory
     server_out_of_memory,  // its server ran out of memory while it ran
-    // Its folder took no file any more when it had failed, so its last output may be missing:
+    // Its folder could not take files after it had failed, so its last output may be missing:
     disk_full,
     quota_used_up,
     disk_read_only,
-    by_scheduler,  // also lost: its scheduler ended it, or tells why it ended: `text` ("TIMEOUT")
+    by_scheduler,  // also lost: its scheduler ended it, or says why it ended: `text` ("TIMEOUT")
     // lost:
     never_started,     // the program that was to start it died before
     not_started,       // its server could not start it: `text`

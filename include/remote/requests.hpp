@@ -145,7 +145,7 @@ struct ProjectStatus {
   std::vector<Job> ended;       // since status_was_told(); the first time: within a day
   std::vector<Job> newest;      // the job that was started last, with all ranks of its launch; or none
   bool any_job = false;
-  int highest_key = 0;              // of all jobs that were looked at
+  int highest_key = 0;              // of these jobs
   bool sent = false;                // the project was sent from here, to some server
   std::vector<std::string> gone{};  // servers where a launch or job last found none of the sent files
   int servers = 0;                  // how many configs.yaml has

@@ -11,8 +11,8 @@
 
 namespace remote {
 
-// Whether a file system (f_type of statfs(2)) with a file of this mode may keep no modes. Those in user space
-// and of Windows keep them if not everything is allowed to everyone.
+// Whether the file system (f_type of statfs(2)) of a file with this mode may ignore modes. File systems in
+// user space and those of Windows do not if the mode is not 0777.
 bool may_lack_modes(std::uint64_t file_system, mode_t mode);
 
 // False if changing the mode of this file or folder may have no effect.

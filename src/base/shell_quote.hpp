@@ -11,8 +11,8 @@ namespace remote {
 // shell word: Error (usage).
 std::string shell_quote(std::string_view value);
 
-// The same for a line that a person types again: a value with newlines, which no screen shows as they are, is
-// $'…', as bash and zsh read it.
+// Quotes a value of a line that a person types again. One with newlines becomes $'…', which bash and zsh
+// read.
 std::string quote_for_typing(std::string_view value);
 
 // Throws Error (usage) for a value with a NUL byte, which no variable, argument or text of a shell can have.

@@ -46,12 +46,12 @@ std::string point_command(const SweepRequest& request, const SweepRow& point);
 // The variables that all points have on a server, and those of one point.
 Env sweep_env(const SweepRequest& request, const config::Server& server, const JobId& launch, GitState& git);
 Env point_env(Env env, std::size_t number, const SweepRow& point);
-// The command without values, as people are shown it.
+// The command without values, for people.
 std::string shown_command(const SweepRequest& request);
 CodeCheck make_code_check(const Core& core, const SweepRequest& request);
 // Asks the servers by CodeCheck::tell().
 CodeCheck::Result check_members(Core& core, const std::vector<Member>& members, CodeCheck& code);
-// The record of the sweep, as of a launch. Tells where it runs other code than what is here.
+// The record of the sweep, as of a launch. Reports servers that run other code than the code here.
 LaunchMemory remember_sweep(Core& core, const SweepRequest& request, const std::vector<Member>& members,
                             const JobId& launch, GitState& git, const CodeCheck::Result& found);
 
