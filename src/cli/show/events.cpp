@@ -21,7 +21,11 @@ class EventText {
   void operator()(const StoreProblem& event) { terminal_.warning(event.text); }
   void operator()(const SilentServers& event) {
     for (const SameErrors& same : told_once(event.errors)) {
-      terminal_.warning(fmt::format("{}; the state of {} jobs is unknown", same.message(),
+      std::string reason = same.message();
+      if (reason.ends_with('.')) {
+        reason.pop_back();  // of a sentence of the server's
+      }
+      terminal_.warning(fmt::format("{}; the state of {} jobs is unknown", reason,
                                     same.servers.size() > 1 ? "their" : "its"));
     }
   }
