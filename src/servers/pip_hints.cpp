@@ -138,6 +138,10 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
   if (const std::string host = between(decisive, "Could not resolve host: ", "\r\n'\""); !host.empty()) {
     return fmt::format("the server cannot resolve '{}'", host);
   }
+  // apt-get's words; uv says "Failed to fetch: `http…".
+  if (says({"Temporary failure resolving", "Failed to fetch http"})) {
+    return "the server cannot reach the package mirrors of its distribution";
+  }
   const bool no_package = says({"No matching distribution found", "Could not find a version", "Max retries",
                                 "Failed to fetch", "CondaHTTPError", "Could not fetch"});
   // A network that is down also ends in "no matching distribution".
@@ -156,9 +160,6 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
   }
   if (says({"Unable to locate package", "has no installation candidate"})) {
     return "is that the package's name in this distribution? (system_packages in configs.yaml)";
-  }
-  if (says({"Temporary failure resolving", "Failed to fetch http"})) {
-    return "the server cannot reach the package mirrors of its distribution";
   }
   if (says_disk_full(decisive)) {
     return full_disk_hint(between(decisive, "No space left on device: '", "'"), disks);

@@ -122,7 +122,9 @@ TEST(PipHint, IsGivenOnlyForWhatIsCertain) {
        "another process is installing"},
       {"E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem.\n",
        "dpkg --configure -a"},
-      {"E: Failed to fetch http://deb.example/x.deb  Temporary failure resolving 'deb.example'\n",
+      {"E: Failed to fetch http://deb.example/x.deb  Temporary failure resolving 'deb.example'\n", "mirrors"},
+      {"E: Failed to fetch http://deb.example/x.deb  Cannot initiate the connection to deb.example:80 "
+       "(192.0.2.1). - connect (101: Network is unreachable)\n",
        "mirrors"}};
   for (const auto& [line, hint] : of_apt) {
     EXPECT_THAT(servers::pip_hint(line, true), HasSubstr(hint)) << line;
