@@ -273,12 +273,20 @@ Verdict verdict_of(const std::vector<Job>& all, const std::vector<Job>& workers,
 }
 
 JobState launch_state(const std::vector<Job>& jobs, const Verdict& verdict) {
+  if (jobs.empty()) {
+    return JobState::starting;
+  }
+  if (!verdict.left.empty()) {
+    return JobState::succeeded;  // whatever has become of the servers that it went on without
+  }
   for (const JobState state : {JobState::unknown, JobState::running, JobState::starting, JobState::queued}) {
-    if (jobs.empty() || std::ranges::find(jobs, state, &Job::state) != jobs.end()) {
-      return jobs.empty() ? JobState::starting : state;
+    if (std::ranges::any_of(jobs, [&](const Job& job) {
+          return job.state == state && !was_left_out(job.server, verdict.attempts);
+        })) {
+      return state;
     }
   }
-  if (verdict.succeeded == verdict.total || !verdict.left.empty()) {
+  if (verdict.succeeded == verdict.total) {
     return JobState::succeeded;
   }
   if (verdict.first) {

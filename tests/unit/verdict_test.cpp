@@ -182,6 +182,9 @@ TEST(Verdict, ALostJobIsLeftOutOnlyByAnAttemptWithoutItsServer) {
     EXPECT_TRUE(verdict_of(jobs).left.empty()) << to_string(state);
     jobs[0].attempts[0].without = {"b"};
     EXPECT_EQ(verdict_of(jobs).left, (std::vector<std::string>{"b", "c"})) << to_string(state);
+    EXPECT_EQ(launch_state(jobs, verdict_of(jobs)), JobState::succeeded) << to_string(state);
+    jobs[0].state = JobState::running;
+    EXPECT_EQ(launch_state(jobs, verdict_of(jobs)), JobState::running) << "b is " << to_string(state);
   }
 }
 
