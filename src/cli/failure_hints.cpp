@@ -20,6 +20,12 @@ constexpr std::string_view key_as_variable =
 constexpr std::string_view full_disk =
     "its last output may be missing: `remote job-clean` removes the folders of finished jobs there, and "
     "`remote check` shows the space on its disks";
+constexpr std::string_view no_space =
+    "a disk there is full: `remote check` shows the space on each of them; `remote job-clean` removes the "
+    "folders of finished jobs, and TMPDIR in `env` of the server moves temporary files";
+constexpr std::string_view used_quota =
+    "the quota of the login there is used up, which `quota -s` shows; `remote job-clean` removes the folders "
+    "of finished jobs";
 constexpr std::string_view small_shm =
     "/dev/shm may be too small for the data loader: `remote check` shows its size; try fewer workers "
     "(num_workers), or give a container --shm-size";
@@ -122,6 +128,8 @@ constexpr std::array hints{
     FailureHint{{"DataLoader worker", "Bus error"}, small_shm},
     FailureHint{{"DataLoader worker", "exited unexpectedly"}, small_shm},
     FailureHint{{"No space left on device", "/dev/shm"}, small_shm},
+    FailureHint{{"No space left on device"}, no_space},
+    FailureHint{{"Disk quota exceeded"}, used_quota},
     FailureHint{{"unable to open shared memory object", "No such file"}, removed_shm},
     FailureHint{{"Address already in use"}, port_in_use},
     FailureHint{{"EADDRINUSE"}, port_in_use},

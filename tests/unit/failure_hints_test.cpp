@@ -50,6 +50,8 @@ constexpr Failure failures[] = {
     {"RuntimeError: DataLoader worker (pid 4242) is killed by signal: Bus error.", "/dev/shm"},
     {"RuntimeError: DataLoader worker (pid(s) 4242, 4243) exited unexpectedly", "/dev/shm"},
     {"RuntimeError: unable to write to file: No space left on device (28): /dev/shm/torch_4242", "/dev/shm"},
+    {"OSError: [Errno 28] No space left on device", "a disk there is full"},
+    {"OSError: [Errno 122] Disk quota exceeded: 'ckpt.pt'", "quota"},
     {"RuntimeError: The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
      "--nproc-per-node 1"},
     {"torch.distributed.DistNetworkError: The server socket has failed to listen. port: 29500, code: "
