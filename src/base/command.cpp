@@ -238,9 +238,17 @@ bool is_python(std::string_view word) {
   return word.starts_with("python") && word.find_first_not_of("0123456789.", 6) == std::string_view::npos;
 }
 
+namespace {
+
+bool is_script(std::string_view word) {
+  return word.ends_with(".py") && !is_assignment(word);  // as "CONFIG=configs/base.py" is
+}
+
+}  // namespace
+
 bool script_alone(std::string_view line) {
   const std::string_view first = line.substr(0, line.find(' '));
-  return first.ends_with(".py") && first.find('/') == std::string_view::npos;
+  return is_script(first) && first.find('/') == std::string_view::npos;
 }
 
 namespace {
@@ -332,7 +340,7 @@ std::string insert_python(std::string_view line, bool with_paths) {
     name.remove_suffix(name.ends_with(')') ? 1 : 0);
     const std::size_t bracket = name.starts_with('(') ? 1 : 0;
     name.remove_prefix(bracket);
-    if ((begins || bracket > 0) && name.ends_with(".py") &&
+    if ((begins || bracket > 0) && is_script(name) &&
         (with_paths || name.find('/') == std::string_view::npos)) {
       const std::size_t at = words[i].begin + bracket;
       all.append(line.substr(copied, at - copied)).append("python ");
@@ -504,7 +512,7 @@ std::string script_of(std::string_view command) {
 
 std::string with_python(const std::string& command) {
   const auto words = read_words(command);
-  if (words.empty() || (!words.front().text.ends_with(".py") && !words.front().text.starts_with("-"))) {
+  if (words.empty() || (!is_script(words.front().text) && !words.front().text.starts_with("-"))) {
     return command;
   }
   return "python " + command.substr(words.front().begin);

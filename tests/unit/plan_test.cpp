@@ -505,6 +505,7 @@ TEST(Plan, EachScriptThatACommandBeginsWithGetsPython) {
       {"# first\ntrain.py", "# first\npython train.py"},
       {"python train.py", "python train.py"},
       {"./train.py", "./train.py"},
+      {"A=b.py train.py", "A=b.py python train.py"},
       {"cat a.py b.py", "cat a.py b.py"},
       {"echo x=1 train.py", "echo x=1 train.py"},
       {"echo 'a; train.py'", "echo 'a; train.py'"},
@@ -562,6 +563,8 @@ TEST(Plan, OptionsOfTheInterpreterGetOne) {
   EXPECT_EQ(with_python("-m pkg.train --lr 1"), "python -m pkg.train --lr 1");
   EXPECT_EQ(with_python(" -u train.py"), "python -u train.py");
   EXPECT_EQ(with_python("./run -u"), "./run -u");
+  EXPECT_EQ(with_python("CONFIG=configs/base.py python3 train.py"),
+            "CONFIG=configs/base.py python3 train.py");
   EXPECT_EQ(make_plan(spec_of("-m pkg.train"), two).processes[0].command, "python -m pkg.train");
   LaunchSpec other = spec_of("-m pkg.train");
   other.torch = false;
