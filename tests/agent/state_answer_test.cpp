@@ -68,9 +68,10 @@ TEST_F(StateAnswer, HasThoseThatWereAskedFor) {
   const std::string claimed = test::JobFolders::new_id();
   const auto before = read_wall_clock();
   ask({.place = {}, .ids = {running, ended, missing, claimed}, .claim = {claimed}, .last_lines = true});
-  ASSERT_EQ(stream.parts().size(), 1U);
-  EXPECT_GE(stream.parts()[0].now, before);
-  EXPECT_LE(stream.parts()[0].now, read_wall_clock());
+  for (const wire::StateReply& part : stream.parts()) {  // more than one on a slow machine
+    EXPECT_GE(part.now, before);
+    EXPECT_LE(part.now, read_wall_clock());
+  }
   const auto reports = stream.jobs();
   ASSERT_EQ(reports.size(), 4U);
   EXPECT_EQ(reports[0].id, running);
