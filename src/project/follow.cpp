@@ -25,6 +25,7 @@
 #include "project/follow_output.hpp"
 #include "project/history.hpp"
 #include "project/report/moments.hpp"
+#include "project/server_setup.hpp"
 #include "project/sweep.hpp"
 #include "servers/fanout.hpp"
 
@@ -507,14 +508,13 @@ std::optional<std::vector<std::string>> lines_of(Core& core, const Job& job, int
   }
 }
 
-// A fact from the record of the launch; "": unknown.
-std::string find_fact(const Core& core, const Job& job, std::string_view name) {
+// A fact about the job's server from the record of the launch; "": unknown.
+std::string read_fact(const Core& core, const Job& job, std::string_view name) {
   try {
     const auto record = job.launch ? jobs::LaunchStore(core.store).read(*job.launch) : std::nullopt;
     for (const ServerSetup& setup : record ? record->beginning.servers : std::vector<ServerSetup>()) {
-      const auto fact = std::ranges::find(setup.facts, name, &std::pair<std::string, std::string>::first);
-      if (setup.server == job.server && fact != setup.facts.end()) {
-        return visible_line(fact->second, 100);
+      if (setup.server == job.server) {
+        return visible_line(find_fact(setup, name), 100);
       }
     }
   } catch (const Error& error) {
@@ -533,7 +533,7 @@ Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::s
   if (!verdict.first) {
     return verdict;
   }
-  verdict.shm = find_fact(core, *verdict.first, "shm");
+  verdict.shm = read_fact(core, *verdict.first, "shm");
   const auto worker = std::ranges::find(workers, *verdict.first, &jobs::Worker::job);
   constexpr int most_read = 400;  // a process that aborts prints C++ stacks after its error
   constexpr std::size_t most_kept = 10;

@@ -12,6 +12,7 @@
 #include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "config/trust.hpp"
+#include "project/server_setup.hpp"
 #include "wire/text.hpp"
 
 namespace remote::project {
@@ -43,8 +44,7 @@ bool was_not_sent(const PastLaunch& record) {
 std::string digest_of(const PastLaunch& record, std::string_view name) {
   std::set<std::string> digests;
   for (const ServerSetup& server : record.beginning.servers) {
-    const auto fact = std::ranges::find(server.facts, name, &std::pair<std::string, std::string>::first);
-    digests.insert(fact == server.facts.end() ? "" : fact->second);
+    digests.insert(find_fact(server, name));
   }
   return digests.size() == 1 && wire::is_digest(*digests.begin()) ? *digests.begin() : "";
 }

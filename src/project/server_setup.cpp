@@ -58,6 +58,11 @@ ServerSetup planned_setup(const config::Config& config, const config::Server& se
   return setup;
 }
 
+std::string find_fact(const ServerSetup& server, std::string_view name) {
+  const auto fact = std::ranges::find(server.facts, name, &std::pair<std::string, std::string>::first);
+  return fact == server.facts.end() ? "" : fact->second;
+}
+
 Env shared_variables(const std::vector<PlannedProcess>& processes) {
   Env shared;
   if (processes.empty()) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <remote/events.hpp>
@@ -16,6 +18,9 @@ namespace remote::project {
 ServerSetup planned_setup(const config::Config& config, const config::Server& server,
                           const ssh::LoginFacts& login, const std::vector<PlannedProcess>& processes,
                           const std::vector<CodeChanged>& changed);
+
+// A fact of the record of a launch, such as "code"; "" if the server has none of this name.
+std::string find_fact(const ServerSetup& server, std::string_view name);
 
 // The variables that all of these processes have with the same value, and that do not say who one of them is.
 // What looks secret is masked.

@@ -26,6 +26,7 @@
 #include "cli/show/verdict.hpp"
 #include "config/config.hpp"
 #include "jobs/job_json.hpp"
+#include "project/server_setup.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
@@ -252,8 +253,7 @@ std::string servers_table(const Context& context, const PastLaunch& record) {
   for (const ServerSetup& server : record.beginning.servers) {
     std::vector<ui::Cell> cells{server.server};
     for (const std::string& name : names) {
-      const auto fact = std::ranges::find(server.facts, name, &std::pair<std::string, std::string>::first);
-      const std::string value = fact == server.facts.end() ? "" : fact->second;
+      const std::string value = project::find_fact(server, name);
       cells.emplace_back(name == "code" || name == "tree" ? value.substr(0, 12) : value);
     }
     table.add(std::move(cells));
