@@ -11,6 +11,7 @@
 #include "base/command.hpp"
 #include "base/hashing.hpp"
 #include "base/ownership.hpp"
+#include "base/package_name.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "config/trust.hpp"
@@ -46,14 +47,6 @@ std::vector<std::string> logical_lines(std::string_view text) {
     line = trim(line);
   }
   return lines;
-}
-
-// "Scikit_Learn" and "scikit-learn" are one package.
-std::string comparable_name(std::string_view name) {
-  std::string text = lower_case(name);
-  std::ranges::replace_if(
-      text, [](char c) { return c == '-' || c == '.'; }, '_');
-  return text;
 }
 
 bool is_archive(const std::string& name) {
@@ -361,7 +354,7 @@ bool requires_module(std::string_view text, std::string_view module) {
   constexpr std::string_view characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
   const std::vector<std::string> lines = logical_lines(text);
   return !module.empty() && std::ranges::any_of(lines, [&](const std::string& line) {
-    return comparable_name(line.substr(0, line.find_first_not_of(characters))) == comparable_name(module);
+    return normalize_package(line.substr(0, line.find_first_not_of(characters))) == normalize_package(module);
   });
 }
 

@@ -11,6 +11,7 @@
 
 #include "agent/host/files.hpp"
 #include "agent/provision/find_python.hpp"
+#include "base/package_name.hpp"
 #include "base/strings.hpp"
 #include "wire/text.hpp"
 
@@ -22,19 +23,6 @@ constexpr std::size_t most_packages = 5000;
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
-}
-
-// "Foo_Bar.baz" is the package foo-bar-baz (PEP 503).
-std::string normalize(std::string_view name) {
-  std::string result;
-  for (const char c : name) {
-    if (c != '-' && c != '_' && c != '.') {
-      result += lower_case({&c, 1});
-    } else if (!result.ends_with('-')) {
-      result += '-';
-    }
-  }
-  return result;
 }
 
 // Returns the position of the version in "NAME-VERSION"; npos if it has none.
@@ -58,7 +46,7 @@ void add_package(std::string_view folder, bool is_distribution, ServerFacts& fac
   }
   const std::string_view rest = folder.substr(begin);
   const std::string version(rest.substr(0, rest.find("-py")));
-  const std::string name = normalize(folder.substr(0, begin - 1));
+  const std::string name = normalize_package(folder.substr(0, begin - 1));
   // The first folder of sys.path counts.
   facts.packages.try_emplace(name, PackageFacts{version, is_distribution});
   if (facts.nccl.empty() && name.starts_with("nvidia-nccl")) {

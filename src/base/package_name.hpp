@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/strings.hpp"
+
+namespace remote {
+
+// "Foo_Bar.baz" is the Python package foo-bar-baz (PEP 503).
+inline std::string normalize_package(std::string_view name) {
+  std::string result;
+  for (const char c : name) {
+    if (c != '-' && c != '_' && c != '.') {
+      result += lower_case({&c, 1});
+    } else if (!result.ends_with('-')) {
+      result += '-';
+    }
+  }
+  return result;
+}
+
+}  // namespace remote
