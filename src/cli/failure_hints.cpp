@@ -33,9 +33,9 @@ constexpr std::string_view known_small_shm =
     "/dev/shm of {} has {}, which may be too little for the data loader: try fewer workers (num_workers), or "
     "give a container --shm-size";
 constexpr std::string_view removed_shm =
-    "systemd may have removed the user's files in /dev/shm at the last logout (RemoveIPC=yes): `remote "
-    "check` "
-    "shows it; there, `loginctl enable-linger` keeps them, or RemoveIPC=no in logind.conf as root";
+    "systemd may have removed the user's files in /dev/shm at the last logout (RemoveIPC=yes): "
+    "`remote check` shows it; there, `loginctl enable-linger` keeps them, or RemoveIPC=no in logind.conf as "
+    "root";
 constexpr std::string_view wrong_cuda =
     "torch there was built for a newer CUDA than the driver knows: `remote check` shows both; choose wheels "
     "for the driver's CUDA (`index_url` in configs.yaml)";

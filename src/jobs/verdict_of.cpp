@@ -277,7 +277,7 @@ JobState launch_state(const std::vector<Job>& jobs, const Verdict& verdict) {
     return JobState::starting;
   }
   if (!verdict.left.empty()) {
-    return JobState::succeeded;  // whatever has become of the servers that it went on without
+    return JobState::succeeded;  // the state of servers that it lost on the way does not count
   }
   for (const JobState state : {JobState::unknown, JobState::running, JobState::starting, JobState::queued}) {
     if (std::ranges::any_of(jobs, [&](const Job& job) {
