@@ -43,6 +43,9 @@ struct DiskFacts {
   std::string type;                // as stat(1) names it
   std::optional<bool> rotational;  // a hard disk; false: solid state (/sys/block/*/queue/rotational)
   std::optional<std::string> unusable_tmpdir{};  // of "tmp": TMPDIR, if programs cannot write there
+  // Of "project": what programs need to read it, if that may be lost at the last logout, such as "AFS
+  // tokens".
+  std::string access_needs{};
 };
 
 // A port of an InfiniBand or RoCE device (/sys/class/infiniband).
@@ -88,6 +91,11 @@ struct ImportFacts {
 };
 
 struct ServerFacts {
+  // Digests: of the machine, and of its /etc/machine-id alone, which machines made from one image may share
+  // ("" in containers).
+  std::string machine{};
+  std::string image{};
+
   // /etc/os-release, /proc/sys/kernel
   std::string host;
   std::string os;

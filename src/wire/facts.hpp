@@ -337,7 +337,8 @@ struct Fields<DiskFacts> {
         field("total_bytes", &D::total_bytes, bytes_limit), field("free_bytes", &D::free_bytes, bytes_limit),
         field("inodes", &D::inodes, bytes_limit), field("free_inodes", &D::free_inodes, bytes_limit),
         field("type", &D::type, a_line()), field("rotational", &D::rotational),
-        field("unusable_tmpdir", &D::unusable_tmpdir, a_line(4096)));
+        field("unusable_tmpdir", &D::unusable_tmpdir, a_line(4096)),
+        field("access_needs", &D::access_needs, a_line()));
   }
 };
 
@@ -373,6 +374,7 @@ struct Fields<ServerFacts> {
   static constexpr auto fields() {
     using F = ServerFacts;
     return field_list(
+        field("machine", &F::machine, a_word("", 64)), field("image", &F::image, a_word("", 64)),
         field("host", &F::host, a_line()), field("os", &F::os, a_line()),
         field("kernel", &F::kernel, a_line()), field("user", &F::user, a_line()), field("uid", &F::uid),
         field("cpu", &F::cpu, a_line()), field("sockets", &F::sockets, count_limit),

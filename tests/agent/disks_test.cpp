@@ -127,6 +127,32 @@ TEST_F(Disks, NamesATmpdirThatCannotBeUsed) {
   EXPECT_EQ(read_tmpdir(file), file);
 }
 
+TEST_F(Disks, KnowsWhatAFolderNeedsToBeRead) {
+  struct stat status {};
+  ASSERT_EQ(::stat(folder.host.home.c_str(), &status), 0);
+  const std::string device =
+      std::to_string(major(status.st_dev)) + ":" + std::to_string(minor(status.st_dev));
+  const auto needs = [&](const std::string& type, const std::string& source, const std::string& options) {
+    folder.put_system("proc/self/mountinfo", "22 1 0:20 / /proc rw,nosuid shared:5 - proc proc rw\n30 22 " +
+                                                 device + " / /home rw,noatime shared:7 master:1 - " + type +
+                                                 " " + source + " " + options +
+                                                 "\n31 22 0:77 / /afs rw - afs none rw\n");
+    EXPECT_EQ(read(DiskPlace::tmp, folder.host.home).access_needs, "");
+    return read(DiskPlace::project, folder.host.home).access_needs;
+  };
+  EXPECT_EQ(read(DiskPlace::project, folder.host.home).access_needs, "") << "no file mountinfo";
+  EXPECT_EQ(needs("ext4", "/dev/sda1", "rw,errors=remount-ro"), "");
+  EXPECT_EQ(needs("nfs4", "nas:/home", "rw,vers=4.2,sec=sys"), "");
+  EXPECT_EQ(needs("nfs4", "nas:/home", "rw,vers=4.2,sec=krb5p,clientaddr=10.0.0.7"), "a Kerberos ticket");
+  EXPECT_EQ(needs("cifs", "//nas/home", "rw,sec=krb5,cruid=1000"), "a Kerberos ticket");
+  EXPECT_EQ(needs("afs", "AFS", "rw"), "AFS tokens");
+  EXPECT_EQ(needs("ecryptfs", "/home/.ecryptfs/ada/.Private", "rw"), "the mount by ecryptfs");
+  EXPECT_EQ(needs("fuse.gocryptfs", "/home/ada/.cipher", "rw"), "the mount by gocryptfs");
+  EXPECT_EQ(needs("ext4", "/dev/mapper/home-ada", "rw"), "the mount by systemd-homed");
+  folder.put_system("proc/self/mountinfo", "not a mount\n - \n1 2 - 3\n");
+  EXPECT_EQ(read(DiskPlace::project, folder.host.home).access_needs, "");
+}
+
 TEST_F(Disks, NamesFileSystemsAsStatDoes) {
   EXPECT_EQ(name_file_system(0xEF53), "ext2/ext3");
   EXPECT_EQ(name_file_system(0x00C36400), "ceph");

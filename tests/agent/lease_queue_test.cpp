@@ -252,5 +252,24 @@ TEST_F(LeaseQueueTest, TheDigestIsTheMachines) {
   EXPECT_NE(read_machine_digest(named.host), "0");
 }
 
+TEST_F(LeaseQueueTest, TheDigestOfTheImageIsThatOfTheMachineId) {
+  test::HostFolder first;
+  first.put_system("etc/machine-id", "5\n");
+  EXPECT_EQ(read_image_digest(first.host), "") << "a container";
+  first.put_system("sys/class/net/eth0/device/vendor", "0x1af4\n");
+  first.put_system("sys/class/net/eth0/address", "52:54:00:00:00:01\n");
+  EXPECT_THAT(read_image_digest(first.host), ::testing::MatchesRegex("[0-9a-f]{16}"));
+  test::HostFolder copy;
+  copy.put_system("etc/machine-id", "5\n");
+  copy.put_system("sys/class/net/eth0/device/vendor", "0x1af4\n");
+  copy.put_system("sys/class/net/eth0/address", "52:54:00:00:00:02\n");
+  EXPECT_EQ(read_image_digest(copy.host), read_image_digest(first.host));
+  EXPECT_NE(read_machine_digest(copy.host), read_machine_digest(first.host));
+  copy.put_system("etc/machine-id", "6\n");
+  EXPECT_NE(read_image_digest(copy.host), read_image_digest(first.host));
+  first.put_system("etc/machine-id", "");
+  EXPECT_EQ(read_image_digest(first.host), "");
+}
+
 }  // namespace
 }  // namespace remote::agent

@@ -206,10 +206,8 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
        "apt-get install -y python3"},
       {"shared memory ends at logout", [](ServerFacts& f) { f.in_session = f.removes_ipc = true; }, "logout",
        warn, "RemoveIPC=yes", "loginctl enable-linger"},
-      {"a project on AFS", [](ServerFacts& f) { disk_of(f, "project").type = "k-afs"; }, "logout", warn,
-       "is on k-afs: their rights to its files may end with the last login", "another disk"},
-      {"an encrypted home", [](ServerFacts& f) { disk_of(f, "project").type = "ecryptfs"; }, "logout", warn,
-       "is on ecryptfs", "another disk"},
+      {"a project on AFS", [](ServerFacts& f) { disk_of(f, "project").access_needs = "AFS tokens"; },
+       "logout", warn, "they need AFS tokens, which may end with the last login", "another disk"},
       {"PYTHONPATH of the login", [](ServerFacts& f) { f.python_path = "/opt/site"; }, "python-path", warn,
        "the login sets PYTHONPATH=/opt/site", "unset PYTHONPATH"},
       {"PYTHONHOME of the login", [](ServerFacts& f) { f.python_home = "/opt/python"; }, "python-path", warn,
@@ -444,6 +442,27 @@ TEST(JudgeSame, AHealthyClusterGetsNoWarning) {
     }
   }
   EXPECT_TRUE(judge_same(cluster(1)).front().empty());
+}
+
+TEST(JudgeSame, WarnsOfMachinesWithOneMachineId) {
+  auto all = cluster(4);
+  const auto set = [&](std::size_t i, const char* machine, const char* image) {
+    all[i].facts.machine = machine;
+    all[i].facts.image = image;
+  };
+  set(0, "1", "a");
+  set(1, "2", "b");
+  set(2, "2", "b");  // a second name of the same machine
+  set(3, "3", "");   // a container
+  for (const auto& findings : judge_same(all)) {
+    EXPECT_EQ(found(findings, "machine-id"), nullptr);
+  }
+  set(3, "3", "a");
+  const auto findings = judge_same(all);
+  EXPECT_EQ(found(findings[0], "machine-id")->status, CheckStatus::warn);
+  EXPECT_THAT(found(findings[0], "machine-id")->detail, HasSubstr("gpu4 has the same /etc/machine-id"));
+  EXPECT_THAT(found(findings[3], "machine-id")->detail, HasSubstr("gpu1 has the same /etc/machine-id"));
+  EXPECT_EQ(found(findings[1], "machine-id"), nullptr);
 }
 
 TEST(JudgeSame, APackageThatDiffersOnOneOfEightIsNamed) {

@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "agent/facts/access_needs.hpp"
 #include "agent/facts/file_systems.hpp"
 #include "agent/host/files.hpp"
 #include "base/format.hpp"
@@ -99,6 +100,9 @@ std::optional<DiskFacts> read_disk(const Host& host, wire::DiskPlace place, cons
   disk.type = name_file_system(static_cast<unsigned long>(sizes.f_type));
   disk.rotational = read_rotational(host, info.st_dev);
   read_sizes(sizes, disk);
+  if (place == wire::DiskPlace::project) {
+    disk.access_needs = find_access_needs(host, found);
+  }
   return disk;
 }
 

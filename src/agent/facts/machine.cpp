@@ -10,6 +10,7 @@
 
 #include "agent/facts/cgroups.hpp"
 #include "agent/facts/infiniband.hpp"
+#include "agent/facts/machine_digest.hpp"
 #include "agent/host/files.hpp"
 #include "base/decimal.hpp"
 #include "base/strings.hpp"
@@ -189,6 +190,8 @@ wire::Ticks parse_ticks(const std::string& line) {
 }  // namespace
 
 void read_machine(const Host& host, ServerFacts& facts) {
+  facts.machine = read_machine_digest(host);
+  facts.image = read_image_digest(host);
   read_os(host, facts);
   read_processors(host, facts);
   read_status(host, facts);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <span>
+#include <string_view>
 
 #include <sodium.h>
 
@@ -29,24 +30,37 @@ std::string read_card_address(const Host& host) {
   return lowest;
 }
 
-}  // namespace
-
-std::string read_machine_digest(const Host& host) {
+std::string read_machine_id(const Host& host) {
   std::string id(trim(read_file(host.system("/etc/machine-id"), 4096).value_or("")));
   if (id.empty()) {
     id = trim(read_file(host.system("/var/lib/dbus/machine-id"), 4096).value_or(""));
   }
+  return id;
+}
+
+std::string make_digest(std::string_view text) {
+  std::array<unsigned char, crypto_generichash_BYTES> hash{};
+  ::crypto_generichash(hash.data(), hash.size(), reinterpret_cast<const unsigned char*>(text.data()),
+                       text.size(), nullptr, 0);
+  return to_hex(std::span(hash).first(digest_bytes));
+}
+
+}  // namespace
+
+std::string read_machine_digest(const Host& host) {
+  const std::string id = read_machine_id(host);
   // Machines that were made from one image can have one id.
   const std::string name = read_first_line(host.system("/proc/sys/kernel/hostname"));
   const std::string address = read_card_address(host);
   if (id.empty() && name.empty() && address.empty()) {
     return "0";
   }
-  const std::string text = text::format("remote lease {} {} {}", id, name, address);
-  std::array<unsigned char, crypto_generichash_BYTES> hash{};
-  ::crypto_generichash(hash.data(), hash.size(), reinterpret_cast<const unsigned char*>(text.data()),
-                       text.size(), nullptr, 0);
-  return to_hex(std::span(hash).first(digest_bytes));
+  return make_digest(text::format("remote lease {} {} {}", id, name, address));
+}
+
+std::string read_image_digest(const Host& host) {
+  const std::string id = read_machine_id(host);
+  return id.empty() || read_card_address(host).empty() ? "" : make_digest("remote image " + id);
 }
 
 }  // namespace remote::agent

@@ -10,4 +10,8 @@ namespace remote::agent {
 // the id. "0": unknown.
 std::string read_machine_digest(const Host& host);
 
+// Returns a digest of the machine id (/etc/machine-id) alone, which machines made from one image may share.
+// "": unknown, or no network card, as in a container, where the id is always that of the image.
+std::string read_image_digest(const Host& host);
+
 }  // namespace remote::agent

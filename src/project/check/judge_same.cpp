@@ -319,6 +319,30 @@ void judge_packages(const std::vector<Compared>& all, std::vector<std::vector<Fi
   }
 }
 
+// ---- machine ids
+
+// Names other machines with the machine id of the server: software that tells machines apart by it, such as
+// DHCP clients, confuses them.
+void judge_machine_ids(const std::vector<Compared>& all, std::vector<std::vector<Finding>>& findings) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const ServerFacts& own = all[i].facts;
+    std::vector<std::string> equal;
+    for (const Compared& other : all) {
+      if (!own.image.empty() && other.facts.image == own.image && other.facts.machine != own.machine) {
+        equal.push_back(other.server);
+      }
+    }
+    if (!equal.empty()) {
+      findings[i].push_back({"machine-id", CheckStatus::warn,
+                             fmt::format("{} {} the same /etc/machine-id, as if made from one image",
+                                         listed(equal), equal.size() == 1 ? "has" : "have"),
+                             Fix{Fix::Where::advice,
+                                 "on one of them, as root: rm -f /etc/machine-id /var/lib/dbus/machine-id && "
+                                 "systemd-machine-id-setup, and restart it"}});
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> pip_options(const config::Python& python) {
@@ -354,6 +378,7 @@ std::vector<std::vector<Finding>> judge_same(const std::vector<Compared>& all) {
     }
   }
   judge_packages(all, findings);
+  judge_machine_ids(all, findings);
   return findings;
 }
 

@@ -157,20 +157,15 @@ void judge_python_variables(const ServerFacts& facts, std::vector<Finding>& find
   warn("PYTHONHOME", facts.python_home, "Python takes its standard library from there");
 }
 
-// Whether the file system can be read only while the user has a ticket or a login that opened it.
-bool ends_with_login(const DiskFacts& disk) {
-  return disk.type == "afs" || disk.type == "k-afs" || disk.type == "ecryptfs";
-}
-
 Finding judge_logout(const ServerFacts& facts) {
   constexpr std::uint32_t first_user = 1000;  // logind leaves the memory of system users alone
   const bool ends_jobs = servers::logout_ends_jobs(facts, facts.user);
   if (const DiskFacts* disk = facts.disk("project");
-      !ends_jobs && disk != nullptr && ends_with_login(*disk)) {
+      !ends_jobs && disk != nullptr && !disk->access_needs.empty()) {
     return {"logout", CheckStatus::warn,
-            fmt::format("jobs outlive the login, but {} is on {}: their rights to its files may end with the "
-                        "last login",
-                        disk->path, disk->type),
+            fmt::format("jobs outlive the login, but to read {} they need {}, which may end with the last "
+                        "login",
+                        disk->path, disk->access_needs),
             Fix{Fix::Where::advice, "choose a remote_path on another disk of the server"}};
   }
   if (!ends_jobs && facts.removes_ipc && facts.in_session && !facts.linger && facts.uid >= first_user) {
