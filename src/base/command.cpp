@@ -448,17 +448,14 @@ std::vector<std::string> first_command(std::string_view line) {
     return {};  // what follows is for the case that it fails
   }
   std::vector<std::string> words = shell_words(line.substr(0, end));
-  constexpr std::array<std::string_view, 8> starters{"env",     "exec", "time",   "nohup",
-                                                     "command", "nice", "ionice", "numactl"};
-  const auto is_skipped = [&](const std::string& word) {
-    return is_assignment(word) || std::ranges::find(starters, word) != starters.end();
-  };
-  while (!words.empty() && is_skipped(words.front())) {
-    words.erase(words.begin());
-    while (!words.empty() && (words.front().starts_with('-') || is_number(words.front()))) {
-      words.erase(words.begin());  // an option of a starter, or its value
+  std::size_t begin = 0;
+  for (std::size_t next = 0; begin < words.size(); begin = next) {
+    next = is_assignment(words[begin]) ? begin + 1 : skip_starter(words, begin);
+    if (next == begin) {
+      break;
     }
   }
+  words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(std::min(begin, words.size())));
   return words;
 }
 

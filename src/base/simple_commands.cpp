@@ -13,16 +13,23 @@ namespace {
 
 constexpr std::string_view between_words = " \t\r\n";
 
-// Programs that start a command, and their options whose value is the next word.
+// Programs that start a command.
 struct Starter {
   std::string_view names;
-  std::string_view options;
+  std::string_view options;   // those whose value is the next word
+  std::size_t arguments = 0;  // before the command, such as the time of "timeout 60 CMD"
 };
 constexpr std::array starters = {
     Starter{" exec nohup setsid command ", " -a "},
     Starter{" env ", " -u --unset -C --chdir "},
     Starter{" time ", " -f --format -o --output "},
     Starter{" nice ionice ", " -n --adjustment -c --class --classdata "},
+    Starter{" timeout ", " -k --kill-after -s --signal ", 1},
+    Starter{" taskset ", "", 1},
+    Starter{" stdbuf ", " -i -o -e --input --output --error "},
+    Starter{" xargs ",
+            " -n -I -P -L -s -a -d -E --max-args --max-procs --max-lines --max-chars --arg-file "
+            "--delimiter "},
     Starter{" numactl ", " -N -m -C -i --cpunodebind --membind --physcpubind --interleave "},
     Starter{" conda mamba micromamba ", " -n --name -p --prefix -r --root-prefix --cwd "},
     Starter{" uv ",
@@ -184,7 +191,7 @@ std::size_t skip_starter(const std::vector<std::string>& words, std::size_t at) 
     }
     at += has_value ? 2 : 1;
   }
-  return at;
+  return at + starter->arguments;
 }
 
 Variables find_set_variables(std::string_view line) {
