@@ -349,29 +349,42 @@ void LaunchAttempt::check_code() {
   tell_code(core_, git_, std::move(code));
 }
 
+// Whether the job of another launch runs, as far as the servers' answers and the store tell.
+bool LaunchAttempt::seems_to_run(const Job& job, const wire::FactsReply& answer) const {
+  constexpr std::chrono::minutes longest_start{1};
+  if (older_jobs_.contains(job.id)) {
+    return std::ranges::find(answer.running, job.id.text()) != answer.running.end();
+  }
+  return job.created_at > now_seconds() - longest_start;
+}
+
 // Warns of a launch that was started twice by mistake: the ranks would share GPUs and overwrite files.
-void LaunchAttempt::tell_same_launch() {
+// `own`: the jobs of this launch once it has started, to find another one that was started at the same
+// moment; otherwise empty.
+void LaunchAttempt::tell_same_launch(const std::vector<Job>& own) {
   const std::string command = mask_command(request_.command);
-  std::map<std::optional<JobId>, int> keys;                 // the first of each launch
-  std::map<std::optional<JobId>, SameLaunchRuns> launches;  // that run the same here
+  std::map<JobId, int> keys;                 // the first of each launch
+  std::map<JobId, SameLaunchRuns> launches;  // that run the same here
   for (const Job& job : stored_jobs(core_, {.unfinished_only = true, .hidden = false})) {
-    keys.try_emplace(job.launch, job.key);
-    const auto server = std::ranges::find(servers_, job.server, &config::Server::name);
-    if (job.elsewhere || !job.launch || job.command != command || server == servers_.end()) {
+    if (!job.launch || job.elsewhere || (!own.empty() && job.key >= own.front().key)) {
       continue;
     }
-    const wire::FactsReply& answer = answers_[static_cast<std::size_t>(server - servers_.begin())];
-    if (std::ranges::find(answer.running, job.id.text()) == answer.running.end()) {
-      continue;  // it has ended since
+    keys.try_emplace(*job.launch, job.key);
+    const auto server = std::ranges::find(servers_, job.server, &config::Server::name);
+    if (job.command != command || server == servers_.end() ||
+        !seems_to_run(job, answers_[static_cast<std::size_t>(server - servers_.begin())])) {
+      continue;
     }
-    SameLaunchRuns& event = launches[job.launch];
-    event.key = keys.at(job.launch);
+    SameLaunchRuns& event = launches[*job.launch];
+    event.key = keys.at(*job.launch);
     if (std::ranges::find(event.servers, job.server) == event.servers.end()) {
       event.servers.push_back(job.server);
     }
   }
   for (const auto& [launch, event] : launches) {
-    core_.tell(event);
+    if (same_launches_.insert(launch).second) {
+      core_.tell(event);
+    }
   }
 }
 
@@ -403,7 +416,7 @@ LaunchResult LaunchAttempt::start() {
                  request_.env, request_.image, changed_);
   }
   if (request_.check) {
-    tell_same_launch();
+    tell_same_launch({});
   }
   ready_containers();
   const std::optional<wire::LaunchSpec> lifeline = plan_lifeline(result.plan);
@@ -415,6 +428,9 @@ LaunchResult LaunchAttempt::start() {
                                : lacks_python_to_notify() ? "not sent: the first server has no Python"
                                : !lifeline                ? "not sent: the launch has no lifeline"
                                                           : "pending";
+  if (request_.check && !result.jobs.empty()) {
+    tell_same_launch(result.jobs);
+  }
   memory.started(result.jobs, starting_, notified);
   core_.tell(Launched{result});
   if (started.unsaved) {

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -68,7 +69,8 @@ class LaunchAttempt {
     return core_.connector().connect(server, core_.cancel());
   }
   void verify_sync();
-  void tell_same_launch();
+  bool seems_to_run(const Job& job, const wire::FactsReply& answer) const;
+  void tell_same_launch(const std::vector<Job>& own);
   // Tells which code the launch runs.
   void check_code();
   void freeze();
@@ -117,6 +119,8 @@ class LaunchAttempt {
   const LaunchRequest& request_;
   GitState git_;
   const bool code_was_sent_;
+  std::set<JobId> older_jobs_;     // those that had started before the servers were asked
+  std::set<JobId> same_launches_;  // those that the user was warned of
   std::vector<config::Server> servers_;
   std::size_t spares_ = 0;                   // so many, the last of servers_, have no ranks at first
   std::map<std::string, LaunchHost> hosts_;  // by server, where LaunchRequest::hosts has it

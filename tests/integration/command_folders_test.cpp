@@ -190,6 +190,19 @@ TEST_F(CommandFolders, TheSameLaunchTwiceIsNamed) {
   EXPECT_EQ(world.run({"job-kill", "--yes"}).code, 0);
 }
 
+TEST_F(CommandFolders, TwoEqualLaunchesAtTheSameMomentAreNamed) {
+  const std::vector<std::string> words = {"launch", "--nproc-per-node", "1", "--cmd", "exec sleep 1000"};
+  for (int round = 1; round <= 3; ++round) {
+    const auto one = world.start(words);
+    const CommandResult other = world.run(words);
+    const CommandResult first = one->wait();
+    EXPECT_THAT(first.err + other.err, HasSubstr("runs the same command on a, b already"))
+        << "round " << round << "\n"
+        << first << other;
+    EXPECT_EQ(world.run({"job-kill", "--yes"}).code, 0);
+  }
+}
+
 TEST_F(CommandFolders, AServerWhoseDiskIsEmptyAgainStartsNothing) {
   EXPECT_EQ(world.run({"rsync"}).code, 0);
   fs::remove_all(world.there("b"));
