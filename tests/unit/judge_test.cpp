@@ -350,6 +350,7 @@ TEST(JudgeLaunch, StopsWhatWouldFailAndWarnsOfTheRest) {
   const auto disk = [](const char* what, std::uint64_t free) {
     DiskFacts one;
     one.what = what;
+    one.path = "/data/my " + one.what;
     one.free_bytes = free;
     one.inodes = 1000;
     one.free_inodes = 900;
@@ -369,8 +370,11 @@ TEST(JudgeLaunch, StopsWhatWouldFailAndWarnsOfTheRest) {
   const Finding full = only([](ServerFacts& f) { f.disks[0].free_bytes = 0; });
   EXPECT_EQ(full.status, CheckStatus::fail);
   EXPECT_EQ(full.detail, "~/proj/.jobs cannot be written: its disk is full");
+  EXPECT_THAT(full.fix->text, HasSubstr("du -xhd 2 '/data/my project'"));
   EXPECT_EQ(only([](ServerFacts& f) { f.disks[0].free_bytes = 2 * mib; }).status, CheckStatus::warn);
-  EXPECT_EQ(only([](ServerFacts& f) { f.disks[0].free_inodes = 2; }).name, "inodes");
+  const Finding inodes = only([](ServerFacts& f) { f.disks[0].free_inodes = 2; });
+  EXPECT_EQ(inodes.name, "inodes");
+  EXPECT_THAT(inodes.fix->text, HasSubstr("du --inodes -xd 2 '/data/my project'"));
   const Finding logout = only([](ServerFacts& f) { f.in_session = f.kill_user_processes = true; });
   EXPECT_EQ(logout.status, CheckStatus::fail);
   EXPECT_THAT(logout.fix->text, HasSubstr("KillExcludeUsers=root ada"));

@@ -92,21 +92,17 @@ Finding judge_file_systems(const ServerFacts& facts, const std::string& name, co
     finding.detail += (finding.detail.empty() ? "" : "; ") + words(*one.disk) + " where " +
                       join(one.holds, " and ") + (one.holds.size() > 1 ? " are" : " is");
     if (!finding.fix && one.status != CheckStatus::ok) {
-      const std::string path = shell_quote(one.disk->path);
       if (name == "disk" && one.disk->what == "tmp" && one.holds.size() == 1) {  // it may be small, and empty
-        finding.fix = Fix{
-            Fix::Where::advice,
-            "set TMPDIR in `env` of the server to a folder with more space, or free some space in " + path};
+        finding.fix =
+            Fix{Fix::Where::advice,
+                "set TMPDIR in `env` of the server to a folder with more space, or free some space in " +
+                    shell_quote(one.disk->path)};
         continue;
       }
       const bool has_jobs = std::ranges::find(one.holds, "the project") != one.holds.end();
-      finding.fix =
-          Fix{Fix::Where::server,
-              fmt::format("{}{}",
-                          name == "inodes"
-                              ? fmt::format("du --inodes -xd 2 {} 2>/dev/null | sort -n | tail -20", path)
-                              : fmt::format("du -xhd 2 {} 2>/dev/null | sort -h | tail -20", path),
-                          has_jobs ? "  # old jobs: remote job-clean" : "")};
+      finding.fix = Fix{Fix::Where::server, (name == "inodes" ? list_full_folders(one.disk->path)
+                                                              : list_large_folders(one.disk->path)) +
+                                                (has_jobs ? "  # old jobs: remote job-clean" : "")};
     }
   }
   return finding;
@@ -161,6 +157,14 @@ void judge_tmpdir(const ServerFacts& facts, Finding& finding) {
 }
 
 }  // namespace
+
+std::string list_large_folders(const std::string& path) {
+  return fmt::format("du -xhd 2 {} 2>/dev/null | sort -h | tail -20", shell_quote(path));
+}
+
+std::string list_full_folders(const std::string& path) {
+  return fmt::format("du --inodes -xd 2 {} 2>/dev/null | sort -n | tail -20", shell_quote(path));
+}
 
 void judge_disks(const ServerFacts& facts, std::vector<Finding>& findings) {
   findings.push_back(judge_file_systems(

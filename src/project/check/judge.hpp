@@ -29,6 +29,10 @@ Finding torch_finding(const ServerFacts& facts);
 Finding driver_finding(const GpuTool& tool, const std::string& user);
 
 // A server beside the others.
+// Commands for a server that list the folders under the path with the most bytes, or with the most files.
+std::string list_large_folders(const std::string& path);
+std::string list_full_folders(const std::string& path);
+
 struct Compared {
   std::string server;
   ServerFacts facts;

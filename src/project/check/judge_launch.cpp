@@ -17,7 +17,7 @@ constexpr std::uint64_t least_mib = 1024 * least_kib;
 
 // Less than check asks for: what could just work is not stopped.
 void judge_room(const DiskFacts& room, const std::string& jobs, std::vector<Finding>& findings) {
-  const Fix look{Fix::Where::server, "du -xhd 2 ~ 2>/dev/null | sort -h | tail -20"};
+  const Fix look{Fix::Where::server, list_large_folders(room.path)};
   if (room.free_bytes < 64 * least_kib) {
     findings.push_back(
         {"disk", CheckStatus::fail, fmt::format("{} cannot be written: its disk is full", jobs), look});
@@ -29,7 +29,7 @@ void judge_room(const DiskFacts& room, const std::string& jobs, std::vector<Find
     findings.push_back(
         {"inodes", CheckStatus::fail,
          fmt::format("{} cannot be written: its disk is full ({} inodes are free)", jobs, room.free_inodes),
-         look});
+         Fix{Fix::Where::server, list_full_folders(room.path)}});
   }
 }
 

@@ -46,8 +46,7 @@ Finding judge_flaw(const ServerFacts& facts, const DiskFacts& disk) {
               Fix{Fix::Where::server, "quota -s"}};
     case FolderFlaw::full:
       return {"project", CheckStatus::fail, "there is no room to write: " + said,
-              Fix{Fix::Where::server,
-                  fmt::format("du -xhd 2 {} 2>/dev/null | sort -h | tail -20", shell_quote(disk.path))}};
+              Fix{Fix::Where::server, list_large_folders(disk.path)}};
     case FolderFlaw::no_modes:
       return lacks("modes");
     case FolderFlaw::no_locks:
