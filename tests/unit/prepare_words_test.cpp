@@ -118,6 +118,9 @@ TEST(PipHint, IsGivenOnlyForWhatIsCertain) {
   EXPECT_EQ(servers::pip_hint(closed, true), "");
   const std::pair<const char*, const char*> of_apt[] = {
       {"E: Unable to locate package c5hello\n", "the package's name"},
+      {"E: The repository 'file:/srv/debs ./ Release' no longer has a Release file.\n"
+       "E: Unable to locate package c5hello\n",
+       "one of its package sources"},
       {"E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 42 (unattended-upgr)\n",
        "another process is installing"},
       {"E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem.\n",
