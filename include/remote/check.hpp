@@ -49,8 +49,7 @@ struct Finding {
 struct ServerCheck {
   std::string server;
   std::vector<Finding> findings{};  // at least one
-  std::optional<Error>
-      error{};  // why the server could not be checked; one of the findings then has the status `fail`
+  std::optional<Error> error{};     // why it could not be checked; one of the findings then fails
   std::optional<ServerFacts> facts{};
 
   // True if nothing failed; warnings and skipped checks do not count.
@@ -59,11 +58,10 @@ struct ServerCheck {
 
 struct CheckRequest {
   std::vector<std::string> servers{};  // names or globs; none: all
-  std::vector<std::string>
-      well{};                    // names or globs: clear the sick mark of these servers (ServerFacts::sick)
-  bool deep = false;             // import torch, and compare the libraries that it loads
-  bool bandwidth = false;        // measure the bandwidth between the servers
-  std::chrono::seconds burn{0};  // how long all devices compute; 0: no burn
+  std::vector<std::string> well{};     // names or globs: clear the mark ServerFacts::sick of these
+  bool deep = false;                   // import torch, and compare the libraries that it loads
+  bool bandwidth = false;              // measure the bandwidth between the servers
+  std::chrono::seconds burn{0};        // how long all devices compute; 0: no burn
   // The current step, such as "asking the servers", and how many of its items are done. Calls never overlap.
   std::function<void(const std::string& step, std::size_t done, std::size_t all)> on_progress{};
 };

@@ -37,8 +37,7 @@ struct DiskFacts {
   std::uint64_t device = 0;  // st_dev: folders with the same number share one file system
   std::uint64_t total_bytes = 0;
   std::uint64_t free_bytes = 0;  // for users other than root
-  std::uint64_t inodes =
-      0;  // 0: the file system has no fixed number of inodes (btrfs, some network file systems)
+  std::uint64_t inodes = 0;      // 0: no fixed number (btrfs, some network file systems)
   std::uint64_t free_inodes = 0;
   std::string type;                // as stat(1) names it
   std::optional<bool> rotational;  // true: a hard disk; false: solid state (/sys/block/*/queue/rotational)
@@ -137,8 +136,7 @@ struct ServerFacts {
 
   GpuFacts gpus{};
   std::vector<InfinibandPort> infiniband;
-  std::set<std::string>
-      programs;  // the installed ones of a fixed list: rsync, docker, podman, apptainer, sbatch …
+  std::set<std::string> programs;  // those of a fixed list: rsync, docker, apptainer, sbatch …
 
   // logind.conf(5)
   bool kill_user_processes = false;        // the processes of a session are killed when it ends

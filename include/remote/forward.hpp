@@ -47,11 +47,10 @@ struct ForwardRequest {
 enum class WebTool { tensorboard, jupyter };
 struct WebRequest {
   WebTool tool = WebTool::tensorboard;
-  std::string server{};  // default: the first one
-  std::string folder =
-      "runs";         // for tensorboard: the folder of the event files, relative to the project's folder
-  int local = 0;      // the port here; 0: 6006 or 8888. If it is in use, another one is chosen
-  bool keep = false;  // keep running a job that this call started
+  std::string server{};         // default: the first one
+  std::string folder = "runs";  // for tensorboard: folder of event files, relative to the project
+  int local = 0;                // the port here; 0: 6006 or 8888. If it is in use, another one is chosen
+  bool keep = false;            // keep running a job that this call started
   // Called before its port answers. `joined`: the job was already running, and will be left running.
   std::function<void(const Job&, bool joined)> on_job{};
   // The URL to open: "http://127.0.0.1:8888/…", including the job's access token. Secret.

@@ -110,10 +110,10 @@ struct GpuTool {
   GpuVendor vendor = GpuVendor::nvidia;
   std::string program{};  // "nvidia-smi"
   GpuToolState state = GpuToolState::answered;
-  std::string text{};             // its output, if it failed
-  std::string driver_version{};   // "550.54.15"; or ""
-  std::string library_version{};  // the newest CUDA version that the driver supports ("12.4"), or ROCm's
-                                  // version; or ""
+  std::string text{};            // its output, if it failed
+  std::string driver_version{};  // "550.54.15"; or ""
+  std::string
+      library_version{};  // the newest CUDA that the driver supports ("12.4"), or ROCm's version; or ""
 };
 
 // How two GPUs, or a GPU and a network card, are connected, from `nvidia-smi topo -m`. From near to far:

@@ -124,9 +124,8 @@ struct Rerun {
 struct HistoryRequest {
   std::vector<std::string> tags{};  // launches that have all of these
   bool failed = false;              // only those that failed or were lost
-  std::optional<Instant>
-      since{};  // Sort by the last value of this number, lowest first, launches without it last. "": by time.
-  // By the last value of this number, the lowest first; those without it come last. "": by time.
+  std::optional<Instant> since{};   // only those that started at this time or later
+  // Sort by the last value of this number, lowest first, launches without it last. "": by time.
   std::string sort{};
 };
 

@@ -86,8 +86,7 @@ struct JobReason {
     disk_full,
     quota_used_up,
     disk_read_only,
-    by_scheduler,  // also lost: stopped by its scheduler, or the scheduler's reason for its end: `text`
-                   // ("TIMEOUT")
+    by_scheduler,  // also lost: by its scheduler, or its reason for the end: `text` ("TIMEOUT")
     // lost:
     never_started,     // the program that was to start it died first
     not_started,       // its server could not start it: `text`
@@ -102,8 +101,7 @@ struct JobReason {
     told_to_end,         // but its process `number` is still running
     unsupervised,        // its supervisor is gone, so its result will not be known
     no_lifeline,         // it will keep running if a rank on another server fails: `text` says why
-    lifeline_dead,       // as no_lifeline, because its server's lifeline died: `text` says why it was not
-                         // restarted
+    lifeline_dead,       // the same, because its server's lifeline died: `text` says why it was not restarted
     lifeline_restarted,  // its server's lifeline died and has just been restarted
     // unknown:
     no_answer,  // its server did not answer; the last report, if any, is `number` seconds old: `last_state`
@@ -173,8 +171,7 @@ struct Attempt {
   std::optional<int> rank{};           // the rank that failed; nullopt: a server was lost
   std::string server{};                // the rank's server, or the lost server; foreign text
   std::optional<ExitStatus> result{};  // of the rank
-  bool left_out =
-      false;  // the next attempt excludes that server, because it failed twice in this way: it is sick
+  bool left_out = false;  // the next attempt excludes that server: it failed twice in this way, and is sick
   std::vector<std::string> without{};  // servers that are excluded from the next attempt and all later ones
 
   friend bool operator==(const Attempt&, const Attempt&) = default;
@@ -239,8 +236,7 @@ struct Job {
   // For an ended job: when it failed, which may be earlier than ended_at because a failing process may take
   // seconds to exit. For a running one: when it last wrote to stderr.
   std::optional<ExactInstant> failed_at;
-  bool wrote_nothing =
-      false;  // a running job, just reported by its server, that has no output at all; never stored
+  bool wrote_nothing = false;  // a running job, just reported on, has no output; never stored
   // For a failed job: its last stderr output reports a lost peer, in the words of gloo, NCCL or torch. If
   // another rank failed, this failure is a consequence.
   bool after_peer = false;
@@ -251,8 +247,7 @@ struct Job {
 
   // For the first job of a launch with restarts: the earlier attempts, in order.
   std::vector<Attempt> attempts{};
-  std::optional<NoRestart>
-      no_restart{};  // for a launch with restarts: from the server that made the decision
+  std::optional<NoRestart> no_restart{};  // for a launch with restarts: from the server that decided
   // It is on a spare server, waiting to replace a lost one. It has no `pid` until it has replaced one.
   bool spare = false;
 

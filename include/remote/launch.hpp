@@ -38,9 +38,9 @@ std::optional<ImagePull> parse_image_pull(std::string_view name);
 
 // The container that a process runs in.
 struct Container {
-  std::optional<ContainerEngine>
-      engine{};         // nullopt: the first engine that has the image, or else the first that works
-  std::string image{};  // a name as the engine takes it; for apptainer also a file on the server
+  // nullopt: the first engine that has the image, or else the first one that works.
+  std::optional<ContainerEngine> engine{};
+  std::string image{};              // a name as the engine takes it; for apptainer also a file on the server
   std::vector<std::string> args{};  // options of the engine's `run` (`exec` for apptainer), one word each
   std::string workdir{};  // where the command runs; relative to the project's folder; empty: that folder
   ImagePull pull = ImagePull::missing;
@@ -168,8 +168,7 @@ struct LaunchRequest {
   bool check = true;       // start only if no check finds a problem that would make it fail: see CheckWarned
   bool end_others = true;  // when a rank fails, stop the others
   std::chrono::seconds failure_grace{5};  // time for the others to exit on their own
-  std::chrono::seconds lost_after{
-      60};  // a server that the others receive nothing from for this long counts as lost
+  std::chrono::seconds lost_after{60};    // a server that the others do not hear from for this long is lost
   // Maximum number of restarts after a failure; all ranks restart once all of their processes are gone:
   // docs/resilience.md.
   int restarts = 0;
@@ -208,8 +207,8 @@ struct LaunchSetting {
 // The launch defaults of configs.yaml, used to fill a LaunchRequest; launch() does not read them. nullopt or
 // empty: not set.
 struct LaunchDefaults {
-  std::map<std::string, LaunchSetting>
-      settings{};  // all of the settings below, by key; variables as "env NAME"
+  // All of the settings below, by key; variables as "env NAME".
+  std::map<std::string, LaunchSetting> settings{};
   std::optional<std::string> command{};
   std::optional<RanksPerServer> nproc{};
   Env env{};

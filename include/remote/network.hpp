@@ -62,21 +62,20 @@ struct NetworkInterface {
 // Network facts that a server reports about itself.
 struct NetworkServer {
   std::string server{};    // name in configs.yaml
-  std::string address{};   // the address that a launch would use: internal_address, or else the one by which
-                           // this machine reaches it
+  std::string address{};   // the address for a launch: internal_address, or else that which this machine uses
   std::string hostname{};  // its own hostname
   std::vector<std::string> host_addresses{};  // the addresses that it resolves that to
   std::vector<NetworkInterface> interfaces{};
-  std::vector<int>
-      ports{};  // that it listened on: one as chosen by launches, one as assigned to NCCL and gloo
-  std::string
-      firewall{};  // the program there that manages the firewall: ufw, firewall-cmd, iptables, nft, none
+  // The ports that it listened on: one as chosen by launches, one as assigned to NCCL and gloo.
+  std::vector<int> ports{};
+  // The program there that manages the firewall: ufw, firewall-cmd, iptables, nft, none.
+  std::string firewall{};
   // The setting that a launch on all of these servers would use for its ranks there; empty: unknown.
   std::string master_addr{};
-  std::string interface {
-  };  // NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME: the interface on the route to master_addr
-  std::string
-      data_address{};  // the server's address on that interface, which the ranks of other servers connect to
+  // NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME: the interface on the route to master_addr.
+  std::string interface {};
+  // The server's address on that interface, which the ranks of other servers connect to.
+  std::string data_address{};
   bool has_gpus = false;  // it has NVIDIA or AMD devices
   std::string skipped{};  // why there were no tests from this server; empty: there were
   bool broken = false;    // skipped because its answer was missing or invalid

@@ -91,8 +91,7 @@ struct FirstSync {
     std::uint64_t bytes = 0;
     std::size_t files = 0;
   };
-  std::vector<std::string>
-      servers;  // servers that this machine has never sent to; if none, the rest is empty
+  std::vector<std::string> servers;  // servers never sent to; if none, the rest is empty
   std::uint64_t bytes = 0;
   std::size_t files = 0;
   std::vector<Part> parts;  // largest first
@@ -154,9 +153,8 @@ struct ProjectStatus {
 // Output of a job as it is written: chunks of any size, each from only one rank. While the callback runs,
 // further output waits on the server.
 struct JobOutput {
-  std::size_t job = 0;  // index in the given jobs
-  std::optional<int>
-      rank{};  // the rank that wrote it; nullopt: the process that runs the ranks (torchrun's agent)
+  std::size_t job = 0;        // index in the given jobs
+  std::optional<int> rank{};  // the rank that wrote it; nullopt: the process that runs the ranks (torchrun)
   OutputStream stream = OutputStream::out;
   std::string_view text{};
   // With FollowRequest::fold, for a line of a rank: all ranks that wrote the same line, in order; `job` and
@@ -242,9 +240,8 @@ struct NotifyTrial {
 
 struct AuthorizeRequest {
   std::vector<std::string> servers{};
-  std::filesystem::path
-      key{};              // default: the server's private_key or IdentityFile, or else one of ~/.ssh/id_*
-  bool generate = false;  // generate the key if it does not exist
+  std::filesystem::path key{};  // default: the server's private_key or IdentityFile, or ~/.ssh/id_*
+  bool generate = false;        // generate the key if it does not exist
 };
 struct AuthorizeResult {
   std::string server;
@@ -292,8 +289,7 @@ struct UninstallResult {
 
 struct LoginRequest {
   std::vector<std::string> servers{};
-  std::chrono::seconds open_for =
-      std::chrono::hours(8);  // how long it stays open after the last command that uses it
+  std::chrono::seconds open_for = std::chrono::hours(8);  // time until it closes after the last command
   // Let ssh prompt on the terminal of this process for codes, PINs or passphrases, for one server at a time.
   // Without it, a server that prompts is an error.
   bool on_terminal = false;

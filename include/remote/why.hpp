@@ -61,8 +61,7 @@ struct RankLook {
   std::string no_stack{};  // why there is no Python stack
   int pipe_fd = -1;  // for pipe_full: the descriptor, and the process at the other end (0: none of the user)
   int pipe_reader = 0;
-  std::optional<std::chrono::seconds>
-      silent{};  // time since its job last wrote a line, if the job is a single rank
+  std::optional<std::chrono::seconds> silent{};  // since its job's last line; nullopt: several ranks
 };
 
 // Ranks that do the same thing at the same place.

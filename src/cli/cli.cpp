@@ -70,8 +70,8 @@ Cancel cancel_on_signals() {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   sigemptyset(&ignore.sa_mask);
-  ::sigaction(SIGPIPE, &ignore,
-              nullptr);  // if the reader of stdout is gone, write(2) returns an error instead
+  // If the reader of stdout is gone, write(2) then returns an error.
+  ::sigaction(SIGPIPE, &ignore, nullptr);
   return token;
 }
 

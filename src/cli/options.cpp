@@ -402,8 +402,7 @@ JobSelection JobOptions::selection() const {
   JobSelection selection{.names = {}, .launches = launches, .tags = tags};
   for (const auto* names : {&words, &keys}) {
     for (const std::string& name : *names) {
-      const std::size_t dash =
-          name.find_first_not_of("0123456789");  // "45-48", as job-list displays a launch
+      const std::size_t dash = name.find_first_not_of("0123456789");  // "45-48", from job-list
       const bool launch = dash != 0 && dash != std::string::npos && name[dash] == '-';
       (launch ? selection.launches : selection.names).push_back(name);
     }

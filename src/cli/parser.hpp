@@ -21,10 +21,9 @@ void add_commands(CLI::App& app, Context& context, std::string_view only = {});
 
 // A parsed command line.
 struct ParsedLine {
-  std::string command;  // "job-run"; "" if none
-  std::map<std::string, std::vector<std::string>>
-      values;                           // values of its options ("--server") and arguments ("keys")
-  std::optional<CommandWords> program;  // the command to run, if given as separate words
+  std::string command;                                     // "job-run"; "" if none
+  std::map<std::string, std::vector<std::string>> values;  // of options ("--server") and arguments ("keys")
+  std::optional<CommandWords> program;                     // the command to run, if given as separate words
   bool is_accepted = false;
 
   bool has(const std::string& option) const { return values.contains(option); }

@@ -44,16 +44,14 @@ struct Server {
   std::string name;
   std::string hostname;  // an address, a host name, or an alias in ~/.ssh/config
   std::optional<std::string> username;
-  std::optional<std::filesystem::path>
-      private_key;  // absolute: relative paths are resolved from the project folder, ~ is expanded
+  std::optional<std::filesystem::path> private_key;  // absolute: relative to the project folder, ~ expanded
   std::optional<std::string> password;
   std::optional<std::string> password_env;
   std::optional<std::string> password_command;
   std::optional<int> port;
-  std::optional<std::filesystem::path>
-      known_hosts;                        // absolute, like private_key; default: the user's known_hosts
-  std::optional<std::string> proxy_jump;  // [USER@]HOST[:PORT], several separated by commas
-  std::optional<ConnectBy> connect_by;    // default: the setting for all servers
+  std::optional<std::filesystem::path> known_hosts;  // absolute; default: the user's known_hosts
+  std::optional<std::string> proxy_jump;             // [USER@]HOST[:PORT], several separated by commas
+  std::optional<ConnectBy> connect_by;               // default: the setting for all servers
   std::optional<std::string> internal_address;
   std::optional<int> gpus;       // the expected number of GPUs
   std::vector<int> gpu_indices;  // alternatively, the GPUs that its jobs may use; empty: all
@@ -62,10 +60,9 @@ struct Server {
   std::optional<std::string> agent_folder;  // if set, the agent uses only this folder
   std::optional<std::string> prologue;      // replaces the prologue for all servers
   std::optional<Slurm> slurm;               // the server is a login node, and its jobs run under Slurm
-  std::optional<Container>
-      container;  // the container for its jobs: its own keys, or else those for all servers
-  int line = 0;   // its line in configs.yaml
-  std::map<std::string, int> key_lines;  // key -> line, for `remote servers`
+  std::optional<Container> container;       // of its jobs: its own keys, or else those for all servers
+  int line = 0;                             // its line in configs.yaml
+  std::map<std::string, int> key_lines;     // key -> line, for `remote servers`
 
   // Variables of its commands and jobs: `env`, and CUDA_VISIBLE_DEVICES if the GPUs are listed. Variables in
   // a request override them.
@@ -125,9 +122,8 @@ struct Config {
   LaunchDefaults launch;
   NodePtr launch_node;  // `launch:`, which each entry of `launches:` inherits; nullptr: not set
   std::vector<YamlNode::Entry> launches;  // in file order, validated
-  std::optional<Container>
-      container;         // for all servers; may have no image if each server's own setting has one
-  std::string prologue;  // sh code that runs before every command and job, for all servers
+  std::optional<Container> container;     // for all servers; the image may be in each server's own setting
+  std::string prologue;                   // sh code that runs before every command and job, for all servers
   std::vector<std::string> system_packages;
   std::optional<Notify> notify;
   std::vector<std::string> outputs;  // files, folders and patterns in the project that launches write

@@ -44,8 +44,7 @@ void replace_lines(const fs::path& file, const std::function<void(std::vector<st
 
 fs::path state_folder() {
   const char* given = std::getenv("XDG_STATE_HOME");
-  const bool absolute =
-      given != nullptr && *given == '/';  // the XDG specification says to ignore relative paths
+  const bool absolute = given != nullptr && *given == '/';  // XDG specification: ignore relative paths
   return (absolute ? fs::path(given) : home_folder() / ".local/state") / "remote";
 }
 

@@ -33,8 +33,7 @@ void Callbacks::post(std::function<void()> callback, std::size_t bytes) {
 }
 
 void Callbacks::wake() {
-  static_cast<void>(
-      !::write(signs_.write.get(), "c", 1));  // if the pipe is full, a wakeup is already pending
+  static_cast<void>(!::write(signs_.write.get(), "c", 1));  // full: a wakeup is pending
 }
 
 bool Callbacks::run() {
@@ -67,8 +66,7 @@ void Callbacks::run_now(const std::function<void()>& callback) {
   try {
     callback();
   } catch (...) {
-    std::deque<Entry>
-        dropped;  // destroyed after the lock is released: this wakes threads that wait for a dropped callback
+    std::deque<Entry> dropped;  // destroyed after unlocking, which wakes threads that wait for one
     {
       const std::lock_guard lock(mutex_);
       failure_ = std::current_exception();

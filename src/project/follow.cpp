@@ -234,8 +234,7 @@ void tell_waits(Core& core, const std::vector<Job>& jobs, bool launch, const Hea
 
 bool are_one_launch(const std::vector<Job>& jobs) {
   return !jobs.empty() && std::ranges::all_of(jobs, [&](const Job& job) {
-    return job.launch && job.launch == jobs.front().launch &&
-           !job.point;  // points of a sweep do not stop each other
+    return job.launch && job.launch == jobs.front().launch && !job.point;  // sweep points are independent
   });
 }
 
@@ -281,8 +280,7 @@ jobs::FollowOptions options_of(const std::vector<Job>& jobs, const std::vector<P
     options.ranks.push_back(part.file);
     options.silent.push_back(request.silent || (request.first_rank_only && job.rank.value_or(0) != 0) ||
                              (part.rank && !wants(request, *part.rank)));
-    if (part.labelled &&
-        !request.ranks.empty()) {  // lines of other ranks are mixed with those of the requested rank
+    if (part.labelled && !request.ranks.empty()) {  // lines of a rank are mixed with others
       most = std::max(most, ranks_of(job));
     }
   }
@@ -508,10 +506,8 @@ std::optional<std::vector<std::string>> lines_of(Core& core, const Job& job, int
                                                      std::chrono::ceil<std::chrono::seconds>(ask_limit));
     return jobs::last_lines({*connection, core.cancel()}, {job}, count, {file});
   } catch (const Error& error) {
-    const bool is_gone =
-        error.cause() == Cause::unreachable || error.cause() == Cause::timeout ||
-        error.cause() ==
-            Cause::refused;  // for example a container that is gone while its gateway still answers
+    const bool is_gone = error.cause() == Cause::unreachable || error.cause() == Cause::timeout ||
+                         error.cause() == Cause::refused;  // for example a gateway without its container
     return is_gone ? std::nullopt : std::optional(std::vector<std::string>());
   }
 }

@@ -161,8 +161,7 @@ std::optional<std::string> Git::ask(const std::vector<std::string>& words, std::
   spec.argv.insert(spec.argv.end(), variables_.begin(), variables_.end());
   spec.argv.insert(spec.argv.end(), {"git", "--no-pager"});
   for (const std::string& setting : settings_) {
-    spec.argv.insert(spec.argv.end(),
-                     {"-c", setting});  // git before 2.31 does not read settings from the environment
+    spec.argv.insert(spec.argv.end(), {"-c", setting});  // git before 2.31 cannot use the environment
   }
   spec.argv.insert(spec.argv.end(), words.begin(), words.end());
   spec.directory = folder_;

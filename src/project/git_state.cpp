@@ -5,9 +5,8 @@
 namespace remote::project {
 namespace {
 
-constexpr std::chrono::seconds launch_patience{
-    5};  // a launch waits no longer than this for the data of its record
-constexpr std::size_t longest_patch = 1U << 20U;  // 1 MiB
+constexpr std::chrono::seconds launch_patience{5};  // limit for what only the record of a launch needs
+constexpr std::size_t longest_patch = 1U << 20U;    // 1 MiB
 
 }  // namespace
 

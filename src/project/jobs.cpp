@@ -144,8 +144,7 @@ bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs) {
                               std::pair(Kind::lifeline_dead, Cause::dead),
                               std::pair(Kind::lifeline_restarted, Cause::restarted)};
   std::set<std::pair<JobId, std::string>> told;
-  std::set<JobId>
-      dead;  // launches with a dead lifeline: their other servers have lost their connection to it
+  std::set<JobId> dead;  // launches with a dead lifeline, which its other servers have lost
   for (const Job& job : jobs) {
     if (job.launch &&
         (job.reason.kind == Kind::lifeline_dead || job.reason.kind == Kind::lifeline_restarted)) {

@@ -100,8 +100,7 @@ std::vector<wire::LaunchServer> LaunchAttempt::list_supervised(const Plan& plan)
       const auto process = std::ranges::find(*processes, server.name, &PlannedProcess::server);
       if (process != processes->end()) {
         has_processes = true;
-        server.mpi_host =
-            process->mpi_host;  // also with ssh, because the coordinator reports when mpirun has ended
+        server.mpi_host = process->mpi_host;  // also with ssh: the coordinator reports the end of mpirun
       }
     }
     if (has_processes) {

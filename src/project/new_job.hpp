@@ -13,8 +13,7 @@ struct JobProgram {
   std::string command;
   Env env{};
   bool enable_stacks = false;
-  std::optional<servers::ContainerRun>
-      container{};  // nullopt: runs directly on the server, in the project's environment
+  std::optional<servers::ContainerRun> container{};  // nullopt: runs in the project's environment
   bool is_torch_agent = false;
   std::string tree{};  // the digest of the tree to run in (jobs/trees.hpp); "": the project's folder
   Env defaults{};      // variables that are used if nothing else sets them

@@ -109,9 +109,8 @@ PastCode::PastCode(const fs::path& project, Cancel cancel)
   try {
     const std::string objects = line_of(git_.ask({"rev-parse", "--git-path", "objects"}));
     const auto prefix = git_.ask({"rev-parse", "--show-prefix"});
-    known_ =
-        !objects.empty() && prefix && git_.without_drivers() &&
-        objects.find_first_of(":\"") == std::string::npos;  // special characters in the list of paths below
+    known_ = !objects.empty() && prefix && git_.without_drivers() &&
+             objects.find_first_of(":\"") == std::string::npos;  // special in the list of paths below
     prefix_ = line_of(prefix);
     make_folders(work_.path() / "objects");
     git_.set("GIT_INDEX_FILE", (work_.path() / "index").string());

@@ -209,8 +209,7 @@ namespace {
 FirstSync first_sync(Core& core, const std::vector<std::string>& globs) {
   FirstSync pending;
   const auto here = files_here(core.config, core.cancel());
-  std::map<std::string, std::uint64_t>
-      grown;  // by file: the number of bytes that the server with the least of it lacks
+  std::map<std::string, std::uint64_t> grown;  // by file: bytes missing on the server with the least of it
   for (const config::Server& server : core.servers(globs)) {
     const servers::ProjectState then = servers::last_sent(core.config, server.name);
     bool lacks = false;

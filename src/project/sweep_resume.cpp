@@ -49,8 +49,7 @@ bool is_missing(const SweepView& view, const Job& job, const ResumeRequest& requ
     case JobState::starting:
       return false;
     case JobState::failed:
-      return request.failed ||
-             !job.pid;  // without a process ID it never ran, because its server's disk was full
+      return request.failed || !job.pid;  // without a process it never ran: the server's disk was full
     case JobState::killed:
     case JobState::lost:
       return !job.leftovers;

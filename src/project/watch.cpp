@@ -267,8 +267,7 @@ void serve(Core& core, const WatchRequest& request, std::size_t count, Board& bo
         std::any_of(slots.begin() + 2, slots.end(), [](const pollfd& slot) { return slot.revents != 0; });
     if (Clock::now() >= next) {
       next = Clock::now() + request.interval;
-      board.set_jobs(
-          stored_jobs(core, {.unfinished_only = true}));  // other programs also start and stop jobs
+      board.set_jobs(stored_jobs(core, {.unfinished_only = true}));  // other programs start and stop jobs too
       wake = true;
     }
     if (wake && on_wake && !on_wake()) {

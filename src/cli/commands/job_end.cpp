@@ -167,8 +167,7 @@ std::vector<Job> jobs_to_kill(Context& context, const KillArguments& arguments) 
   } const usual{context};
   std::vector<Job> chosen = context.project().jobs(
       {.selection = selection, .unfinished_only = !arguments.jobs.by_name(), .ask = false});
-  if (chosen.empty() &&
-      !arguments.jobs.tags.empty()) {  // a tag that no job has, whether ended or not, is a mistake
+  if (chosen.empty() && !arguments.jobs.tags.empty()) {  // no job ever had the tag: a mistake
     context.project().jobs({.selection = selection, .some = true, .ask = false});
   }
   if (chosen.empty()) {

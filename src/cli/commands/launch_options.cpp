@@ -57,8 +57,7 @@ void HostOptions::filter(Context& context, const std::vector<std::string>& serve
   std::vector<LaunchHost> named;
   for (const LaunchHost& one :
        include ? parse_host_filter(include_, "--include") : parse_host_filter(exclude_, "--exclude")) {
-    named.push_back(
-        context.project().resolve_hosts({one}).front());  // one by one, because they may repeat a server
+    named.push_back(context.project().resolve_hosts({one}).front());  // one by one: they may repeat a server
   }
   if (hosts.empty()) {
     for (const std::string& name :

@@ -132,8 +132,7 @@ int show_no_project(Context& context) {
       context.show(error);
       return 2;
     }
-    context.show(
-        Error::usage(error.what_failed(), error.reason()));  // replaces the hint by the next steps below
+    context.show(Error::usage(error.what_failed(), error.reason()));  // the next steps replace the hint
   }
   for (const NextStep& step : steps_to_a_project()) {
     context.terminal.notice(fmt::format("{}: {}", step.why, step.command));

@@ -22,8 +22,8 @@
 
 // `remote completion SHELL` prints the script (remote.bash …). On each TAB, it runs the hidden command
 //   remote __complete line WORD…     prints the completions of the last word: a line that says whether words,
-//                                    files or folders follow, then a line per word, with a tab before its
-// description
+//                                    files or folders follow, then a line per word with its description,
+//                                    separated by a tab
 //   remote __complete servers|jobs|launches   prints the names, one per line; launches: those in configs.yaml
 
 namespace remote::cli {

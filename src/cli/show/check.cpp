@@ -311,8 +311,7 @@ std::string root_scripts(const CheckReport& report) {
         script = scripts.insert(scripts.end(), {place, ""});
       }
       const std::string command = visible_line(finding.fix->text) + "\n";
-      if (script->second.find("\n" + command) ==
-          std::string::npos) {  // two servers may need the same command
+      if (script->second.find("\n" + command) == std::string::npos) {  // servers may share a command
         script->second += fmt::format("# {}: {}\n{}", finding.name, visible_line(finding.detail), command);
       }
     }

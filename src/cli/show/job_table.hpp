@@ -18,8 +18,7 @@ ui::Style style_of(JobState state);
 
 struct TableOptions {
   bool ranks = false;  // a row per rank instead of per launch
-  bool past =
-      false;  // without columns that only matter for running jobs, or that all rows share: tags, command
+  bool past = false;   // without columns for running jobs, or with equal rows: tags, command
   bool ids = false;  // a column with the first digits of each job's id, or the launch's id in a launch's row
 };
 

@@ -20,10 +20,9 @@ namespace remote::cli {
 // The source of a line of output.
 struct OutputSource {
   std::string server;
-  std::optional<int> key{};  // of the job; not set for a command of `run`
-  std::optional<int>
-      rank{};                // the rank that wrote it, or else the rank of the job, if it is part of a launch
-  std::vector<int> ranks{};  // with FollowRequest::fold: all ranks that wrote it
+  std::optional<int> key{};   // of the job; not set for a command of `run`
+  std::optional<int> rank{};  // that wrote it, or else of the job, if it is part of a launch
+  std::vector<int> ranks{};   // with FollowRequest::fold: all ranks that wrote it
 };
 
 // Each function prints one event. Thread-safe.

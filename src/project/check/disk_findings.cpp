@@ -93,8 +93,7 @@ Finding judge_file_systems(const ServerFacts& facts, const std::string& name, co
                       join(one.holds, " and ") + (one.holds.size() > 1 ? " are" : " is");
     if (!finding.fix && one.status != CheckStatus::ok) {
       const std::string path = shell_quote(one.disk->path);
-      if (name == "disk" && one.disk->what == "tmp" &&
-          one.holds.size() == 1) {  // /tmp may be small, and empty
+      if (name == "disk" && one.disk->what == "tmp" && one.holds.size() == 1) {  // may be small, and empty
         finding.fix = Fix{
             Fix::Where::advice,
             "set TMPDIR in `env` of the server to a folder with more space, or free some space in " + path};
