@@ -7,7 +7,6 @@
 
 namespace remote {
 
-// One rank and its device.
 struct BurnDevice {
   int rank = 0;
   std::string server{};

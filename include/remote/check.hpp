@@ -18,8 +18,8 @@ namespace remote {
 
 enum class CheckStatus {
   ok,
-  warn,  // a run works, but not as well as it could
-  fail,  // a run would fail
+  warn,  // a run would work, but not as well as it could
+  fail,  // it would fail
   skip,  // not checked; the detail says why
 };
 

@@ -267,7 +267,6 @@ struct PrepareReport {
   std::vector<std::string> notes;        // notes for the user
 };
 
-// Progress of a transfer.
 struct TransferProgress {
   std::uint64_t bytes = 0;
   int percent = 0;  // 0: unknown

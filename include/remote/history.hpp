@@ -16,7 +16,6 @@
 
 namespace remote {
 
-// A launch in a list.
 struct LaunchSummary {
   int first_key = 0;  // the range of its jobs' keys; 0: no jobs yet
   int last_key = 0;
@@ -73,7 +72,6 @@ enum class CodeKept {
   submodules  // it has submodules, whose files are not in the commit
 };
 
-// A difference between launches.
 struct LaunchDifference {
   enum class Part { result, command, options, variables, packages, servers, numbers };
   Part part = Part::result;
@@ -96,7 +94,6 @@ struct LaunchDiff {
   std::string code;       // a unified diff of tracked files, if both are kept; foreign text
 };
 
-// A launch to start again.
 struct RerunRequest {
   std::string launch = "last";           // as in History
   Env env{};                             // additional variables, which override
@@ -108,7 +105,7 @@ struct RerunRequest {
   bool tree = true;  // for a frozen launch: run in its tree again; otherwise take its code from git
 };
 
-// What can be restored of a launch.
+// What can be restored of a past launch.
 struct Rerun {
   // same: the current files are what it ran. frozen: its servers had its code in a tree; the rerun fails if
   // they no longer have it. kept: git has its code. gone: only the current files can be used.

@@ -36,7 +36,6 @@ enum class ImagePull { missing, always, never };
 // Parses the value in configs.yaml: "missing".
 std::optional<ImagePull> parse_image_pull(std::string_view name);
 
-// The container that a process runs in.
 struct Container {
   // nullopt: the first engine that has the image, or else the first one that works.
   std::optional<ContainerEngine> engine{};
@@ -83,7 +82,6 @@ struct NodeRange {
 std::string to_string(const NodeRange& nodes);
 std::optional<NodeRange> parse_node_range(std::string_view text);
 
-// Options of the launcher torchrun.
 struct TorchrunOptions {
   // Default: c10d if `nodes` or `max_restarts` require it, otherwise static_.
   std::optional<RendezvousMethod> rendezvous{};

@@ -195,7 +195,6 @@ class Project {
   // Stops jobs, and verifies that none of their processes are left.
   KillResult kill(const std::vector<Job>& jobs, const KillRequest& request = {},
                   const std::optional<Cancel>& cancel = {});
-  // The Python stacks of running jobs.
   StacksResult stacks(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel = {});
   // Connects the terminal to pdb of a rank that waits in a debugger, until the rank continues or the user
   // detaches.

@@ -67,7 +67,6 @@ struct LaunchRecord {
   std::vector<LaunchStep> steps;     // by start time
 };
 
-// An event in a job's life.
 struct Moment {
   enum class Kind {
     first_output,  // its first line of output was received here, while it was followed

@@ -318,7 +318,6 @@ struct ServerInfo {
   bool logged_in = false;  // an OpenSSH master is open for it; commands use that
 };
 
-// The current state of a server.
 struct ServerState {
   std::string server;
   std::optional<int> gpus;           // number of GPUs; nullopt: not reached

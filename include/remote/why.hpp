@@ -23,7 +23,7 @@ enum class RankDoing {
   peer,        // waits in a torch.distributed send or receive
   data,        // waits for a data loader
   lock,        // waits for a lock, a queue or one of its own threads
-  sleeping,    // sleeps
+  sleeping,
   network,     // waits for a socket
   event,       // waits in poll, select or epoll, for an unknown event
   pipe_full,   // writes to a pipe that is full because no process reads it
@@ -61,7 +61,7 @@ struct RankLook {
   std::string no_stack{};  // why there is no Python stack
   int pipe_fd = -1;  // for pipe_full: the descriptor, and the process at the other end (0: none of the user)
   int pipe_reader = 0;
-  std::optional<std::chrono::seconds> silent{};  // since its job's last line; nullopt: several ranks
+  std::optional<std::chrono::seconds> silent{};  // since its job's last line, for a single rank
 };
 
 // Ranks that do the same thing at the same place.

@@ -118,7 +118,6 @@ bool alike(const Error& one, const Error& other) {
          one.remedy_detail() == other.remedy_detail();
 }
 
-// The error without its server.
 Error anywhere(const Error& error) {
   return Error(error.what_failed(), error.reason(), error.hint(), error.kind())
       .mended_by(error.remedy(), error.remedy_detail());

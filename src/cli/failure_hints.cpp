@@ -237,7 +237,6 @@ std::string_view find_last_variable(std::string_view text) {
   return is_variable(word) ? word : "";
 }
 
-// Whether a launch of ranks sets the variable.
 bool is_of_ranks(std::string_view variable) {
   return variable == "RANK" || variable == "LOCAL_RANK" || variable == "WORLD_SIZE" ||
          variable == "LOCAL_WORLD_SIZE" || variable.starts_with("MASTER_");

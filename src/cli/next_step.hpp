@@ -12,7 +12,6 @@
 
 namespace remote::cli {
 
-// A command and its purpose.
 struct NextStep {
   std::string why;
   std::string command;

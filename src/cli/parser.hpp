@@ -19,7 +19,6 @@ class Context;
 // Adds the global options and every command, or `only` this one.
 void add_commands(CLI::App& app, Context& context, std::string_view only = {});
 
-// A parsed command line.
 struct ParsedLine {
   std::string command;                                     // "job-run"; "" if none
   std::map<std::string, std::vector<std::string>> values;  // of options ("--server") and arguments ("keys")

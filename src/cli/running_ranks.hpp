@@ -12,7 +12,7 @@
 namespace remote::cli {
 
 struct ChosenRanks {
-  std::vector<Job> jobs;    // the running ones, as far as known
+  std::vector<Job> jobs;    // the running ones, as far as is known
   std::vector<Job> absent;  // related jobs that cannot be inspected: ended, or their server does not answer
 };
 

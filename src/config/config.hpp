@@ -44,7 +44,7 @@ struct Server {
   std::string name;
   std::string hostname;  // an address, a host name, or an alias in ~/.ssh/config
   std::optional<std::string> username;
-  std::optional<std::filesystem::path> private_key;  // absolute: relative to the project folder, ~ expanded
+  std::optional<std::filesystem::path> private_key;  // absolute, from the project folder; ~ is expanded
   std::optional<std::string> password;
   std::optional<std::string> password_env;
   std::optional<std::string> password_command;

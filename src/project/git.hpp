@@ -15,7 +15,6 @@
 
 namespace remote::project {
 
-// The repository that a folder belongs to.
 struct GitRepository {
   std::filesystem::path top;     // the folder that contains .git
   std::filesystem::path folder;  // .git itself, or the folder that the file .git points to

@@ -85,7 +85,6 @@ std::vector<NamedNumber> last_numbers(Core& core, const std::vector<Job>& jobs, 
   return numbers;
 }
 
-// The numbers of the best point of a sweep.
 std::vector<NamedNumber> best_numbers(const std::vector<Job>& jobs) {
   const SweepResults results = sweep_results(jobs);
   return results.best ? results.points[*results.best].point->numbers : std::vector<NamedNumber>();

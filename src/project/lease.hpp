@@ -14,7 +14,6 @@
 
 namespace remote::project {
 
-// Fresh information from a server.
 struct FreshLeases {
   wire::FreeResources free;
   std::vector<Lease> leases{};

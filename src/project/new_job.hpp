@@ -8,7 +8,6 @@
 
 namespace remote::project {
 
-// The program of a job.
 struct JobProgram {
   std::string command;
   Env env{};

@@ -46,7 +46,6 @@ std::string full_path(const std::string& project, const std::string& asked) {
   return path.empty() || path == "." ? project + "/" : fmt::format("{}/{}", project, path);
 }
 
-// A requested path.
 struct AskedPath {
   std::string text;    // as the user wrote it
   std::string full;    // on the server

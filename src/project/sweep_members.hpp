@@ -42,7 +42,6 @@ std::vector<std::string> begin_run(Core& core, const std::vector<Member>& member
 // Records that none of these jobs were started.
 void give_up(Core& core, std::vector<Job>& jobs, const Error& error);
 
-// The command of a point on a server.
 std::string point_command(const SweepRequest& request, const SweepRow& point);
 // The variables of all points on a server, and those of one point.
 Env sweep_env(const SweepRequest& request, const config::Server& server, const JobId& launch, GitState& git);

@@ -137,8 +137,8 @@ SweepStarted resume_sweep(Core& core, const ResumeRequest& request) {
   const std::vector<Member> members = ready_all(core, servers, std::nullopt, {}, result.errors);
   jobs::SweepRun run = run_of(members, result.launch);
   run.ids.resize(static_cast<std::size_t>(points.back().point->number) + 1);
-  std::vector<Job> waiting;  // missing points that keep their ids
-  std::vector<Job> again;    // missing points with new ids
+  std::vector<Job> waiting;  // missing, keep their ids
+  std::vector<Job> again;    // missing, get new ids
   std::vector<Job> running;
   for (const Job& job : points) {
     if (is_missing(view, job, request)) {

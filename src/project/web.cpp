@@ -23,7 +23,6 @@ namespace {
 
 constexpr std::chrono::milliseconds look_again{300};
 
-// The job of a web tool.
 struct WebProgram {
   std::string name;
   std::string shown;    // the displayed command of the job; equal for equal programs

@@ -189,7 +189,6 @@ bool follows_its_name(const std::vector<std::string>& typed, const std::string& 
   return false;
 }
 
-// Sets the command of the ranks and its variables.
 void choose_command(Context& context, const LaunchArguments& arguments, const LaunchDefaults& usual,
                     LaunchRequest& request) {
   const auto command = arguments.command.given(context, arguments.name);

@@ -52,7 +52,6 @@ fs::path reports_folder(Project& project) {
   return folder;
 }
 
-// Writes the page, and returns the file.
 fs::path write_page(Context& context, const ReportArguments& arguments, const nlohmann::ordered_json& data,
                     const Report& report) {
   const bool given = !arguments.out.empty();
@@ -142,7 +141,6 @@ int tell_file(Context& context, const fs::path& file, const nlohmann::ordered_js
   return 0;
 }
 
-// Writes one page about several launches.
 int compare(Context& context, const ReportArguments& arguments, const std::vector<PastLaunch>& launches) {
   Project& project = context.project();
   const std::vector<Job> stored = project.jobs({.ask = false});

@@ -59,7 +59,7 @@ std::string why_gone(CodeKept why, const PastLaunch& launch) {
   return "";
 }
 
-// Aspects that cannot be restored, one sentence each.
+// What cannot be restored, one sentence each.
 std::vector<std::string> losses_of(const Rerun& again, bool code_of_now) {
   std::vector<std::string> losses;
   const PastLaunch& launch = again.launch;

@@ -52,7 +52,6 @@ ReasonWords words_of(Leftover::Reason reason) {
   return {"failed", ""};
 }
 
-// The error for a server with running jobs.
 Error refusal(const UninstallResult& result) {
   std::vector<std::string> jobs;
   for (const UninstallResult::RunningJob& job : result.running) {

@@ -74,7 +74,7 @@ std::string worst_rows(const Network& network, const ui::Terminal& terminal) {
   return table.text(terminal);
 }
 
-// The servers without measurements, one per line.
+// Lists the servers without measurements, one per line.
 std::string left_out(const Network& network) {
   std::string text;
   for (std::size_t from = 0; from < network.servers.size(); ++from) {

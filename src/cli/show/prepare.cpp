@@ -46,7 +46,6 @@ void show_once(const Remarks& remarks, const std::function<void(const std::strin
   }
 }
 
-// Shows the hints for all errors.
 void show_hints(Context& context, const std::vector<PrepareResult>& results) {
   Remarks hints;
   for (const PrepareResult& result : results) {
@@ -207,7 +206,6 @@ bool show_server(Context& context, const PrepareResult& result, const PrepareReq
   return report.differences.empty();
 }
 
-// Reports which servers share a folder.
 void show_shared(Context& context, const std::vector<PrepareResult>& results, const std::string& title) {
   for (const PrepareResult& first : results) {
     std::vector<std::string> names;

@@ -50,7 +50,6 @@ Finding failed_by(const char* name, const Error& error) {
   return finding;
 }
 
-// The answer of one server.
 struct Asked {
   ServerCheck found;
   std::string address{};  // empty: it did not answer; querying it again would only wait again

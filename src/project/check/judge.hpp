@@ -28,7 +28,6 @@ Finding torch_finding(const ServerFacts& facts);
 // About a vendor's program. `user`: the user name of the login.
 Finding driver_finding(const GpuTool& tool, const std::string& user);
 
-// One of the servers to compare.
 struct Compared {
   std::string server;
   ServerFacts facts;

@@ -142,7 +142,6 @@ Finding judge_python(const ServerFacts& facts) {
   return {"python", CheckStatus::ok, fmt::format("{} ({})", facts.python, facts.python_program), {}};
 }
 
-// How the login's variables affect Python.
 void judge_python_variables(const ServerFacts& facts, std::vector<Finding>& findings) {
   const auto warn = [&](const char* name, const std::string& value, const char* effect) {
     if (!value.empty()) {
