@@ -189,7 +189,7 @@ struct LaunchRequest {
   // for a key.
   std::string name{};
   std::string note{};
-  // Run in a separate tree on each server that later syncs do not change: docs/frozen.md. nullopt: no.
+  // Run in a separate tree on each server, which later syncs do not change: docs/frozen.md. nullopt: no.
   std::optional<bool> frozen{};
   // The digest of the tree of an earlier launch to run in (the fact `tree` of its record); implies `frozen`.
   // "": the files that were last sent.

@@ -26,9 +26,9 @@ struct GitRepository {
 std::optional<GitRepository> find_repository(const std::filesystem::path& folder);
 
 // Runs git without the programs that a repository's settings may name: hooks, a file system monitor, filters,
-// and programs that fetch missing objects. The commands used here run no other programs, except with options
-// that the callers disable. The repository's settings for the location of its files are ignored too. Not
-// thread-safe.
+// and programs that fetch missing objects. Git commands that start other programs are not used here, or the
+// callers pass options against that, such as --no-ext-diff. The repository's settings for the location of its
+// files are ignored too. Not thread-safe.
 class Git {
  public:
   // Runs git in this folder; all calls together take at most `patience`.
