@@ -43,7 +43,7 @@ enum class Remedy {
   list_launches,    // list the recorded launches
   authorize_key,    // the server does not accept the key yet
   log_in,           // open an OpenSSH master, which can prompt
-  trust_settings,   // the user must allow what the project wants to do on this machine
+  trust_settings,   // the user must allow the project's demands on this machine
   trust_folder,     // other users can change the project's folder
   use_mpi_ssh,      // let mpirun connect to the other servers by ssh
   share_folder,     // use a folder that all servers share, or another init method
@@ -54,7 +54,7 @@ enum class Remedy {
   find_program,     // prepare the server: this finds the program, or reports why it cannot
   start_sandbox,    // it is a practice server on this machine that is not running
   name_servers,     // name the servers to use
-  check_server,     // find out what is wrong with the server
+  check_server,     // diagnose the server
   read_manual,      // read the documentation; remedy_detail() is the page of the manual
   tell_more,        // run with more verbose output
   report_bug,       // an internal error, to be reported as a bug

@@ -152,7 +152,7 @@ struct SweepTrouble {
   int key = 0;  // the sweep's first job
   std::string server;
   Cause cause = Cause::says;
-  std::string detail;  // foreign text
+  std::string detail;  // untrusted text
   bool all = false;
 };
 
@@ -195,7 +195,7 @@ struct CodeChanged {
   bool never_sent = false;         // nothing was ever sent from this machine
   bool there = false;
   bool gone = false;    // all of the sent files are missing
-  std::string by = {};  // the last sender of the project, if that was another folder; foreign text
+  std::string by = {};  // the last sender of the project, if that was another folder; untrusted text
 };
 
 // The code that a launch is about to run.
@@ -237,7 +237,7 @@ enum class PrepareStep {
 };
 enum class StepResult { not_asked, skipped, done };
 
-// Where the project lists its packages: the first of these files that exists here. A pyproject.toml that only
+// The file that lists the project's packages: the first of these that exists here. A pyproject.toml that only
 // configures tools lists none.
 enum class PackageSource { none, pipenv, requirements, pyproject };
 
@@ -258,8 +258,8 @@ struct PrepareReport {
   std::optional<PackageSource> package_source;  // nullopt: not requested
   std::string sent_by;  // the server that files were copied from first; empty: only this machine
   // The server that has the same folder (a shared home, or the same machine under another name) and was
-  // prepared in its place; empty: none. The other fields then cover only what was done for this server in
-  // addition.
+  // prepared in its place; empty: none. The other fields then only cover the additional steps for this
+  // server.
   std::string shared_with;
   bool shared_home = false;  // the shared folder is in the home directory
   SyncReport files;

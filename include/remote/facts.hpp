@@ -69,7 +69,7 @@ using LimitFacts = std::map<std::string, std::optional<std::uint64_t>>;
 // A shared library that a process has mapped (/proc/PID/maps).
 struct LibraryFacts {
   std::string name;    // "libnccl.so.2"
-  std::string path;    // foreign text, made visible
+  std::string path;    // untrusted text, made visible
   std::string digest;  // of its size and of the first and last 4 MiB
   std::uint64_t size = 0;
 };
@@ -122,7 +122,7 @@ struct ServerFacts {
   std::string python_home{};  // PYTHONHOME, likewise
   std::string python;         // "3.11.2"
   // Only if there is no Python. First: why the first program that was tried is not used. Second: a Python
-  // that jobs do not find because it is not in their PATH. Foreign text.
+  // that jobs do not find because it is not in their PATH. Untrusted text.
   std::string python_refusal{};
   std::string hidden_python{};
   // From torch/version.py in its packages; torch is not imported.

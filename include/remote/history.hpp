@@ -49,9 +49,9 @@ struct PastLaunch : LaunchSummary {
   std::string version;                 // of this library
   LaunchRecord beginning;
   std::vector<Job> jobs;                // by rank, in their last known state
-  std::vector<std::string> last_lines;  // stderr of the rank that failed first; foreign text
+  std::vector<std::string> last_lines;  // stderr of the rank that failed first; untrusted text
   // The result of `notify:`: "pending", "sent", or why the notification failed; "": none was requested.
-  // Foreign text.
+  // Untrusted text.
   std::string news;
   bool changed = false;  // tracked files differed from the commit
   // Submodules with uncommitted changes ("libs/sub/"); these are not in the patch.
@@ -66,7 +66,7 @@ struct PastLaunch : LaunchSummary {
 enum class CodeKept {
   kept,       // the commit and its patch
   no_git,     // the project was not in git then, or is not now
-  no_commit,  // the commit is no longer in git
+  no_commit,  // git has lost the commit
   no_patch,   // its changes since the commit were larger than the limit for patches
   not_sent,   // the code on the servers differed from that in git
   submodules  // it has submodules, whose files are not in the commit
@@ -77,13 +77,13 @@ struct LaunchDifference {
   Part part = Part::result;
   std::string name;                  // "torch", "LR", "loss"; "" for the part `command`
   std::vector<std::string> servers;  // the servers that it applies to; empty: the launch as a whole
-  std::vector<std::optional<std::string>> values;  // by launch; nullopt: none, or unknown. Foreign text
+  std::vector<std::optional<std::string>> values;  // by launch; nullopt: none, or unknown. Untrusted text
 };
 std::vector<LaunchDifference> differences(const std::vector<PastLaunch>& launches);
 
 struct LaunchDiff {
   PastLaunch from;
-  std::optional<PastLaunch> to;  // nullopt: the current files, for which only code is compared
+  std::optional<PastLaunch> to;  // nullopt: the current files; only the code is compared
   std::vector<LaunchDifference> differences;
   CodeKept code_from = CodeKept::no_git;
   CodeKept code_to = CodeKept::no_git;
@@ -91,7 +91,7 @@ struct LaunchDiff {
   // by size and time.
   std::vector<std::string> files;
   bool compared = false;  // whether `files` is known
-  std::string code;       // a unified diff of tracked files, if both are kept; foreign text
+  std::string code;       // a unified diff of tracked files, if both are kept; untrusted text
 };
 
 struct RerunRequest {
@@ -107,8 +107,8 @@ struct RerunRequest {
 
 // What can be restored of a past launch.
 struct Rerun {
-  // same: the current files are what it ran. frozen: its servers had its code in a tree; the rerun fails if
-  // they no longer have it. kept: git has its code. gone: only the current files can be used.
+  // same: the current files are its code. frozen: its servers had its code in a tree; the rerun fails if they
+  // have lost it. kept: git has its code. gone: only the current files can be used.
   enum class Code { same, frozen, kept, gone };
   PastLaunch launch;
   LaunchRequest request;  // the request of the rerun

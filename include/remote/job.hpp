@@ -23,7 +23,7 @@ enum class JobState {
   running,    // its processes are running
   succeeded,  // exited with 0
   failed,     // exited with another code, or was killed by a signal that no user requested
-  killed,     // was told to stop, and stopped
+  killed,     // stopped on request
   lost,       // its result will never be known: it did not start, its server restarted, or its folder is gone
   unknown     // its server does not answer; displayed, but never stored
 };
@@ -93,7 +93,7 @@ struct JobReason {
     no_result,         // it ended, and the server does not know its result
     folder_gone,       // its folder was removed from the server
     other_machine,     // also unknown: another machine now has the server's address
-    processes_gone,    // all of its processes are gone, and there is no result
+    processes_gone,    // all of its processes are gone, without a result
     server_restarted,  // before the job ended
     // queued:
     waiting,  // for `text`
@@ -137,7 +137,7 @@ struct JobUsage {
 };
 
 // A thread of a running job that waits for Project::attach(): in breakpoint(), or with pdb_on_error_variable
-// (remote/launch.hpp) after an uncaught exception. Reported by the server: foreign text.
+// (remote/launch.hpp) after an uncaught exception. Reported by the server: untrusted text.
 struct DebuggerWait {
   std::string id;           // "1.4121": its number and the process ID
   std::optional<int> rank;  // from RANK in its environment
@@ -169,7 +169,7 @@ struct Attempt {
   Instant next_at{};                   // when the next attempt began
   RestartCause cause{};                // of the first failure
   std::optional<int> rank{};           // the rank that failed; nullopt: a server was lost
-  std::string server{};                // the rank's server, or the lost server; foreign text
+  std::string server{};                // the rank's server, or the lost server; untrusted text
   std::optional<ExitStatus> result{};  // of the rank
   bool left_out = false;  // the next attempt excludes that server: it failed twice in this way, and is sick
   std::vector<std::string> without{};  // servers that are excluded from the next attempt and all later ones

@@ -41,7 +41,7 @@ struct Container {
   std::optional<ContainerEngine> engine{};
   std::string image{};              // a name as the engine takes it; for apptainer also a file on the server
   std::vector<std::string> args{};  // options of the engine's `run` (`exec` for apptainer), one word each
-  std::string workdir{};  // where the command runs; relative to the project's folder; empty: that folder
+  std::string workdir{};            // working directory; relative to the project's folder; empty: that folder
   ImagePull pull = ImagePull::missing;
 };
 
@@ -166,7 +166,7 @@ struct LaunchRequest {
   bool check = true;       // start only if no check finds a problem that would make it fail: see CheckWarned
   bool end_others = true;  // when a rank fails, stop the others
   std::chrono::seconds failure_grace{5};  // time for the others to exit on their own
-  std::chrono::seconds lost_after{60};    // a server that the others do not hear from for this long is lost
+  std::chrono::seconds lost_after{60};    // a server that is silent to the others for this long is lost
   // Maximum number of restarts after a failure; all ranks restart once all of their processes are gone:
   // docs/resilience.md.
   int restarts = 0;
@@ -249,7 +249,7 @@ struct PlannedProcess {
   int ranks = 1;  // number of ranks that it runs: an agent of torchrun runs all ranks of its server
   bool is_torch_agent = false;  // an agent of torchrun, which needs src/server/torch_agent.py
   std::string command;
-  std::string shown{};  // displayed instead of a command in which secrets can no longer be found to mask them
+  std::string shown{};  // displayed instead of a command whose secrets can no longer be masked
   Env env{};            // may contain secrets
   Env defaults{};       // variables that are used if neither the server nor `env` sets them
   std::vector<std::string> tags{};
@@ -296,7 +296,7 @@ struct Verdict {
   // Time until the next unsuccessful end; nullopt if nothing ended after it.
   std::optional<std::chrono::milliseconds> ahead;
   bool exact = false;                   // whether `ahead` is exact; otherwise it is in whole seconds
-  std::vector<std::string> last_lines;  // of the stderr of `first`; foreign text
+  std::vector<std::string> last_lines;  // of the stderr of `first`; untrusted text
   // The size of /dev/shm on its server when the launch began, if that was small.
   std::string shm{};
   bool gone = false;        // the server of `first` did not answer the request for these lines
@@ -313,10 +313,10 @@ struct Verdict {
   int aborted = 0;  // others that failed
   int killed = 0;   // killed by a user
   int unknown = 0;  // unfinished: their server does not report
-  // Servers that an elastic launch lost before it succeeded on the others. In that case there is no failure.
+  // Servers that an elastic launch lost before it succeeded on the others; this is not a failure.
   std::vector<std::string> left;
   std::vector<Attempt> attempts;        // the failed attempts before this one; none: it is the first
-  std::optional<NoRestart> no_restart;  // nullopt: it succeeded, or there were no restarts left
+  std::optional<NoRestart> no_restart;  // nullopt: it succeeded, or its restarts were used up
 };
 
 // ---- Operations on jobs ----
@@ -335,10 +335,10 @@ struct KillResult {
     Job job;  // in its current state
     Outcome outcome = Outcome::none;
     int signalled = 0;                   // number of processes that got a signal
-    std::vector<std::string> survivors;  // "pid 4121 (python3, user ada, state D)"; foreign text
-    std::string reason;                  // for refused; foreign text
-    // Processes that may belong to the job but were not touched, because there is no proof. Same form, with
-    // the reason.
+    std::vector<std::string> survivors;  // "pid 4121 (python3, user ada, state D)"; untrusted text
+    std::string reason;                  // for refused; untrusted text
+    // Processes that may belong to the job but were not touched, for lack of proof. Same form, with the
+    // reason.
     std::vector<std::string> suspects;
   };
   std::vector<Entry> entries;  // by key; jobs whose server answered
@@ -349,7 +349,7 @@ struct CleanResult {
   struct Entry {
     Job job;
     bool removed = false;
-    std::string reason;  // why it was not removed; foreign text
+    std::string reason;  // why it was not removed; untrusted text
   };
   std::vector<Entry> entries;  // by key
   std::vector<Error> errors;
@@ -367,7 +367,7 @@ struct RankStack {
   Job job;
   int pid = 0;
   std::optional<int> rank;           // of the process, or else of the job
-  std::vector<ThreadStack> threads;  // main thread first; empty if there is no stack
+  std::vector<ThreadStack> threads;  // main thread first; empty: no stack
   std::string why;                   // why there is none
   std::vector<std::string> kernel;   // then: the kernel's view of its threads
 };

@@ -17,7 +17,7 @@ enum class LogLevel { off, info, debug };
 using LogSink = std::function<void(LogLevel, std::string_view server, std::string_view text)>;
 
 // Sends the lines up to this level, from all threads of this process, to `sink` (nullptr: nowhere, which is
-// the default). After this returns, the previous sink is no longer called. Thread-safe.
+// the default). The previous sink is not called after this returns. Thread-safe.
 void set_log(LogLevel upto, LogSink sink);
 
 }  // namespace remote

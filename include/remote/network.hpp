@@ -77,7 +77,7 @@ struct NetworkServer {
   // The server's address on that interface, which the ranks of other servers connect to.
   std::string data_address{};
   bool has_gpus = false;  // it has NVIDIA or AMD devices
-  std::string skipped{};  // why there were no tests from this server; empty: there were
+  std::string skipped{};  // why this server made no tests; empty: it made them
   bool broken = false;    // skipped because its answer was missing or invalid
 };
 

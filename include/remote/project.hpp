@@ -51,7 +51,7 @@ Project project_of(std::unique_ptr<State> state);
 // passed on to the caller.
 struct Hooks {
   std::function<void(const Event&)> on_event{};
-  // Prompts for a password, a passphrase or a one-time code; nullopt: there is no user to ask.
+  // Prompts for a password, a passphrase or a one-time code; nullopt: prompting is not possible.
   std::function<std::optional<std::string>(const std::string& prompt)> ask_secret{};
   // Asks the user whether to allow what the project wants to do on this machine. A yes is remembered for
   // exactly these values, outside the project; no callback: no. If the answer is no, a call that needs
@@ -210,7 +210,7 @@ class Project {
   // Sends a test notification to the recipients in `notify:` of configs.yaml, from the first server. Error
   // (usage): there is no `notify:`.
   NotifyTrial try_notify(const std::optional<Cancel>& cancel = {});
-  // Where the records and the output of jobs are stored on this machine: one folder per job, named by its id.
+  // The folder for records and output of jobs on this machine, with one folder per job, named by its id.
   const std::filesystem::path& jobs_folder() const;
   // Copies the output of jobs to the jobs folder here. Returns the errors, one per server.
   std::vector<Error> fetch_logs(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel = {});

@@ -28,7 +28,7 @@ struct Curve {
   bool thinned = false;        // only every nth value is included
 };
 
-// The last lines of a rank's output. Foreign text.
+// The last lines of a rank's output. Untrusted text.
 struct Tail {
   std::optional<int> rank;
   int key = 0;
@@ -36,7 +36,7 @@ struct Tail {
   std::vector<std::string> err;
 };
 
-// Facts about a server when a launch started, as reported by the server: foreign text. Unknown facts are
+// Facts about a server when a launch started, as reported by the server: untrusted text. Unknown facts are
 // absent.
 struct ServerSetup {
   std::string server;
@@ -82,14 +82,14 @@ struct Moment {
   int key = 0;         // of the job
   std::optional<int> rank;
   std::string server;
-  std::string text;  // for the user; foreign text
+  std::string text;  // for the user; untrusted text
 };
 
 // Samples of a GPU over time, whenever a command took one. Values that its driver does not report are NaN.
 struct GpuCurve {
   std::string server;
   int index = 0;                   // the vendor's numbering
-  std::string name;                // foreign text
+  std::string name;                // untrusted text
   std::vector<Instant> at;         // ascending
   std::vector<double> use;         // percent
   std::vector<double> memory;      // bytes in use
@@ -104,7 +104,7 @@ struct MeasuredBandwidth {
 
 struct ReportRequest {
   std::vector<Job> jobs;  // all of one launch, or a single job
-  bool fetch = true;      // copy their output to this machine first; otherwise use what is already here
+  bool fetch = true;      // copy their output to this machine first; otherwise use the existing copies
   int tail_lines = 50;
   bool sample = false;  // also sample the GPUs of the servers where jobs are running, and store the samples
 };

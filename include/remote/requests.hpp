@@ -61,7 +61,7 @@ struct AttachRequest {
   // The type is ignored, because the output moves the cursor only by \r and \b. If `input` is not a terminal,
   // its lines are debugger commands; at its end the rank is left waiting.
   TerminalSide terminal{};
-  std::function<void(std::string_view)> on_output{};  // foreign text
+  std::function<void(std::string_view)> on_output{};  // untrusted text
 };
 
 struct PrepareRequest {
@@ -132,7 +132,7 @@ struct JobsRequest {
   JobSelection selection{};
   bool some = false;             // if no job matches, Error (usage)
   bool unfinished_only = false;  // as far as known here, before asking the servers
-  bool ask = true;               // ask the servers of unfinished jobs; otherwise use what is known here
+  bool ask = true;               // ask the servers of unfinished jobs; otherwise use only the records here
   // Without names and tags: of the jobs that have ended, as far as known here, only these.
   std::optional<EndedLately> lately{};
   // Timeout for connecting to a server, and for each of its answers after that.
@@ -179,8 +179,7 @@ struct FollowRequest {
   // any time. Keeps the order of lines within each rank. Lines that only single ranks have written so far,
   // ignoring numbers, are not delayed.
   bool fold = false;
-  // For a launch under Slurm, where one job runs all ranks and each has a separate output: pass on all of
-  // them.
+  // For a launch under Slurm, which is one job with a separate output per rank: pass on all of them.
   bool each_rank = false;
   bool silent = false;               // pass on no output: only wait for the jobs to end
   bool judge = false;                // if the jobs are one launch, find out which one failed first
@@ -191,7 +190,7 @@ struct FollowRequest {
   // Stop the ranks of this launch that are still running this long after one of them failed. nullopt: never.
   std::optional<std::chrono::seconds> end_others{};
   std::function<void(const JobOutput&)> on_output{};  // with grep or fold: whole lines
-  // A server was reached, or is no longer waited for. May be called again for the same server.
+  // A server was reached, or was given up. May be called again for the same server.
   std::function<void(const std::string& server)> on_settled{};
   std::function<void(std::size_t, const Job&)> on_ended{};  // called after all of its output
   std::optional<Cancel> cancel{};                           // cancels only this call
@@ -222,10 +221,10 @@ struct ResultsRequest {
 // server at the top, those of every other server in a folder named after that server.
 struct Results {
   std::filesystem::path folder;
-  std::vector<std::string> files;     // copied by this call, relative to `folder`; foreign text
+  std::vector<std::string> files;     // copied by this call, relative to `folder`; untrusted text
   std::vector<std::string> newer;     // not overwritten, because they are newer here
   std::vector<std::string> waiting;   // parts of incomplete checkpoints; not copied
-  std::vector<std::string> warnings;  // foreign text
+  std::vector<std::string> warnings;  // untrusted text
   std::uint64_t bytes = 0;
   std::size_t found = 0;      // number of files that the launch wrote, without incomplete checkpoints
   std::vector<Error> errors;  // one per server; files of the other servers were copied
@@ -235,7 +234,7 @@ struct Results {
 struct NotifyTrial {
   std::string server;
   bool sent = false;
-  std::string answer;  // the response, or why the notification failed; foreign text
+  std::string answer;  // the response, or why the notification failed; untrusted text
 };
 
 struct AuthorizeRequest {
@@ -261,7 +260,7 @@ struct UninstallResult {
   struct RunningJob {
     std::optional<JobId> id;
     std::optional<int> pid;
-    std::string project;  // its folder on the server, or "" if unknown; foreign text
+    std::string project;  // its folder on the server, or "" if unknown; untrusted text
   };
   struct Leftover {
     enum class Reason {
@@ -276,13 +275,13 @@ struct UninstallResult {
       results,     // results of jobs
     };
     Reason reason = Reason::failed;
-    std::string path;  // foreign text
+    std::string path;  // untrusted text
     // Whether uninstall() should have removed it. Leases remove themselves, and results belong to the user.
     bool counts() const { return reason != Reason::lease && reason != Reason::results; }
   };
   std::string server;
   std::vector<RunningJob> running{};
-  std::vector<std::string> removed{};  // with UninstallRequest::dry_run: would be removed; foreign text
+  std::vector<std::string> removed{};  // with UninstallRequest::dry_run: would be removed; untrusted text
   std::vector<Leftover> left{};
   std::optional<Error> error{};
 };
@@ -308,7 +307,7 @@ struct ServerSetting {
   std::string name;
   std::string value;
   std::string from;
-  std::string problem;  // what is wrong with it, or ""
+  std::string problem;  // the problem with it, or ""
 };
 struct ServerInfo {
   std::string name;

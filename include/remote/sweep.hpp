@@ -29,9 +29,8 @@ SweepParameter parse_sweep_parameter(const std::string& text);
 // The rows of a CSV text whose first line has the parameter names. Throws Error (usage) with the line.
 using SweepRow = std::vector<std::pair<std::string, std::string>>;
 std::vector<SweepRow> parse_sweep_rows(const std::string& csv);
-// The points: every row (or one empty row if there are none) combined with every combination of the
-// parameters; the last parameter varies fastest. Throws Error (usage) if there are no points, too many
-// points, or a repeated name.
+// The points: every row (or a single empty row) combined with every combination of the parameters; the last
+// parameter varies fastest. Throws Error (usage) for zero or too many points, or a repeated name.
 std::vector<SweepRow> sweep_points(const std::vector<SweepParameter>& parameters,
                                    const std::vector<SweepRow>& rows);
 // A word of the command with `{name}` replaced by the point's value; `{{` and `}}` stand for braces. Throws
@@ -48,7 +47,7 @@ std::string sweep_variable(std::string_view parameter);
 
 struct SweepRequest {
   // The command. Either words, each filled in and then passed on exactly; or one line for the server's shell,
-  // in which only values of harmless characters are allowed.
+  // which only accepts values of harmless characters.
   std::vector<std::string> words{};
   std::string line{};
   std::vector<SweepParameter> parameters{};

@@ -20,7 +20,7 @@ namespace remote {
 
 // Another project of the same user with running jobs on a server.
 struct OtherProject {
-  std::string folder;  // "~/name"; foreign text
+  std::string folder;  // "~/name"; untrusted text
   int jobs = 0;
 };
 
@@ -41,7 +41,7 @@ struct ServerLoad {
 
 struct JobSample {
   Job job;
-  // The last line of the stream that was written to last, at most 400 bytes. Foreign bytes: display them
+  // The last line of the stream that was written to last, at most 400 bytes. Untrusted bytes: display them
   // through something like visible_line().
   std::string last_line{};
 };

@@ -44,7 +44,7 @@ struct RankLook {
   std::optional<int> rank;  // nullopt: a job without ranks
   int pid = 0;              // 0: ended, or unreachable
   RankDoing doing = RankDoing::waiting;
-  // The innermost call in the program's own files; foreign text. For a collective or a data loader,
+  // The innermost call in the program's own files; untrusted text. For a collective or a data loader,
   // `function` is its name and file:line is the caller. "" and 0 if there is no Python stack.
   std::string function{};
   std::string file{};
@@ -99,7 +99,7 @@ struct WhyCollective {
   };
   // The ranks with identical calls.
   struct Call {
-    std::string function{};  // "all_reduce"; like the next ones foreign text
+    std::string function{};  // "all_reduce"; like the next ones untrusted text
     std::string types{};     // "Float"
     std::string shapes{};    // of the inputs: "3x4,7"; "" for scalars
     std::vector<int> ranks{};
@@ -118,14 +118,14 @@ struct WhyServer {
   std::string server;
   std::optional<DiskFacts> full_disk{};  // a file system without free space
   bool storage_hangs = false;            // the file system of the project does not respond
-  std::string lifeline{};                // why its lifeline is not connected; foreign text; or ""
+  std::string lifeline{};                // why its lifeline is not connected; untrusted text; or ""
   std::optional<double> gpu_use{};       // average of its GPUs in percent
 };
 
 // When the servers saved the data for `Why`: Job::hung.
 struct WhyKept {
   Instant at;
-  std::chrono::seconds stood{0};  // how long the launch had hung by then
+  std::chrono::seconds stood{0};  // duration of the hang at that time
 };
 
 struct Why {

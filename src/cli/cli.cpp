@@ -176,7 +176,7 @@ void end_stream(Context& context, int code) {
   try {
     context.stream->end(code);
   } catch (const Error&) {
-    // stdout is closed, so there is no reader
+    // stdout is closed
   }
 }
 

@@ -40,7 +40,7 @@ struct Environment {
   };
 };
 
-// The kinds of names that an option may have as its value, for completion. `defined`: names in `launches:` of
+// The kinds of names that are values of options, for completion. `defined`: names in `launches:` of
 // configs.yaml. `help`: commands and topics.
 enum class NameKind { servers, jobs, launches, past, tags, signals, defined, help };
 
@@ -98,7 +98,7 @@ class Context {
 
   // The folder of project(). Throws Error (usage).
   std::filesystem::path folder() const;
-  // Shows what a project wants to do, and asks on a terminal; returns false without a terminal.
+  // Shows a project's demands, and asks on a terminal; returns false without a terminal.
   bool ask_trust(const std::vector<Demand>& demands);
 
  private:
@@ -151,7 +151,7 @@ std::vector<Error> errors_of(const std::vector<Result>& results) {
 // Up to three names, or the first two and the number of others: "node-1, node-2 and 62 more".
 std::string some_of(const std::vector<std::string>& names);
 
-// The first of these texts, which are foreign, followed by a line with the number of others.
+// The first of these texts, which are untrusted, followed by a line with the number of others.
 std::vector<std::string> first_lines(const std::vector<std::string>& texts, std::size_t most);
 
 }  // namespace remote::cli

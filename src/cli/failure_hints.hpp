@@ -23,7 +23,7 @@ struct FailureFacts {
   std::string shm{};  // size of /dev/shm there, if it is small; "": unknown
 };
 
-// The hint for the last of these lines that matches one; "" if none does. The lines are foreign text.
+// The hint for the last of these lines that matches one; "" if none does. The lines are untrusted text.
 std::string hint_for_failure(const std::vector<std::string>& lines, const FailureFacts& facts = {});
 
 // The hint for the end of a command's output; "" if there is none.

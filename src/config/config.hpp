@@ -97,7 +97,7 @@ struct Notify {
   std::string command{};       // a line for sh on the first server
 };
 
-// `checkpoint:`: when a checkpoint is complete. '*' stands for the same text in both patterns.
+// `checkpoint:`: when a checkpoint is complete. '*' matches the same text in both patterns.
 struct Checkpoint {
   std::string files{};     // a name with one '*'; a trailing slash means a folder
   std::string complete{};  // a file next to it that exists if the checkpoint is complete

@@ -37,7 +37,7 @@ NewServer parse_new_server(const std::string& text);
 NewServer make_new_server(const std::string& name, const std::string& address);
 
 // Parses an address, or the ssh command that a provider displays. `here`: the current folder, for a relative
-// key path. Adds options for which configs.yaml has no key to `left_out`. Throws Error (usage).
+// key path. Adds options without a key in configs.yaml to `left_out`. Throws Error (usage).
 NewServer read_new_server(const std::string& name, const std::string& address,
                           const std::filesystem::path& here, const std::filesystem::path& project,
                           std::vector<std::string>& left_out);

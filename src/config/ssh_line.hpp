@@ -15,7 +15,7 @@ struct SshLine {
   std::optional<int> port;  // nullopt: ssh's default, 22
   std::optional<std::string> private_key;
   std::optional<std::string> proxy_jump;
-  std::vector<std::string> left_out;  // options for which configs.yaml has no key: "-L 8080:localhost:8080"
+  std::vector<std::string> left_out;  // options without a key in configs.yaml: "-L 8080:localhost:8080"
 };
 
 // Whether a text is such a command.

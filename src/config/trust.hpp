@@ -58,8 +58,8 @@ void add_host_key(const Config& config, const std::filesystem::path& file, const
 // Only the demands about where files are written on this machine, which also apply without a server.
 std::vector<Demand> folder_demands(const Config& config);
 
-// Throws Error (usage) if a folder in which remote removes old files is a link: the user has no reason to
-// create such a link.
+// Throws Error (usage) if a folder that remote cleans up is a link: the user has no reason to create such a
+// link.
 void check_own_folders(const Config& config);
 
 // Why the project's folder, its .remote or configs.yaml cannot be trusted; nullopt: only the user can change

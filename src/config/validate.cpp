@@ -98,7 +98,7 @@ std::optional<std::string> name_problem(const std::string& name) {
 }
 
 std::optional<std::string> host_problem(const std::string& host) {
-  // '%' starts the zone of a link-local IPv6 address. UTF-8 is left to the resolver.
+  // '%' starts the zone of a link-local IPv6 address. UTF-8 is passed to the resolver.
   const bool good = std::ranges::all_of(host, [](char c) {
     return is_name_char(c) || c == ':' || c == '%' || static_cast<unsigned char>(c) >= 0x80;
   });

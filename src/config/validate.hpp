@@ -36,8 +36,8 @@ struct HostPort {
   std::string host;  // an IPv6 address without brackets
   std::optional<int> port;
 };
-// Splits "[USER@]HOST[:PORT]"; HOST is [IPv6], or a bare IPv6 address if there is no port. Throws Error
-// (usage) with `where` as its what_failed().
+// Splits "[USER@]HOST[:PORT]"; HOST is [IPv6], or without a port a bare IPv6 address. Throws Error (usage)
+// with `where` as its what_failed().
 HostPort parse_host_port(const std::string& text, const std::string& where);
 
 }  // namespace remote::config

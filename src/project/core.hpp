@@ -87,8 +87,8 @@ class Core {
   jobs::Store store;
 
   const Cancel& cancel() const { return stop_; }
-  // Asks the user to allow what the settings want to do on this machine. Throws Error (usage) if the answer
-  // is no.
+  // Asks the user to allow the demands of the settings on this machine. Throws Error (usage) if the answer is
+  // no.
   void require_trust();
   // Whether the user allows these; a yes is remembered.
   bool ask_for(const std::vector<Demand>& demands);

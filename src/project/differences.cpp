@@ -106,7 +106,7 @@ void take_variables(const PastLaunch& launch, Values& values) {
   }
 }
 
-// The facts of one server that are (or are not) about packages. Differences in its code are left to git.
+// The facts of one server that are (or are not) about packages. Git compares its code.
 void take_facts(const PastLaunch& launch, const std::string& server, bool packages, Values& values) {
   constexpr std::array of_packages{"python", "torch", "cuda", "hip", "container"};
   const auto& setups = launch.beginning.servers;

@@ -188,9 +188,9 @@ class SilenceTeller {
   std::set<std::string> silent_;  // servers that did not answer last time
 };
 
-// Checks repeatedly while there is no output, until `over`. `launch`: the jobs are one launch. In that case
-// reports once, after the lifelines have had time to connect, which servers have none: for these this program
-// must keep following.
+// Checks repeatedly during silence, until `over`. `launch`: the jobs are one launch. In that case reports
+// once, after the lifelines have had time to connect, which servers have none: for these this program must
+// keep following.
 void tell_waits(Core& core, const std::vector<Job>& jobs, bool launch, const Heard& heard,
                 const Cancel& over) {
   constexpr std::chrono::seconds silence{3};
@@ -225,7 +225,7 @@ void tell_waits(Core& core, const std::vector<Job>& jobs, bool launch, const Hea
         missing = missing || (counts && tell_missing_lifelines(core, now));
       }
     } catch (const std::exception&) {
-      return;  // the follower reports what is wrong
+      return;  // the follower reports the error
     }
     previous = Clock::now();
     pause = std::clamp(pause * 2, std::chrono::seconds(5), longest_pause);

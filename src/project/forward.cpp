@@ -135,7 +135,7 @@ class PortServer {
     forwarding.serve();
   }
 
-  // The error, or one that names the address on which the port is open instead.
+  // The error or, if the port is open on another address, one that names that address.
   Error with_address(const servers::Tunnel& tunnel, const Error& error) {
     if (!tunnel.listener || tunnel.host != default_host || error.cause() != Cause::refused) {
       return error;

@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 namespace {
 
-// Variables by which a user, or a program started by git, selects another repository or other settings, or
-// changes the meaning of the arguments of `ask`.
+// Variables that select another repository or other settings, or change the meaning of arguments. They may be
+// set by the user, or by git when it starts a program.
 constexpr std::array foreign_variables{"GIT_DIR",
                                        "GIT_WORK_TREE",
                                        "GIT_INDEX_FILE",
@@ -274,8 +274,8 @@ std::optional<Status> ask_status(const Git& git) {
   return status;
 }
 
-// Adds submodules with uncommitted changes, including nested ones. If git looked into them itself, it would
-// run programs named in their settings.
+// Adds submodules with uncommitted changes, including nested ones. Git itself would run programs named in
+// their settings.
 void add_changed(const Git& git, const fs::path& project, const std::string& folder, int depth,
                  std::vector<std::string>& changed) {
   constexpr int deepest = 8;

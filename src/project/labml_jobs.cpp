@@ -24,7 +24,7 @@ std::string scalar(const config::YamlNode& map, const std::string& key) {
   return entry != nullptr && entry->value->kind == config::YamlNode::Kind::scalar ? entry->value->text : "";
 }
 
-// Converts a record to a Job; nullopt if it is invalid, or if its server is no longer in configs.yaml.
+// Converts a record to a Job; nullopt if it is invalid, or if configs.yaml does not have its server.
 std::optional<Job> read_record(const config::Config& config, const JobId& id, const std::string& text) {
   const config::NodePtr node = config::read_yaml(text, "job.yaml");
   if (node->kind != config::YamlNode::Kind::map) {

@@ -19,7 +19,7 @@
 namespace remote::project {
 namespace {
 
-// Where and how to notify. Contains secrets.
+// The settings of the notification. Contains secrets.
 wire::NotifySpec make_spec(const config::Config& config, const config::Server& first) {
   const config::Notify& notify = *config.notify;
   wire::NotifySpec spec{.url = notify.url,

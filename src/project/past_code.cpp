@@ -49,7 +49,7 @@ std::string digest_of(const PastLaunch& record, std::string_view name) {
   return digests.size() == 1 && wire::is_digest(*digests.begin()) ? *digests.begin() : "";
 }
 
-// Checks a path in a tree, which may come from another person.
+// Checks a path in a tree, which is untrusted.
 bool is_within(const fs::path& folder, const fs::path& file) {
   return config::lies_in(resolved(file.parent_path()), resolved(folder));
 }
@@ -167,7 +167,7 @@ PastCode::Tree PastCode::then(const PastLaunch& record) {
 PastCode::Tree PastCode::now() {
   Git here(project_, cancel_, patience);  // uses the user's index
   auto [record, text] = known_ ? look_at_git(here, most_patch) : std::pair<PastLaunch, std::string>();
-  record.request.emplace();  // tells tree_of() that a missing patch means no changes
+  record.request.emplace();  // for tree_of(): a missing patch means no changes
   const fs::path patch = work_.path() / "now.patch";
   if (!text.empty()) {
     write_file_atomic(patch, text);

@@ -13,8 +13,7 @@
 namespace remote::project {
 namespace {
 
-// nullopt if there are no packages, or if files of the project cannot be read. `prepare` then reports the
-// error.
+// nullopt without packages, and if files of the project cannot be read. `prepare` then reports the error.
 std::optional<servers::PackageSources> find_package_sources(const config::Config& config) {
   try {
     return servers::package_source(config) == PackageSource::none

@@ -174,7 +174,7 @@ SweepStarted start_sweep(Core& core, const SweepRequest& request) {
   }
   jobs::add_new(core.config, core.store, result.jobs);
   LaunchMemory memory = remember_sweep(core, request, members, result.launch, git, found);
-  // Before the start, because the points may be running even if there is no answer.
+  // Before the start, because the points may be running even without an answer.
   memory.started(result.jobs, std::nullopt, "");
   try {
     result.servers = begin_run(core, members, run, &texts, {}, result.errors);

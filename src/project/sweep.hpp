@@ -23,7 +23,7 @@ struct SweepView {
   std::map<std::string, jobs::SweepAnswer> answers;  // by server that answered
   std::vector<Error> errors;                         // of the other servers
 
-  // Where a point started or may start, as reported by the servers that answered.
+  // The server that started a point or may start it, as reported by the servers that answered.
   struct Place {
     std::string server;
     bool began = false;
@@ -39,7 +39,7 @@ struct SweepView {
 // Queries all servers in parallel. Those that do not answer in time are in `errors`.
 SweepView ask_sweep(Core& core, jobs::SweepAsk ask, const std::vector<Job>& points, const Cancel& cancel,
                     ssh::ConnectLimit limit);
-// Assigns a waiting point to the server that it was given to, or on which it started.
+// Assigns a waiting point to the server that it was given to, or that started it.
 void place_point(const Core& core, const SweepView& view, Job& point);
 // For a point that has started according to its server, however far it got: it no longer waits.
 void note_begun(Job& point);

@@ -1,4 +1,4 @@
-// `remote check`: checks whether the servers are ready for a run, and how to fix what is not.
+// `remote check`: checks whether the servers are ready for a run, and shows fixes for problems.
 
 #include "cli/show/check.hpp"
 

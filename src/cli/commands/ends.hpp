@@ -14,7 +14,7 @@ namespace remote::cli {
 // Copies the files that the launch of this job wrote to results/KEY, and reports that. Returns the exit code.
 int pull_at_end(Context& context, const Job& job);
 
-// Project::history(), showing what it waits for.
+// Project::history(), with a notice while waiting for servers.
 History asked_history(Context& context);
 
 // --notify CMD and --bell: local notification of a user who waits.

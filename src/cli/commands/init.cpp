@@ -166,7 +166,7 @@ config::NewProject gather_piped(Context& context, const fs::path& folder) {
 config::NewProject gather(Context& context, const InitOptions& options, const fs::path& folder) {
   const bool asks = context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
   const bool options_given = options.name || options.key || !options.servers.empty() || !options.from.empty();
-  // If nothing has been written to the pipe, there are no answers to wait for.
+  // An empty pipe has no answers to wait for.
   if (!context.terminal.stdin_is_terminal() && !options_given &&
       context.terminal.stdin_input(std::chrono::seconds(1)) == ui::Terminal::Input::some) {
     return gather_piped(context, folder);

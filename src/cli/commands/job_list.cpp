@@ -48,7 +48,7 @@ struct Listing {
   bool lacks_logs = false;     // with --rsync: not all of them could be copied
 };
 
-// Of the ended ones, keeps those that ended recently, and those whose end was not known here before.
+// Drops ended ones, unless they ended recently, or their end was not known here before.
 void leave_the_recent(Listing& listing) {
   const auto is_news = [&](const Batch& batch) {
     return std::ranges::any_of(batch, [&](const Job& job) {

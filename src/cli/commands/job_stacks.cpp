@@ -200,7 +200,7 @@ int run_stacks(Context& context, const StacksArguments& arguments) {
     context.terminal.notice(line);
   }
   context.show(result.errors);
-  // No Python advice for processes that are not Python; the server has already reported what they are.
+  // No Python advice for processes that are not Python; the server has already reported their kind.
   if (std::ranges::any_of(without, [](const RankStack& one) {
         return one.why.find("not a Python process") == std::string::npos;
       })) {

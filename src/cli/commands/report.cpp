@@ -30,7 +30,7 @@ struct ReportArguments {
   bool watch = false;
 };
 
-// The named launch, or the newest one; a single job if it is named, or if there is no launch.
+// The named launch, or the newest one; a single job if it is named, or in the absence of launches.
 std::vector<Job> choose_launch(Project& project, const JobOptions& options) {
   const std::vector<Job> found = project.jobs({.selection = options.selection(), .some = true, .ask = false});
   const Job newest = options.named() ? found.front() : found.back();

@@ -73,7 +73,7 @@ std::string leased_in_short(const ServerState& state) {
   return gpus == 0 ? "" : fmt::format(", {} leased", gpus);
 }
 
-// `login`: the value for that column; nullptr if there is no such column.
+// `login`: the value for that column; nullptr: the table does not have it.
 void add_state(ui::Table& table, const ServerState& state, const char* login) {
   ui::Cell gpus("-");
   if (state.gpus && state.expected_gpus && *state.gpus != *state.expected_gpus) {

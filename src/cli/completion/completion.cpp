@@ -254,8 +254,8 @@ std::vector<Completion::Word> help_words(const CLI::App& root) {
   return words;
 }
 
-// The project's names; empty if there is no project or its files cannot be read, because completion should
-// not print errors. Only reads files, and never contacts a server.
+// The project's names; empty outside a project, or if its files cannot be read, because completion should not
+// print errors. Only reads files, and never contacts a server.
 std::vector<Completion::Word> names_of(Context& context, NameKind kind) {
   std::vector<Completion::Word> names;
   if (kind == NameKind::signals) {

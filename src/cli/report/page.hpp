@@ -21,7 +21,7 @@ nlohmann::ordered_json report_json(const Report& report, const std::string& proj
 nlohmann::ordered_json comparison_json(const std::vector<PastLaunch>& launches,
                                        const std::vector<Report>& reports, const std::string& project);
 
-// The page with this data, which is from the report. Foreign text in it is escaped.
+// The page with this data, which is from the report. Untrusted text in it is escaped.
 std::string report_page(const nlohmann::ordered_json& data, const Report& report);
 
 // A part of the page, by file name: "page.js".

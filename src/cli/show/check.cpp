@@ -235,7 +235,7 @@ const std::string& place_of(const ServerCheck& server, const Finding& finding) {
   return finding.fix->server.empty() ? server.server : finding.fix->server;
 }
 
-// Where to run the fix, and on which server; null if there is nothing to run.
+// The place and the server to run the fix on; null if there is nothing to run.
 nlohmann::json fix_place(const ServerCheck& server, const Finding& finding) {
   if (!finding.fix) {
     return {{"fix_where", nullptr}, {"fix_server", nullptr}};

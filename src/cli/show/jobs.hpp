@@ -23,7 +23,7 @@ std::string attach_command(const Job& job, const DebuggerWait& wait);
 // "2", or "2-3" for a job that runs several ranks. rank_text() adds the word: "rank 2", "ranks 2-3".
 std::string rank_numbers(const Job& job);
 std::string rank_text(const Job& job);
-// The Slurm node on which a rank failed; "" if unknown.
+// The Slurm node of the rank that failed; "" if unknown.
 std::string failed_node(const Job& job);
 // "job 3 (rank 2 on node-2)".
 std::string describe(const Job& job);

@@ -38,7 +38,7 @@ std::string killed_text(Job job) {
   return ended_text(std::move(job));
 }
 
-// The state of a launch that has ended and in which no rank failed.
+// The state of a launch that has ended without a failed rank.
 std::string peaceful_end(const Batch& batch) {
   std::set<std::string> killed;
   int succeeded = 0;
@@ -61,7 +61,7 @@ std::string peaceful_end(const Batch& batch) {
   return succeeded == 0 ? how : fmt::format("{} succeeded, {} {}", succeeded, others, how);
 }
 
-// The problem with it so far; "" if there is none.
+// The current problem; "" if there is none.
 std::string trouble(const Batch& batch) {
   const Verdict verdict = verdict_of(batch);
   if (verdict.first) {

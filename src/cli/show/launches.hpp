@@ -48,7 +48,7 @@ std::string age_of_output(const Job& job);
 // The number of its ranks in each state: "3 running, 1 ended".
 std::string count_text(const Batch& batch);
 bool has_ended(const Batch& batch);
-// Like has_ended(), and there are no leftover processes.
+// Like has_ended(), but also without leftover processes.
 bool is_over(const Batch& batch);
 // " (ended, 2 processes left)"; empty if nothing is left.
 std::string left_text(const Batch& batch);
@@ -75,7 +75,7 @@ class EndTeller {
  public:
   EndTeller(ui::Terminal& terminal, const std::vector<Job>& jobs);
   void take(const Job& job);
-  // Reports what has not been reported, unless a verdict covers it. `now`: the final state of the jobs.
+  // Reports the remaining ones, unless a verdict covers them. `now`: the final state of the jobs.
   void finish(bool judged, const std::vector<Job>& now);
 
  private:

@@ -119,7 +119,7 @@ std::string step_word(StepResult result) {
   return result == StepResult::done ? "done" : result == StepResult::skipped ? "already" : "";
 }
 
-// "home" or "folder": what the servers share.
+// The shared place of the servers: "home" or "folder".
 const char* common_place(const PrepareReport& report) {
   return report.shared_home ? "home" : "folder";
 }

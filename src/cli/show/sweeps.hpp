@@ -16,7 +16,7 @@ namespace remote::cli {
 std::string sweep_text(const std::vector<Job>& jobs);
 std::string sweep_text(const SweepResults& results);
 
-// A row per point: what a sweep would run.
+// A row for each point that a sweep would run.
 std::string plan_text(const Context& context, const SweepPlan& plan);
 nlohmann::ordered_json plan_json(const SweepPlan& plan);
 

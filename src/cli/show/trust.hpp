@@ -8,7 +8,7 @@
 
 namespace remote::cli {
 
-// Prints on stderr what a project wants to do on this machine, value by value.
+// Prints a project's demands on stderr, value by value.
 void show_demands(ui::Terminal& terminal, const std::vector<Demand>& demands);
 
 }  // namespace remote::cli

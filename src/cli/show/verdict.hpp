@@ -14,7 +14,7 @@ namespace remote::cli {
 std::string verdict_headline(const Verdict& verdict);
 // "attempt 1: rank 1 on node-2 failed (exit 3) after 12 s"
 std::string attempt_text(const Attempt& attempt);
-// Why it did not restart although restarts were left; "" if the headline says so, or if there were no
+// Why it did not restart although restarts were left; "" if the headline says so, or for a launch without
 // restarts.
 std::string no_restart_text(const Verdict& verdict);
 // What to try if the first failure's output shows a known problem; otherwise "".

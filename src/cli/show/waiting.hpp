@@ -9,8 +9,8 @@
 
 namespace remote::cli {
 
-// While it exists, shows on a terminal what a command is waiting for, and for how long, after the first
-// second. There must be no other live rows at the same time.
+// While it exists, shows the reason for waiting on a terminal, with the elapsed time, after the first second.
+// Other live rows are not allowed at the same time.
 class Waiting {
  public:
   // `for_what`: "for 2 servers".
@@ -19,7 +19,7 @@ class Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
-  // Changes what it waits for. Thread-safe.
+  // Changes the reason. Thread-safe.
   void set(std::string for_what);
 
  private:

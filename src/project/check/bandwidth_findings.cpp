@@ -11,7 +11,7 @@ namespace remote::project {
 namespace {
 
 constexpr double outlier_share = 0.7;   // of the median
-constexpr std::size_t least_flows = 6;  // of three servers: with only two flows, there is no usual value
+constexpr std::size_t least_flows = 6;  // of three servers: two flows are too few for a usual value
 constexpr double gpu_gbit_s = 10;       // below this, exchanging gradients takes longer than computing them
 
 double median_of(std::vector<double> values) {
@@ -58,7 +58,7 @@ Finding slow_finding(const Network& network, const Flow& flow) {
               network.servers[flow.from].server, network.servers[flow.to].server)}};
 }
 
-// Why there are no measurements from this server.
+// Why this server has no measurements.
 std::string why_left_out(const NetworkServer& server) {
   return server.skipped.empty() ? "it reaches no other server" : server.skipped;
 }

@@ -109,8 +109,8 @@ Finding judge_environment(const config::Config& config, const config::Server& se
     return {"environment", CheckStatus::skip, folder + " could not be looked at", {}};
   }
   const Fix make{Fix::Where::here, "remote prepare --server " + server.name};
-  // Caused by an update of the Python that created it. With a prologue there is no finding, because it may
-  // select another Python.
+  // Caused by an update of the Python that created it. Not reported with a prologue, because that may select
+  // another Python.
   const std::string program = std::filesystem::path(facts.python_program).lexically_normal().string();
   if (disk->there && config.prologue_on(server).empty() && !program.empty() &&
       !program.starts_with(std::filesystem::path(disk->path + "/").lexically_normal().string())) {

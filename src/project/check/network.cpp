@@ -70,7 +70,7 @@ struct Question {
   seconds silence{0};  // a server that sends nothing for this long counts as stopped
 };
 
-// The address at which the server reached its peer; empty: none.
+// The address that reached the peer; empty: none.
 std::string address_of(const Pair& pair) {
   std::string other;
   for (const Reach& reach : pair.tries) {
