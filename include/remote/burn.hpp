@@ -3,51 +3,51 @@
 #include <string>
 #include <vector>
 
-// How fast the devices of servers compute, and how fast their ranks exchange data.
+// Results of the burn test: compute speed of each device, and bandwidth between ranks.
 
 namespace remote {
 
-// One rank and its device.
 struct BurnDevice {
   int rank = 0;
   std::string server{};
-  std::string device{};  // "NVIDIA A100-SXM4-80GB", or the processor's name where there is no GPU
-  std::string type{};    // of the numbers in the matrices: "bfloat16", "float16" or "float32"
-  double tflops = 0;     // achieved by matrix products, 10^12 operations a second
-  double promised = 0;   // what the maker promises for dense matrices of that type; 0: not known
+  std::string device{};  // "NVIDIA A100-SXM4-80GB", or the processor's name if there is no GPU
+  std::string type{};    // element type of the matrices: "bfloat16", "float16" or "float32"
+  double tflops = 0;     // achieved in matrix products, 10^12 operations per second
+  double promised = 0;   // the vendor's figure for dense matrices of that type; 0: unknown
   double bus_gbit_s =
-      0;              // bus bandwidth of an all-reduce over all ranks, as this rank measured it; 0: one rank
+      0;  // bus bandwidth of an all-reduce over all ranks, measured by this rank; 0: only one rank
   bool slow = false;  // under 80 % of the median of the devices of its kind
-  // What keeps this rank from NCCL: "cuda" (torch sees none), "nccl" (torch was built without it); empty:
-  // nothing does.
+  // Why this rank cannot use NCCL: "cuda" (torch finds no CUDA), "nccl" (torch was built without it); empty:
+  // it can.
   std::string lacks{};
 };
 
-// Between two ranks that are neighbours, while their pairs exchange data side by side.
+// The connection between two neighboring ranks, measured while all such pairs exchange data at once.
 struct BurnLink {
   int from = 0;
   int to = 0;
   double gbit_s = 0;
-  bool slow = false;  // under 70 % of the median of those like it: within a server, or between two
+  bool slow = false;  // under 70 % of the median of links of the same kind: within a server, or between two
 };
 
-// What the burn has left on a server.
+// Processes or files of the burn that remain on a server.
 struct BurnLeft {
   std::string server{};
-  bool runs = false;     // whether something still runs there, or may; else files alone are left
-  std::string detail{};  // what is left, for a person
-  int job = 0;           // the rank's key: ending and cleaning this job removes what is left
+  bool runs = false;     // whether processes may still be running; otherwise only files remain
+  std::string detail{};  // a description for the user
+  int job = 0;           // the rank's job key: killing and cleaning this job removes the rest
 };
 
 struct Burn {
   std::vector<BurnDevice> devices{};  // by rank
   std::vector<BurnLink> links{};
   std::string backend{};  // nccl or gloo, the same on all ranks
-  // Why it is gloo although some ranks could use NCCL: "there is no CUDA on node-2"; empty: that is not so.
+  // Why the backend is gloo although some ranks could use NCCL: "there is no CUDA on node-2"; otherwise
+  // empty.
   std::string backend_reason{};
   double bus_gbit_s = 0;         // the median
-  std::string error{};           // why it could not be done; empty: it was
-  std::vector<BurnLeft> left{};  // by server; empty, as it should be: nothing
+  std::string error{};           // why the burn failed; empty if it succeeded
+  std::vector<BurnLeft> left{};  // by server; normally empty
 };
 
 // "nccl", or "gloo, as there is no CUDA on node-2".

@@ -4,17 +4,17 @@
 
 namespace remote {
 
-// Tells every thread that the user wants to stop. Copies share one state; all members may be called from
-// any thread, cancel() also from a signal handler. fd() becomes readable on cancel and stays so: put it into
-// every poll(2) that waits.
+// A cancellation token: it signals to every thread that the user wants to stop. Copies share one state. All
+// members are thread-safe; cancel() may also be called from a signal handler. fd() becomes readable on cancel
+// and stays readable: include it in every poll(2) that waits.
 class Cancel {
  public:
-  Cancel();  // a token of its own, not cancelled
+  Cancel();  // a new token, not cancelled
 
   void cancel() noexcept;
   bool cancelled() const noexcept;
   int fd() const noexcept;
-  // Throws Interrupted when cancelled.
+  // Throws Interrupted if cancelled.
   void check() const;
 
  private:

@@ -6,86 +6,85 @@
 
 namespace remote {
 
-// What an error means for the exit code: 1 for a failure, 2 for wrong usage or configuration.
+// Decides the exit code: 1 for a failure, 2 for wrong usage or configuration.
 enum class ErrorKind { failure, usage };
 
-// Why something failed, for programs: what is not named here is `other`. In JSON by these names.
+// Why something failed, for programs; `other` if no other value fits. JSON uses the same names.
 enum class Cause {
   other,
-  unreachable,   // no way to the server, or the connection broke
-  refused,       // the server does not want the connection, or another session on it
+  unreachable,   // cannot reach the server, or the connection broke
+  refused,       // the server refused the connection, or another session on it
   timeout,       // no answer in time
-  auth,          // the server takes no key and no password that there is
-  host_key,      // the server's key has changed, or is not known
-  permission,    // a file or folder may not be read or written
-  not_found,     // a file, folder or program is not there
+  auth,          // the server rejected every key and password
+  host_key,      // the server's key has changed, or is unknown
+  permission,    // no permission to read or write a file or folder
+  not_found,     // a file, folder or program does not exist
   disk_full,     // no space, no inodes, or the user's quota is used up
-  no_resources,  // this machine allows no more open files, threads or memory
+  no_resources,  // this machine is out of file descriptors, threads or memory
   usage,         // wrong usage or configuration
-  interrupted,   // it was told to stop
+  interrupted,   // it was cancelled
 };
 std::string_view to_string(Cause cause);
 
-// What would mend an error, where each program that uses the library does it in its own way.
+// How to fix an error. Each program that uses the library words this in terms of its own commands or calls.
 enum class Remedy {
   none,
-  make_project,     // the folder is no project yet, or it is another folder's
-  add_server,       // the configuration names no server
-  make_key,         // there is no such key file yet
-  send_project,     // what the servers have differs from what is here
-  choose_port,      // name a port for rank 0; remedy_detail() is a free one, if one is known
-  pass_local_rank,  // give the local rank to the ranks by LOCAL_RANK, not by an argument
+  make_project,     // the folder is not a project, or belongs to another folder's project
+  add_server,       // the configuration has no servers
+  make_key,         // the key file does not exist yet
+  send_project,     // the servers' files differ from those here
+  choose_port,      // set the port of rank 0; remedy_detail() is a free port, if one is known
+  pass_local_rank,  // pass the local rank to the ranks in LOCAL_RANK, not as an argument
   start_job,        // there are no jobs
   start_launch,     // there are no launches
-  name_job,         // it is a job and no launch; remedy_detail() is its key
-  list_jobs,        // look at the jobs there are, or ask the servers again
-  forget_job,       // remove its record here alone; remedy_detail() is its key
-  list_launches,    // look at the launches on record
-  authorize_key,    // the server does not take the key yet
-  log_in,           // open an OpenSSH master, which can ask
-  trust_settings,   // the user must allow what the project asks of this machine
-  trust_folder,     // others can change the project's folder
-  use_mpi_ssh,      // let mpirun reach the other servers by ssh
-  share_folder,     // name a folder that all servers share, or let the ranks find each other otherwise
-  use_env_method,   // let the ranks find each other by MASTER_ADDR and MASTER_PORT alone
+  name_job,         // it is a job, not a launch; remedy_detail() is its key
+  list_jobs,        // list the jobs, or ask the servers again
+  forget_job,       // remove only the record on this machine; remedy_detail() is its key
+  list_launches,    // list the recorded launches
+  authorize_key,    // the server does not accept the key yet
+  log_in,           // open an OpenSSH master, which can prompt
+  trust_settings,   // the user must allow the project's demands on this machine
+  trust_folder,     // other users can change the project's folder
+  use_mpi_ssh,      // let mpirun connect to the other servers by ssh
+  share_folder,     // use a folder that all servers share, or another init method
+  use_env_method,   // initialize by MASTER_ADDR and MASTER_PORT only
   no_image,         // run this without a container
-  skip_check,       // mend what was found on the servers, or launch without looking at it
+  skip_check,       // fix the findings on the servers, or launch without checking
   prepare_servers,  // the servers have no Python environment yet
-  find_program,     // preparing the server finds the program, or names the reason why not
-  start_sandbox,    // it is a practice server of this machine, which does not run
-  name_servers,     // name the servers that are to take part
-  check_server,     // look what is wrong with the server
-  read_manual,      // read what is right; remedy_detail() is the page of the manual
-  tell_more,        // let the program tell all that it does
-  report_bug,       // it cannot happen: the program is wrong
-  choose_code,      // take the code from git, or what is here now
-  wait_for_turn,    // wait until others have given back what is needed
-  resume_sweep,     // go on with the sweep; remedy_detail() is the key of one of its jobs
-  rerun_failed,     // run those points of the sweep, too, that failed
-  rerun_unknown,    // run points of the sweep elsewhere, when it is sure that nothing runs there any more
-  overwrite_files,  // replace files that are newer on a server
-  follow_job,       // name the job to follow; remedy_detail() is the key of the likely one, if there is one
+  find_program,     // prepare the server: this finds the program, or reports why it cannot
+  start_sandbox,    // it is a practice server on this machine that is not running
+  name_servers,     // name the servers to use
+  check_server,     // diagnose the server
+  read_manual,      // read the documentation; remedy_detail() is the page of the manual
+  tell_more,        // run with more verbose output
+  report_bug,       // an internal error, to be reported as a bug
+  choose_code,      // choose between the code in git and the current files
+  wait_for_turn,    // wait until other jobs have released the resources
+  resume_sweep,     // continue the sweep; remedy_detail() is the key of one of its jobs
+  rerun_failed,     // also rerun the points of the sweep that failed
+  rerun_unknown,    // rerun points of the sweep on other servers, once it is certain that they no longer run
+  overwrite_files,  // overwrite files that are newer on a server
+  follow_job,  // name the job to follow; remedy_detail() is the key of the most likely one, if there is one
 };
 
-// An error written for a person: what failed, on which server, why, and what to try.
-// The library throws it. A program prints message() and hint(), says how remedy() is done with it, and picks
-// its exit code by kind().
+// An error for the user: what failed, on which server, why, and what to try. The library throws it. A program
+// prints message() and hint(), explains remedy() in its own terms, and derives its exit code from kind().
 class Error : public std::exception {
  public:
-  // The texts may quote anything: control characters are made visible, and each is cut at 4000 characters.
+  // The texts may contain anything: control characters are escaped, and each text is cut at 4000 characters.
   Error(std::string_view what_failed, std::string_view reason, std::string_view hint = {},
         ErrorKind kind = ErrorKind::failure);
 
   // Wrong usage or configuration: exit code 2.
   static Error usage(std::string_view what_failed, std::string_view reason, std::string_view hint = {});
 
-  // A copy with a remedy, which is told beside the hint.
+  // A copy with a remedy, which is shown in addition to the hint.
   Error mended_by(Remedy remedy, std::string detail = {}) const;
 
-  // A copy with a cause, unless it has one already.
+  // A copy with this cause, unless it already has one.
   Error because(Cause cause) const;
 
-  // A copy that names the server. A server that is already named stays.
+  // A copy that names the server, unless it already names one.
   Error on(std::string server_name) const;
 
   const std::string& what_failed() const { return what_failed_; }
@@ -97,7 +96,7 @@ class Error : public std::exception {
   ErrorKind kind() const { return kind_; }
   Cause cause() const { return cause_; }
 
-  // "SERVER: WHAT: REASON" on one line, without the hint. Parts that are empty are left out.
+  // "SERVER: WHAT: REASON" on one line, without the hint. Skips empty parts.
   std::string message() const;
   const char* what() const noexcept override { return text_.c_str(); }
 
@@ -113,7 +112,7 @@ class Error : public std::exception {
   std::string text_;
 };
 
-// Thrown by whatever was told to stop through a Cancel token. It is no Error, so that no handler takes it for
+// Thrown by a call that was stopped by a Cancel token. It is not an Error, so handlers do not mistake it for
 // a failure.
 class Interrupted : public std::exception {
  public:

@@ -13,16 +13,16 @@
 #include <remote/job.hpp>
 #include <remote/launch.hpp>
 
-// What happens while a call of Project goes on, as data: the words are the caller's. Every event arrives
-// through Hooks::on_event.
+// Events during a call of Project, as data: the caller chooses the wording. Hooks::on_event receives all of
+// them.
 
 namespace remote {
 
 enum class OutputStream { out, err };
 
-// ---- News of any call ----
+// ---- Events of any call ----
 
-// configs.yaml has something that is probably wrong: "FILE:7:5: unknown key 'hostnme' …".
+// configs.yaml has a probable mistake: "FILE:7:5: unknown key 'hostnme' …".
 struct ConfigWarning {
   std::string text;
 };
@@ -30,53 +30,53 @@ struct ConfigWarning {
 // A host key was accepted on first use.
 struct NewHostKey {
   std::string server;
-  std::string host;         // as known_hosts names it
+  std::string host;         // as in known_hosts
   std::string type;         // "ssh-ed25519"
   std::string fingerprint;  // "SHA256:…"
-  std::string warning;      // why it could not be saved in known_hosts; empty when it was
+  std::string warning;      // why it could not be saved in known_hosts; empty if it was saved
 };
 
-// Told before a password is asked for: a private key cannot be used, or a server does not take it. Or a login
-// waits until a person has opened a page in a browser: then the error says which one.
+// Sent before a password prompt: a private key cannot be used, or a server rejects it. Also sent when a login
+// waits for the user to open a page in a browser: the error then names the page.
 struct LoginProblem {
   Error error;
 };
 
-// A job's record in the store cannot be read or written; the other jobs are not concerned.
+// A job's record in the store cannot be read or written. Other jobs are not affected.
 struct StoreProblem {
   std::string text;
 };
 
-// These servers, an error each, did not say how their jobs are: the state of these is unknown.
+// These servers (one error each) did not report the state of their jobs, which is therefore unknown.
 struct SilentServers {
   std::vector<Error> errors;
 };
 
-// A symbolic link that leads out of the project is not sent, nor is what would be of no use on a server.
+// A symbolic link that is not sent: it points outside the project, or would be useless on a server.
 struct LinkLeftOut {
   enum class Why {
     not_allowed,
-    secret,  // it leads to keys, and can never be allowed
+    secret,  // points to keys; this can never be allowed
     circle,
     nowhere,     // the target does not exist
-    environment  // told as EnvironmentsLeftOut
+    environment  // reported as EnvironmentsLeftOut
   };
   std::string name;
   std::string target;
   Why why = Why::not_allowed;
 };
 
-// Python environments of this machine in the project, which are not sent.
+// Python environments of this machine inside the project. They are not sent.
 struct EnvironmentsLeftOut {
   std::vector<std::string> names;  // their folders, or links to them
 };
 
-// A line of exclude.txt that can match no file as it is written.
+// A line of exclude.txt that cannot match any file as written.
 struct UselessPattern {
   enum class Why {
-    negated,    // "!keep", as git has it
-    comment,    // "data/ # big": a comment needs a line of its own
-    blank,      // a blank at an end
+    negated,    // "!keep", which is git's syntax
+    comment,    // "data/ # big": a comment needs its own line
+    blank,      // a leading or trailing blank
     quoted,     // "'data/'"
     dots,       // "./data/"
     absolute,   // "~/data", or the project's own path
@@ -90,137 +90,139 @@ struct UselessPattern {
   int line = 0;
   Why why = Why::negated;
 };
-// Told once a call that sends the project.
+// Sent once for each call that sends the project.
 struct UselessPatterns {
-  std::string file;  // as configs.yaml has it
+  std::string file;  // as in configs.yaml
   std::vector<UselessPattern> patterns;
 };
 
-// What git has not fetched here, and a server will miss. Told once a call that sends the project, or checks.
+// Files that git has not fetched here, so a server will not have them. Sent once for each call that sends the
+// project or checks.
 struct UnfetchedFiles {
-  std::vector<std::string> pointers;    // files of git-lfs that are only pointers to their contents
+  std::vector<std::string> pointers;    // git-lfs files that are only pointers to their contents
   std::vector<std::string> submodules;  // empty folders
 };
 
-// Something failed on some servers or for some jobs, an error each; the call goes on for the others, and its
-// result has the errors too.
+// Something failed on some servers or for some jobs, one error each. The call continues for the others; its
+// result has these errors too.
 struct PartsFailed {
   std::vector<Error> errors;
 };
 
 // ---- Following and launching ----
 
-// The connection broke while output was followed, or (with `reached` false) was not made yet. It is tried
-// again; the jobs go on meanwhile.
+// The connection broke while following output or, if `reached` is false, was never made. remote keeps trying;
+// the jobs continue to run.
 struct LinkLost {
   std::string server;
   std::string reason;
   bool reached = true;
-  std::string hint{};  // for lost packets: what to try; only once per server
+  std::string hint{};  // for lost packets: what to try; once per server
 };
 struct LinkBack {
   std::string server;
 };
 
-// All that could be started is started.
+// Everything that could be started has been started.
 struct Launched {
   LaunchResult result;
 };
 
-// A launch's servers cannot all tell each other about a failure: the ranks of `servers` are ended after a
-// failure elsewhere only while this program follows the launch.
+// Not all servers of a launch can notify each other of a failure. If a rank fails elsewhere, the ranks of
+// `servers` are only stopped while this program follows the launch.
 struct NoLifeline {
-  // no_port: no port is free for it; no_connection: a way between the servers is closed; dead: its process
-  // has died, and could not be started again; restarted: it had died, and was started again
+  // no_port: it has no free port; no_connection: a path between the servers is closed; dead: its process died
+  // and could not be restarted; restarted: it died and was restarted
   enum class Cause { no_port, no_connection, dead, restarted };
   struct Server {
     std::string name;
     Cause cause = Cause::no_connection;
-    std::string detail;  // for no_connection: which way is closed; for dead: why there is no new one
+    std::string detail;  // for no_connection: which path is closed; for dead: why it could not be restarted
   };
   std::vector<Server> servers;
-  bool for_all = false;  // the first server is the one without: there is none between the others either
+  bool for_all = false;  // the first server has no lifeline, so the others have none either
 };
 
-// Points of a sweep wait, and a server does not begin them: all of it, as the server that gives them out does
-// not, or this one alone.
+// Points of a sweep are waiting but a server does not start them. If this is the server that hands out the
+// points, the whole sweep waits; otherwise only this server's points.
 struct SweepTrouble {
-  // stopped: somebody has stopped it; gone: what the server kept of it is not there any more; dead: its
-  // process there is dead; says: the process tells what is wrong, in `detail`
+  // stopped: a user stopped it; gone: its files on the server no longer exist; dead: its process there has
+  // died; says: its process reports an error, in `detail`
   enum class Cause { stopped, gone, dead, says };
-  int key = 0;  // of the sweep's first job
+  int key = 0;  // the sweep's first job
   std::string server;
   Cause cause = Cause::says;
-  std::string detail;  // foreign text
+  std::string detail;  // untrusted text
   bool all = false;
 };
 
-// A followed rank waits for Project::attach(): one of Job::waits. Reported once for each wait.
+// A followed rank waits for Project::attach(); `wait` is one of Job::waits. Sent once for each wait.
 struct RankWaits {
   Job job;
   DebuggerWait wait;
 };
 
-// Followed jobs are still queued; Job::reason says why. Reported again if the reason changes.
+// Followed jobs are still queued; Job::reason says why. Sent again if the reason changes.
 struct JobsQueued {
   std::vector<Job> jobs;
 };
 
-// The server shows another number of GPUs than configs.yaml expects.
+// The server has a different number of GPUs than configs.yaml expects.
 struct GpuCountDiffers {
   std::string server;
   int expected = 0;
   int found = 0;
 };
 
-// What was found on these servers, word for word the same, before a launch (LaunchRequest::check) would harm
-// it, and does not stop it.
+// A finding from the check before a launch (LaunchRequest::check), identical on these servers. It would harm
+// the launch but does not prevent it.
 struct CheckWarned {
   std::vector<std::string> servers;
   Finding finding;
 };
 
-// The project on the server differs from the one here (LaunchRequest::verify_sync).
+// The project on the server differs from the project here (LaunchRequest::verify_sync).
 struct CodeDiffers {
   std::string server;
   std::vector<std::string> names;
 };
 
 // Files that differ between these servers and this machine. They were changed here since the project was last
-// sent, or (`there`) changed on the servers or sent from another folder or machine.
+// sent, or, if `there` is set, changed on the servers or sent from another folder or machine.
 struct CodeChanged {
   std::vector<std::string> servers;
   std::vector<std::string> names;  // sorted
-  bool never_sent = false;         // nothing was ever sent from here
+  bool never_sent = false;         // nothing was ever sent from this machine
   bool there = false;
-  bool gone = false;    // all of the files that were sent are missing
-  std::string by = {};  // the last sender of the project, if it was another folder; foreign text
+  bool gone = false;    // all of the sent files are missing
+  std::string by = {};  // the last sender of the project, if that was another folder; untrusted text
 };
 
 // The code that a launch is about to run.
 struct LaunchCode {
-  std::string commit;                   // of git here, in hexadecimal; "": none is known
-  bool clean = false;                   // nothing here differs from the commit
-  int untracked = 0;                    // files here that git neither has nor ignores
+  std::string commit;                   // git commit on this machine, in hexadecimal; "": unknown
+  bool clean = false;                   // no file here differs from the commit
+  int untracked = 0;                    // number of files here that git neither tracks nor ignores
   std::vector<std::string> changed_in;  // submodules with changes ("libs/sub/")
-  bool changed = false;                 // files here that git has differ from the commit
-  std::vector<std::string> same;        // servers with the same files as here, or as the commit
-  std::vector<std::string> different;   // servers that have something else
+  bool changed = false;                 // tracked files here differ from the commit
+  std::vector<std::string> same;        // servers whose files match those here, or the commit
+  std::vector<std::string> different;   // servers whose files differ
   std::vector<std::string> unknown;     // servers that could not be compared
 };
 
-// An unfinished launch of this project runs the same command on servers of the one that is about to start.
+// An unfinished launch of this project runs the same command on servers that the new launch is about to use.
 struct SameLaunchRuns {
-  int key = 0;  // of its first job
+  int key = 0;  // the key of its first job
   std::vector<std::string> servers{};
 };
 
-// The launch ends its other ranks: after this one failed, or (nullopt) because some did not start.
+// The launch is stopping its other ranks, because this rank failed or, if nullopt, because some ranks did not
+// start.
 struct EndingRanks {
   std::optional<Job> failed;
 };
 
-// A private key was made (AuthorizeRequest::generate).
+// A private key was generated (AuthorizeRequest::generate).
 struct KeyMade {
   std::string file;
 };
@@ -231,21 +233,21 @@ enum class PrepareStep {
   setup,
   sync,
   packages,
-  shared,  // another server does the steps
+  shared,  // another server performs the steps
 };
 enum class StepResult { not_asked, skipped, done };
 
-// What a project asks to be installed, by the first of these files that it has here. A pyproject.toml that
-// only configures tools asks for nothing.
+// The file that lists the project's packages: the first of these that exists here. A pyproject.toml that only
+// configures tools lists none.
 enum class PackageSource { none, pipenv, requirements, pyproject };
 
-// What a transfer did.
+// The result of a transfer.
 struct SyncReport {
-  std::vector<std::string> changed;   // files that went (or would go), as rsync names them
-  std::vector<std::string> removed;   // files that were removed there; their folders are not named
-  std::vector<std::string> newer;     // left alone, because they are newer on the receiving side
-  std::vector<std::string> warnings;  // symlinks to nowhere, files that vanished meanwhile
-  std::uint64_t bytes = 0;            // sizes of the files that went
+  std::vector<std::string> changed;   // files that were (or would be) sent, as rsync names them
+  std::vector<std::string> removed;   // files that were removed on the server, without their folders
+  std::vector<std::string> newer;     // skipped, because they are newer on the receiving side
+  std::vector<std::string> warnings;  // dangling symbolic links, files that vanished during the transfer
+  std::uint64_t bytes = 0;            // total size of the files that were sent
 };
 
 // What prepare did on one server.
@@ -253,34 +255,34 @@ struct PrepareReport {
   StepResult setup = StepResult::not_asked;
   StepResult sync = StepResult::not_asked;
   StepResult packages = StepResult::not_asked;
-  std::optional<PackageSource> package_source;  // nullopt: not asked for
-  std::string sent_by;  // the server that files came from first; empty: this machine alone
-  // The server that has the same folder (a common home, or one machine under two names), by way of which it
-  // was prepared; empty: none. Then the rest tells only what was done for this server besides.
+  std::optional<PackageSource> package_source;  // nullopt: not requested
+  std::string sent_by;  // the server that files were copied from first; empty: only this machine
+  // The server that has the same folder (a shared home, or the same machine under another name) and was
+  // prepared in its place; empty: none. The other fields then only cover the additional steps for this
+  // server.
   std::string shared_with;
-  bool shared_home = false;  // the folder is in the home
+  bool shared_home = false;  // the shared folder is in the home directory
   SyncReport files;
-  std::vector<std::string> differences;  // with PrepareRequest::verify
-  std::vector<std::string> notes;        // what the user should know
+  std::vector<std::string> differences;  // for PrepareRequest::verify
+  std::vector<std::string> notes;        // notes for the user
 };
 
-// How far a transfer is.
 struct TransferProgress {
   std::uint64_t bytes = 0;
-  int percent = 0;  // 0: not known
+  int percent = 0;  // 0: unknown
   double bytes_per_second = 0;
-  std::chrono::seconds left{0};  // until the end; what has passed, once all is there
+  std::chrono::seconds left{0};  // estimated time left; the elapsed time once the transfer is complete
 };
 
-// `server` of these four is the index in the list of servers that the call is about.
+// In these four, `server` is the index in the call's list of servers.
 struct StepBegun {
   std::size_t server = 0;
   PrepareStep step = PrepareStep::setup;
-  std::string other = {};  // of PrepareStep::shared: that server
+  std::string other = {};  // for PrepareStep::shared: the other server
 };
 struct StepDetail {
   std::size_t server = 0;
-  std::string text;  // a line of pip, conda …; may be anything that a server prints
+  std::string text;  // a line of output of pip, conda …; may be any text that a server prints
   std::optional<double> fraction;
 };
 struct TransferNews {
@@ -294,8 +296,8 @@ struct ServerPrepared {
 struct ServerFailed {
   std::size_t server = 0;
   Error error;
-  std::string last_lines;  // of what the failed command wrote to stderr; may be ""
-  std::string log;         // the folder with all of it; may be ""
+  std::string last_lines;  // of the stderr of the failed command; may be ""
+  std::string log;         // the folder with the whole output; may be ""
 };
 
 using Event =

@@ -6,14 +6,14 @@
 
 namespace remote {
 
-// How a process ended: it exited with a code, or a signal ended it. Never a bare int.
-// Signal numbers are those of Linux (signal(7), x86 and ARM), also on a laptop with another system, because
-// the processes run on Linux servers.
+// How a process ended: with an exit code, or killed by a signal. Never use a bare int for this. Signal
+// numbers are those of Linux (signal(7), x86 and ARM) even if this machine runs another system, because the
+// processes run on Linux servers.
 class ExitStatus {
  public:
   static ExitStatus exited(int code) { return ExitStatus(code, 0); }
   static ExitStatus signalled(int signal) { return ExitStatus(0, signal); }
-  // From waitpid(2)'s status word, of a local child.
+  // From waitpid(2)'s status word for a local child.
   static ExitStatus from_wait(int status);
 
   bool success() const { return signal_ == 0 && code_ == 0; }
@@ -34,7 +34,7 @@ class ExitStatus {
 
 // "SIGTERM" for 15; "SIG77" for a number without a name.
 std::string signal_name(int number);
-// Takes "TERM", "SIGTERM", "sigterm" or "15"; nullopt when there is no such signal (0 is none).
+// Accepts "TERM", "SIGTERM", "sigterm" or "15"; nullopt if there is no such signal (including 0).
 std::optional<int> signal_number(std::string_view name);
 
 }  // namespace remote

@@ -10,40 +10,39 @@
 
 #include <remote/gpu.hpp>
 
-// What a server is and has, as it says itself. All text comes from the server: it has no control characters,
-// and nothing else about it is certain. What could not be found out is nullopt or empty.
+// Facts about a server, as it reports them. All text comes from the server: it has no control characters, but
+// is otherwise untrusted. Unknown facts are nullopt or empty.
 
 namespace remote {
 
-// The result of a trial in the project's folder.
-// It writes 1 MiB, sets a mode, locks, and makes a link and a
-// pipe, as a run does.
+// The result of a test in the project's folder. Like a run, the test writes 1 MiB, sets a mode, takes a lock,
+// and creates a link and a pipe.
 enum class FolderFlaw {
   none,
   full,
-  quota,  // of the login
+  quota,  // of the user
   read_only,
   no_permission,
-  no_modes,  // the file system does not keep them
+  no_modes,  // the file system does not keep file modes
   no_locks,
-  no_links,  // or no pipes
+  no_links,  // or pipes
   other
 };
-// A file system, as a folder of interest lies on it (statfs(2)).
+// A file system, as seen from one of the folders that matter (statfs(2)).
 struct DiskFacts {
   std::string what;          // "project", "environment", "tmp" or "shm"
-  std::string path;          // the folder, or the nearest one above it that is there
-  bool there = false;        // the folder itself is there
-  bool writable = false;     // to the login
+  std::string path;          // the folder, or its nearest existing parent
+  bool there = false;        // the folder itself exists
+  bool writable = false;     // for the user
   std::uint64_t device = 0;  // st_dev: folders with the same number share one file system
   std::uint64_t total_bytes = 0;
-  std::uint64_t free_bytes = 0;  // for a user without root's rights
-  std::uint64_t inodes = 0;      // 0: the file system has no fixed number of them (btrfs, some network ones)
+  std::uint64_t free_bytes = 0;  // for users other than root
+  std::uint64_t inodes = 0;      // 0: no fixed number (btrfs, some network file systems)
   std::uint64_t free_inodes = 0;
   std::string type;                // as stat(1) names it
-  std::optional<bool> rotational;  // a hard disk; false: solid state (/sys/block/*/queue/rotational)
-  std::optional<std::string> unusable_tmpdir{};  // of "tmp": TMPDIR, if programs cannot write there
-  // Of "project": what programs need to read it, if that may be lost at the last logout, such as "AFS
+  std::optional<bool> rotational;  // true: a hard disk; false: solid state (/sys/block/*/queue/rotational)
+  std::optional<std::string> unusable_tmpdir{};  // for "tmp": TMPDIR, if programs cannot write there
+  // For "project": what programs need to read it, if that may be lost at the last logout, such as "AFS
   // tokens".
   std::string access_needs{};
 };
@@ -52,7 +51,7 @@ struct DiskFacts {
 struct InfinibandPort {
   std::string device;
   int port = 0;
-  std::string layer;  // "InfiniBand", or "Ethernet": RoCE
+  std::string layer;  // "InfiniBand", or "Ethernet" for RoCE
   std::string state;  // "ACTIVE", "DOWN", "INIT" …
   std::string rate;   // as the kernel words it: "200 Gb/sec (4X HDR)"
   bool active() const { return state == "ACTIVE"; }
@@ -61,33 +60,33 @@ struct InfinibandPort {
 // An installed Python package, by the name of its .dist-info or .egg-info.
 struct PackageFacts {
   std::string version;
-  // From the folder of Debian's own packages (/usr/lib/python3/dist-packages). Servers may differ in which
-  // they have.
+  // Installed in the folder of Debian's own packages (/usr/lib/python3/dist-packages). Servers may have
+  // different sets of these.
   bool distribution = false;
   friend bool operator==(const PackageFacts&, const PackageFacts&) = default;
 };
 
-// A soft limit of getrlimit(2): nullopt is unlimited.
+// Soft limits of getrlimit(2); nullopt: unlimited.
 using LimitFacts = std::map<std::string, std::optional<std::uint64_t>>;
 
 // A shared library that a process has mapped (/proc/PID/maps).
 struct LibraryFacts {
   std::string name;    // "libnccl.so.2"
-  std::string path;    // foreign text, made visible
+  std::string path;    // untrusted text, made visible
   std::string digest;  // of its size and of the first and last 4 MiB
   std::uint64_t size = 0;
 };
 
-// What torch is once it is imported, by the Python that a job would get.
+// The result of importing torch with the Python that a job would use.
 struct ImportFacts {
-  std::string error;    // why it cannot be imported; else empty
-  std::string trouble;  // what it says when it is asked for its devices; else empty
+  std::string error;    // why the import failed; otherwise empty
+  std::string trouble;  // error or warning while listing its devices; otherwise empty
   std::string torch;
   std::chrono::duration<double> took{0};
-  int devices = 0;                      // GPUs that it can use
-  std::string cuda;                     // that it was built for; "-": none
-  std::string nccl;                     // only where there are devices
-  std::vector<LibraryFacts> libraries;  // but for the system's own and Python's modules
+  int devices = 0;                      // number of usable GPUs
+  std::string cuda;                     // the CUDA version that it was built for; "-": none
+  std::string nccl;                     // only if there are devices
+  std::vector<LibraryFacts> libraries;  // without system libraries and Python's own modules
 };
 
 struct ServerFacts {
@@ -100,69 +99,69 @@ struct ServerFacts {
   std::string host;
   std::string os;
   std::string kernel;
-  std::string user;  // the login
+  std::string user;  // the user name of the login
   std::optional<std::uint32_t> uid;
 
   // /proc/cpuinfo, /sys/devices/system/node
   std::string cpu;
-  int sockets = 0;  // 0: not told, as on ARM
-  int cores = 0;    // without hyper-threads; 0: not told
+  int sockets = 0;  // 0: not reported, as on ARM
+  int cores = 0;    // without hyper-threads; 0: not reported
   int threads = 0;
-  int usable_threads = 0;  // that a process of the login may run on (sched_getaffinity(2))
+  int usable_threads = 0;  // that a process of the user may run on (sched_getaffinity(2))
   int numa_nodes = 0;
-  std::optional<double> cpu_limit;  // processors' worth of time that control groups leave
+  std::optional<double> cpu_limit;  // limit of the control groups, in processors
 
   // /proc/meminfo, control groups; bytes
   std::uint64_t memory = 0;
   std::uint64_t memory_available = 0;
-  std::optional<std::uint64_t> memory_limit;  // the lowest of control groups
+  std::optional<std::uint64_t> memory_limit;  // the lowest limit of its control groups
 
-  std::vector<double> load;  // over 1, 5 and 15 minutes; three, or none
+  std::vector<double> load;  // over 1, 5 and 15 minutes; three values, or none
   std::vector<DiskFacts> disks;
   LimitFacts limits;  // "nofile", "nproc" (numbers), "memlock", "core" (bytes)
 
-  // That the server's clock is ahead of this machine's, behind where negative; 0 where they may agree, as the
-  // answer took its time.
+  // How far the server's clock is ahead of this machine's clock; negative: behind. 0 if the difference is
+  // within the measurement error, which is the response time.
   std::chrono::duration<double> clock_ahead{0};
 
-  // Where the environment's python3 is, else that of PATH; empty: none.
+  // python3 of the environment, or else the one in PATH; empty: none.
   std::string python_program;
-  std::string python_path{};  // PYTHONPATH of the login, if jobs have it
+  std::string python_path{};  // PYTHONPATH of the user, if jobs get it
   std::string python_home{};  // PYTHONHOME, likewise
   std::string python;         // "3.11.2"
-  // If there is none: why the first program that was tried is not used, and one that jobs do not find, as it
-  // is not on their PATH. Foreign text.
+  // Only if there is no Python. First: why the first program that was tried is not used. Second: a Python
+  // that jobs do not find because it is not in their PATH. Untrusted text.
   std::string python_refusal{};
   std::string hidden_python{};
-  // torch/version.py in its packages; torch is not imported.
+  // From torch/version.py in its packages; torch is not imported.
   std::string torch;
-  std::string cuda;                              // that torch was built for
-  std::string hip;                               // that torch was built for
-  std::string nccl;                              // of the package nvidia-nccl-*
-  std::map<std::string, PackageFacts> packages;  // by their normalized name (PEP 503)
+  std::string cuda;                              // the CUDA version that torch was built for
+  std::string hip;                               // the HIP version that torch was built for
+  std::string nccl;                              // version of the package nvidia-nccl-*
+  std::map<std::string, PackageFacts> packages;  // by normalized name (PEP 503)
   std::string driver;                            // NVIDIA's (/sys/module/nvidia/version)
-  std::optional<ImportFacts> imported{};         // only where that was asked for
+  std::optional<ImportFacts> imported{};         // only if requested
 
   GpuFacts gpus{};
   std::vector<InfinibandPort> infiniband;
-  std::set<std::string> programs;  // of those that are looked for: rsync, docker, podman, apptainer, sbatch …
+  std::set<std::string> programs;  // those of a fixed list: rsync, docker, apptainer, sbatch …
 
   // logind.conf(5)
-  bool kill_user_processes = false;        // processes of a session end when it does
+  bool kill_user_processes = false;        // the processes of a session are killed when it ends
   std::vector<std::string> kill_excluded;  // users of KillExcludeUsers
   std::vector<std::string> kill_only;      // users of KillOnlyUsers
-  bool removes_ipc = false;                // shared memory of a user is removed at the last logout
+  bool removes_ipc = false;                // a user's shared memory is removed at the last logout
   bool linger = false;                     // loginctl enable-linger
-  bool in_session = false;                 // what the login starts is in a session of logind
+  bool in_session = false;                 // processes of the login belong to a logind session
 
-  // Why a launch with restarts left this server out, as it had failed so twice: "gpu", "ecc", "xid", "disk".
-  // "": it did not, or somebody has said since that the server is well (CheckRequest::well).
+  // Why a launch with restarts excluded this server after it had failed twice in this way: "gpu", "ecc",
+  // "xid", "disk". "": it was not excluded, or the mark was cleared (CheckRequest::well).
   std::string sick{};
-  bool jobs_closed = false;  // the folder of the jobs is there, and cannot be written in
-  // A file or folder of the project that other users of the server can write to; "": none was found.
+  bool jobs_closed = false;  // the folder of the jobs exists but is not writable
+  // A file or folder of the project that other users of the server can write to; "": none found.
   std::string open_path{};
   FolderFlaw flaw = FolderFlaw::none;
-  std::string flaw_text{};  // the server's words for it: "Disk quota exceeded"
+  std::string flaw_text{};  // the server's error message: "Disk quota exceeded"
 
   const DiskFacts* disk(const std::string& what) const {
     for (const DiskFacts& one : disks) {

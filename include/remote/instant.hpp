@@ -2,13 +2,13 @@
 
 #include <chrono>
 
-// Instants are in UTC and by this machine's clock: those that a server told are shifted by the measured
-// difference of the two clocks. One that is not optional is the epoch where it is not known.
+// Instants are in UTC, by this machine's clock: times reported by a server are corrected by the measured
+// difference between the two clocks. An Instant that is not optional is the epoch if unknown.
 
 namespace remote {
 
 using Instant = std::chrono::sys_seconds;
-// An Instant becomes one by itself; std::chrono::floor<std::chrono::seconds>() takes it back.
+// Instant converts to it implicitly; use std::chrono::floor<std::chrono::seconds>() to convert back.
 using ExactInstant = std::chrono::sys_time<std::chrono::milliseconds>;
 
 }  // namespace remote

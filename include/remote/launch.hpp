@@ -15,65 +15,64 @@
 #include <remote/lease.hpp>
 #include <remote/usable.hpp>
 
-// A distributed launch: what is asked for, what is planned, what came of it.
+// A distributed launch: the request, the plan and the result.
 
 namespace remote {
 
-// Environment variables, in order; of two with one name the later counts.
+// Environment variables, in order; a later entry overrides an earlier one of the same name.
 using Env = std::vector<std::pair<std::string, std::string>>;
 
-// Set to 1 in the Env of a launch or job that has `enable_stacks`: an exception that nobody catches keeps its
-// rank for Project::attach(). An Error (usage) with Slurm.
+// Set to 1 in the Env of a launch or job that has `enable_stacks`: after an uncaught exception, the rank
+// waits for Project::attach(). An Error (usage) with Slurm.
 inline constexpr const char* pdb_on_error_variable = "REMOTE_PDB_ON_ERROR";
 
 enum class ContainerEngine { docker, podman, apptainer };
-// Its program: "docker".
+// The name of its program: "docker".
 std::string_view to_string(ContainerEngine engine);
 std::optional<ContainerEngine> parse_container_engine(std::string_view name);
 
-// When an image is fetched before a start.
+// When to pull an image before a start.
 enum class ImagePull { missing, always, never };
-// Takes the word of configs.yaml: "missing".
+// Parses the value in configs.yaml: "missing".
 std::optional<ImagePull> parse_image_pull(std::string_view name);
 
-// The container that a process runs in.
 struct Container {
-  std::optional<ContainerEngine> engine{};  // nullopt: the first that has the image, or else that works
-  std::string image{};                      // as the engine names it; for apptainer also a file on the server
-  std::vector<std::string> args{};  // options of the engine's `run` (`exec` of apptainer), each a word
-  std::string workdir{};            // where the command runs; relative: in the project's folder; empty: there
+  // nullopt: the first engine that has the image, or else the first one that works.
+  std::optional<ContainerEngine> engine{};
+  std::string image{};              // a name as the engine takes it; for apptainer also a file on the server
+  std::vector<std::string> args{};  // options of the engine's `run` (`exec` for apptainer), one word each
+  std::string workdir{};            // working directory; relative to the project's folder; empty: that folder
   ImagePull pull = ImagePull::missing;
 };
 
-// How many ranks a server gets: a number, or one for each of its GPUs or cores. automatic: one for each GPU,
-// or without GPUs one for each core.
+// Number of ranks per server: a number, or one per GPU or core. automatic: one per GPU, or one per core if
+// there are no GPUs.
 enum class OnePer { automatic, gpu, core };
 using RanksPerServer = std::variant<OnePer, int>;
 inline constexpr int most_ranks_per_server = 4096;
-// In the form of --nproc-per-node: "auto", "gpu", "cpu", "4".
+// The value for --nproc-per-node: "auto", "gpu", "cpu", "4".
 std::string to_string(const RanksPerServer& ranks);
-// nullopt: no such word, and no number from 1 to most_ranks_per_server.
+// nullopt: not one of these words, nor a number from 1 to most_ranks_per_server.
 std::optional<RanksPerServer> parse_ranks_per_server(std::string_view text);
 
-// A server of a launch, as a hostfile names it.
+// A server of a launch, as named in a hostfile.
 struct LaunchHost {
-  std::string name;            // the server's name in configs.yaml, or its hostname or internal_address
-  std::optional<int> slots{};  // how many ranks it gets; nullopt: LaunchRequest::nproc
+  std::string name;            // the server's name in configs.yaml, its hostname, or its internal_address
+  std::optional<int> slots{};  // number of ranks; nullopt: LaunchRequest::nproc
   std::string where{};         // for messages: "hosts.txt:3"
-  // GPUs that its ranks may use, by index, or with `without_gpus` those that they may not. Empty: all that
-  // configs.yaml leaves to them. CUDA_VISIBLE_DEVICES follows, and where `slots` does not say it, the number
-  // of ranks.
+  // Indices of the GPUs that its ranks may use or, with `without_gpus`, may not use. Empty: all that
+  // configs.yaml allows. Sets CUDA_VISIBLE_DEVICES and, if `slots` is not given, the number of ranks.
   std::vector<int> gpus{};
   bool without_gpus = false;
 };
 
-// How the agents of torchrun find each other; static_: without names, and without restarts of nodes.
+// How the agents of torchrun find each other. static_ needs no host names, and cannot restart nodes.
 enum class RendezvousMethod { static_, c10d };
-// The word of --rdzv: "static".
+// The value for --rdzv: "static".
 std::string_view to_string(RendezvousMethod method);
 std::optional<RendezvousMethod> parse_rendezvous(std::string_view name);
 
-// How many servers a launch needs, and has.
+// The minimum and maximum number of servers of a launch.
 struct NodeRange {
   int least = 1;
   int most = 1;
@@ -83,131 +82,131 @@ struct NodeRange {
 std::string to_string(const NodeRange& nodes);
 std::optional<NodeRange> parse_node_range(std::string_view text);
 
-// What the launcher torchrun takes besides.
 struct TorchrunOptions {
-  // Default: c10d where `nodes` or `max_restarts` ask for it, else static_.
+  // Default: c10d if `nodes` or `max_restarts` require it, otherwise static_.
   std::optional<RendezvousMethod> rendezvous{};
-  // `most` must be the number of its servers. Default: all.
+  // `most` must equal the number of servers in the launch. Default: all.
   std::optional<NodeRange> nodes{};
-  std::optional<int> max_restarts{};  // how often the workers start again after a failure; default: 0
+  std::optional<int> max_restarts{};  // how often the workers restart after a failure; default: 0
 };
 
-// How the ranks find each other. env: by MASTER_ADDR and MASTER_PORT alone, torch's default. The others also
-// set INIT_METHOD, for programs that hand it to init_process_group(): tcp: "tcp://MASTER_ADDR:MASTER_PORT";
-// file: "file:///…", a file of the launch's own that all servers share.
+// How the ranks find each other. env: only by MASTER_ADDR and MASTER_PORT, torch's default. The others also
+// set INIT_METHOD, for programs that pass it to init_process_group(): tcp: "tcp://MASTER_ADDR:MASTER_PORT";
+// file: "file:///…", a file for this launch that all servers share.
 enum class InitMethod { env, tcp, file };
-// The word of configs.yaml: "env".
+// The value in configs.yaml: "env".
 std::string_view to_string(InitMethod method);
 std::optional<InitMethod> parse_init_method(std::string_view name);
 
-// What an attempt of a launch can end by: a rank that exited, that a signal ended, or that the kernel ended
-// for want of memory; a server that was lost; standing still (LaunchRequest::hang_after). lifeline: the first
-// server's lifeline died and was started again; that is never asked for.
+// What can end an attempt of a launch: a rank that exited, was killed by a signal, or was killed for lack of
+// memory; a lost server; a hang (LaunchRequest::hang_after). lifeline: the first server's lifeline died and
+// was restarted; users cannot request that.
 enum class RestartCause { exit, signal, oom, lost, hang, lifeline };
-// The cause's name, as configs.yaml has it: "oom".
+// The name in configs.yaml: "oom".
 std::string_view to_string(RestartCause cause);
 std::optional<RestartCause> parse_restart_cause(std::string_view name);
 
-// Why a launch that has restarts left did not start again.
+// Why a launch that had restarts left was not restarted.
 enum class NoRestart {
-  cause,             // --restart-on does not name what failed
-  exit_code,         // --no-restart-exit names the exit code
-  repeated,          // the same rank failed twice at the same place, without a newer checkpoint in between
-  stopped,           // a user stopped a job, or a job's supervisor is gone
+  cause,             // the cause of the failure is not in --restart-on
+  exit_code,         // the exit code is in --no-restart-exit
+  repeated,          // the same rank failed twice at the same place, without a new checkpoint in between
+  stopped,           // a user stopped a job, or a job's supervisor died
   too_few_servers,   // fewer than --min-servers are left
-  unreached,         // a server never reached the first one, so its ranks may still run
-  unfinished,        // an attempt could not be ended, or the next one not started, on a server
-  coordinator_lost,  // the first server is lost, and no other one decides about restarts
+  unreached,         // a server never connected to the first one, so its ranks may still be running
+  unfinished,        // on a server, an attempt could not be stopped or the next one could not be started
+  coordinator_lost,  // the first server is lost, and no other server decides about restarts
   hang,              // it hung, and --on-hang is not `restart`
 };
-// Its name in events and records: "too_few_servers".
+// The name in events and records: "too_few_servers".
 std::string_view to_string(NoRestart reason);
 std::optional<NoRestart> parse_no_restart(std::string_view name);
 
-// What is done about a launch that stands still: nothing, but that it is told; its ranks are ended; they
-// start again, as after a failure. What Project::why() needs is kept before that.
+// What to do about a hang: only report it; kill the ranks; restart them, as after a failure. Before that, the
+// servers save the data for Project::why().
 enum class OnHang { leave, kill, restart };
-// The word of configs.yaml: "leave".
+// The value in configs.yaml: "leave".
 std::string_view to_string(OnHang action);
 std::optional<OnHang> parse_on_hang(std::string_view name);
 
-// What starts the ranks: launchers() describes them. `sweep` is in records of sweeps alone.
+// What starts the ranks; launchers() describes them. `sweep` only occurs in records of sweeps.
 enum class Launcher { ranks, torchrun, mpi, sweep };
-// The word of --launcher: "ranks".
+// The value for --launcher: "ranks".
 std::string_view to_string(Launcher launcher);
 std::optional<Launcher> parse_launcher(std::string_view name);
 
 struct LaunchRequest {
   std::string command;                 // what every rank runs: a line for the server's shell
-  std::vector<std::string> servers{};  // names or globs; none: all of the project
-  // In place of `servers`, in the order of the ranks; see Project::resolve_hosts().
+  std::vector<std::string> servers{};  // names or globs; none: all servers of the project
+  // Replaces `servers`, in rank order; see Project::resolve_hosts().
   std::vector<LaunchHost> hosts{};
   RanksPerServer nproc = OnePer::automatic;
-  std::optional<int> nodes{};        // for a login node of Slurm: how many nodes; default: 1
-  bool requeue = false;              // for a login node of Slurm: see JobRequest
-  std::vector<Job> after{};          // for a login node of Slurm: see JobRequest
+  std::optional<int> nodes{};        // for a Slurm login node: number of nodes; default: 1
+  bool requeue = false;              // for a Slurm login node: see JobRequest
+  std::vector<Job> after{};          // for a Slurm login node: see JobRequest
   std::optional<int> master_port{};  // default: a free one
   Env env{};
-  // The image of the container that the ranks run in, in place of the one of configs.yaml; "none": no
-  // container.
+  // The container image that the ranks run in, instead of the one in configs.yaml; "none": no container.
   std::optional<std::string> image{};
-  std::vector<std::string> tags{};  // default: the words of the command and more
+  std::vector<std::string> tags{};  // default: the words of the command, and more
   Launcher launcher = Launcher::ranks;
   TorchrunOptions torchrun{};  // an error with another launcher
-  // The launcher mpi: its mpirun reaches the other servers by the ssh that the servers have, and not by the
+  // For the launcher mpi: its mpirun connects to the other servers with their own ssh, not through the
   // lifeline. An error with another launcher.
   bool mpi_over_ssh = false;
   InitMethod init_method = InitMethod::env;
-  // For InitMethod::file: the folder of the file, which all servers share: absolute, "~/…", or within the
-  // project's folder. "": the folder of the jobs, which servers with one home share.
+  // For InitMethod::file: the folder of the file, which all servers share: absolute, "~/…", or relative to
+  // the project's folder. "": the folder of the jobs, which is shared if the servers share a home.
   std::string init_dir{};
-  bool python = true;                   // a bare .py file gets `python` in front; tagged torch
+  bool python = true;                   // put `python` in front of a bare .py file; tag it torch
   bool local_rank_arg = false;          // append --local_rank=N to the command
-  std::optional<bool> enable_stacks{};  // see JobRequest; default: where `python` is set
-  bool tell_changes = true;             // tell what changed here since it was sent: see CodeChanged
-  bool verify_sync = false;             // start only if the project is the same on all servers
-  bool check = true;       // start only if nothing is found by which it would fail: see CheckWarned
-  bool end_others = true;  // when a rank fails, end the others
-  std::chrono::seconds failure_grace{5};  // what the others get to exit by themselves
-  std::chrono::seconds lost_after{60};    // a server that is silent to the others for so long counts as lost
-  // So often at most, all ranks start again after a failure, once nothing of them is left:
+  std::optional<bool> enable_stacks{};  // see JobRequest; default: the value of `python`
+  bool tell_changes = true;  // report local changes since the project was last sent: see CodeChanged
+  bool verify_sync = false;  // start only if the project is identical on all servers
+  bool check = true;       // start only if no check finds a problem that would make it fail: see CheckWarned
+  bool end_others = true;  // when a rank fails, stop the others
+  std::chrono::seconds failure_grace{5};  // time for the others to exit on their own
+  std::chrono::seconds lost_after{60};    // a server that is silent to the others for this long is lost
+  // Maximum number of restarts after a failure; all ranks restart once all of their processes are gone:
   // docs/resilience.md.
   int restarts = 0;
-  std::vector<RestartCause> restart_on{};  // after what; none: any
-  // Exit codes of a rank after which they do not.
+  std::vector<RestartCause> restart_on{};  // the causes to restart for; none: any
+  // Exit codes of a rank that prevent a restart.
   std::vector<int> no_restart_exit{};
-  // How many servers are enough to start again when others are lost. nullopt: all are needed.
+  // Minimum number of servers for a restart after others are lost. nullopt: all.
   std::optional<int> min_servers{};
-  // When no rank has written or computed for so long, the launch stands still: docs/resilience.md. 0: nobody
-  // looks. An Error (usage) with Slurm and with containers.
+  // The launch hangs if no rank has written output or used a processor for this long: docs/resilience.md. 0:
+  // no detection. An Error (usage) with Slurm and with containers.
   std::chrono::seconds hang_after{0};
   OnHang on_hang = OnHang::leave;
-  // Wait, two seconds at most, for the servers' word whether they reach the first one: see NoLifeline.
-  // follow() watches for it too.
+  // Wait up to two seconds until the servers report whether they can reach the first one: see NoLifeline.
+  // follow() checks this too.
   bool await_lifelines = true;
-  // What it has for itself on each of its servers. OnePer::automatic then means one rank for each leased GPU,
-  // or else for each leased core.
+  // Resources on each of its servers that no other job may use. OnePer::automatic then means one rank per
+  // leased GPU, or per leased core if no GPUs are leased.
   LeaseRequest lease{};
-  // In its record (remote/history.hpp). A name could not be taken for a key: it begins with a letter or '_'.
+  // For its record (remote/history.hpp). A name starts with a letter or '_', so that it cannot be mistaken
+  // for a key.
   std::string name{};
   std::string note{};
-  // Run in a tree of its own on each server, which no later sync changes: docs/frozen.md. nullopt: no.
+  // Run in a separate tree on each server, which later syncs do not change: docs/frozen.md. nullopt: no.
   std::optional<bool> frozen{};
-  // The digest of an earlier launch's tree to run in (the fact `tree` of its record); implies `frozen`.
-  // "": what was last sent.
+  // The digest of the tree of an earlier launch to run in (the fact `tree` of its record); implies `frozen`.
+  // "": the files that were last sent.
   std::string tree{};
 };
 
-// A key of `launch:` or `launches:` as configs.yaml has it.
+// An entry of `launch:` or `launches:` in configs.yaml.
 struct LaunchSetting {
-  std::string value;  // as written, a list with commas; may hold secrets
+  std::string value;  // as written, lists with commas; may contain secrets
   std::string from;   // "configs.yaml:12 launches.full"
 };
 
-// What configs.yaml says of launches, for those who make a LaunchRequest; launch() does not look at it.
-// nullopt and empty: it says nothing.
+// The launch defaults of configs.yaml, used to fill a LaunchRequest; launch() does not read them. nullopt or
+// empty: not set.
 struct LaunchDefaults {
-  std::map<std::string, LaunchSetting> settings{};  // all that follows, by key; variables as "env NAME"
+  // All of the settings below, by key; variables as "env NAME".
+  std::map<std::string, LaunchSetting> settings{};
   std::optional<std::string> command{};
   std::optional<RanksPerServer> nproc{};
   Env env{};
@@ -217,16 +216,16 @@ struct LaunchDefaults {
   std::optional<InitMethod> init_method{};
   std::optional<std::string> init_dir{};
   std::optional<bool> end_others{};
-  std::optional<bool> follow{};  // follow the launch
+  std::optional<bool> follow{};
   std::optional<bool> rsync{};   // send the project first
-  std::optional<bool> check{};   // look first whether the servers are fit for it
-  std::optional<bool> pull{};    // copy its outputs here when following it ends
+  std::optional<bool> check{};   // first check whether the servers are ready for it
+  std::optional<bool> pull{};    // copy its outputs to this machine when following it ends
   std::optional<bool> frozen{};  // see LaunchRequest
   std::optional<int> restarts{};
   std::vector<RestartCause> restart_on{};
   std::vector<int> no_restart_exit{};
   std::optional<int> min_servers{};
-  std::optional<int> gpus{};  // of LaunchRequest::lease, as the next three
+  std::optional<int> gpus{};  // for LaunchRequest::lease, like the next three
   std::optional<int> cpus{};
   std::optional<std::uint64_t> memory{};
   std::optional<bool> wait{};
@@ -234,7 +233,7 @@ struct LaunchDefaults {
   std::optional<OnHang> on_hang{};
 };
 
-// What LaunchRequest::launcher takes.
+// A value of LaunchRequest::launcher.
 struct LauncherInfo {
   Launcher launcher;
   std::string description;  // "a process a rank"
@@ -245,28 +244,28 @@ std::vector<LauncherInfo> launchers();
 struct PlannedProcess {
   std::string server;
   int node_rank = 0;
-  int rank = 0;  // of an agent: the first of its ranks
+  int rank = 0;  // for an agent: the first of its ranks
   int local_rank = 0;
-  int ranks = 1;                // how many ranks it stands for: an agent of torchrun has all of its server
-  bool is_torch_agent = false;  // of torchrun; src/server/torch_agent.py goes along with it
+  int ranks = 1;  // number of ranks that it runs: an agent of torchrun runs all ranks of its server
+  bool is_torch_agent = false;  // an agent of torchrun, which needs src/server/torch_agent.py
   std::string command;
-  std::string shown{};  // for people, in place of a command whose secrets are not to be found any more
-  Env env{};            // may hold secrets
-  Env defaults{};       // for variables that neither the server nor `env` sets
+  std::string shown{};  // displayed instead of a command whose secrets can no longer be masked
+  Env env{};            // may contain secrets
+  Env defaults{};       // variables that are used if neither the server nor `env` sets them
   std::vector<std::string> tags{};
-  std::vector<std::string> helpers{};    // programs of remote's own that it finds on its PATH
-  std::string mpi_host{};                // what mpirun calls its server; "": no mpirun has to do with it
-  std::optional<Container> container{};  // nullopt: it runs on the server itself
+  std::vector<std::string> helpers{};    // helper programs of remote in its PATH
+  std::string mpi_host{};                // the server's name for mpirun; "": not used by mpirun
+  std::optional<Container> container{};  // nullopt: runs directly on the server
 };
 
-// What OnePer chose for a server.
+// The number of ranks that OnePer resulted in for a server.
 struct ChosenRanks {
   std::string server;
-  bool automatic = true;  // OnePer::automatic; else `per` was asked for
+  bool automatic = true;  // OnePer::automatic; false: `per` was requested
   int ranks = 0;
   OnePer per = OnePer::core;  // gpu or core
-  UsableGpus gpus{};          // that its ranks see, unless they are leased
-  UsableCpus cpus{};          // that were counted there, unless the ranks' cores are leased
+  UsableGpus gpus{};          // the GPUs that its ranks see, unless GPUs are leased
+  UsableCpus cpus{};          // the processors that were counted, unless cores are leased
 };
 
 struct Plan {
@@ -276,105 +275,105 @@ struct Plan {
   int master_port = 0;
   int world_size = 0;
   std::vector<PlannedProcess> processes{};  // by rank
-  // On spare servers, with restarts: started when they replace others, with the ranks of those.
+  // For spare servers, with restarts: started to replace others, with their ranks.
   std::vector<PlannedProcess> spares{};
-  std::optional<int> needed{};        // processes that the launch needs to continue; nullopt: all
-  std::string batch_script{};         // what Slurm is given; "": there is no Slurm
-  std::vector<ChosenRanks> chosen{};  // servers without a given number of ranks
+  std::optional<int> needed{};        // number of processes that the launch needs to continue; nullopt: all
+  std::string batch_script{};         // the script for Slurm; "": not under Slurm
+  std::vector<ChosenRanks> chosen{};  // for servers without an explicit number of ranks
 };
 
-// Also told (Launched) before the lifelines are awaited.
+// Also sent (Launched) before waiting for the lifelines.
 struct LaunchResult {
   Plan plan;
-  std::vector<Job> jobs;      // by rank, with their keys; last those on spare servers
-  std::vector<Error> errors;  // a server or a job each that was not started, or of which nothing is known
+  std::vector<Job> jobs;      // by rank, with their keys; jobs on spare servers last
+  std::vector<Error> errors;  // one per server or job that was not started, or whose state is unknown
 };
 
-// What became of a launch.
+// The outcome of a launch.
 struct Verdict {
-  // The job that failed by itself, before all others; the others' ends followed from it. nullopt: none did.
+  // The job that failed first and by itself; the others ended as a consequence. nullopt: none.
   std::optional<Job> first;
-  // How long before the next end that was no success; nullopt when nothing ended after it.
+  // Time until the next unsuccessful end; nullopt if nothing ended after it.
   std::optional<std::chrono::milliseconds> ahead;
-  bool exact = false;                   // whether `ahead` is exact; else it is in whole seconds
-  std::vector<std::string> last_lines;  // of what `first` wrote to its stderr; foreign text
+  bool exact = false;                   // whether `ahead` is exact; otherwise it is in whole seconds
+  std::vector<std::string> last_lines;  // of the stderr of `first`; untrusted text
   // The size of /dev/shm on its server when the launch began, if that was small.
   std::string shm{};
-  bool gone = false;        // the server of `first` did not answer when it was asked for these lines
-  std::string lost_server;  // the others ended because this server was lost
-  // The last report of a job from that server, or from that of `first` if that is gone; nullopt: it answers,
-  // or has never reported.
+  bool gone = false;        // the server of `first` did not answer the request for these lines
+  std::string lost_server;  // the others were stopped because this server was lost
+  // The last report of a job on that server, or on the server of `first` if `gone` is set; nullopt: it
+  // answers, or has never reported.
   std::optional<Instant> reported_at{};
-  std::optional<Job> killed_first;  // somebody ended this job, and the others failed because of that
-  // The launch stood still and was ended for that: one of its jobs, whose reason has for how long.
+  std::optional<Job> killed_first;  // this job was killed by a user, and the others failed because of that
+  // The launch hung and was stopped for it: one of its jobs; its reason has the duration.
   std::optional<Job> hung;
-  int total = 0;  // ranks, as all that follow: a job that runs several counts for each of them
+  int total = 0;  // number of ranks, like all the following; a job that runs several counts each of them
   int succeeded = 0;
-  int ended = 0;    // by the launch, after the first failure
+  int ended = 0;    // stopped by the launch, after the first failure
   int aborted = 0;  // others that failed
-  int killed = 0;   // by somebody else
-  int unknown = 0;  // unfinished: their server does not tell
-  // Servers that an elastic launch went on without, until it succeeded on the others. Then there is no
-  // failure.
+  int killed = 0;   // killed by a user
+  int unknown = 0;  // unfinished: their server does not report
+  // Servers that an elastic launch lost before it succeeded on the others; this is not a failure.
   std::vector<std::string> left;
-  std::vector<Attempt> attempts;  // that failed before the one that all this is about; none: it is the first
-  std::optional<NoRestart> no_restart;  // absent: it succeeded, or no restart was left
+  std::vector<Attempt> attempts;        // the failed attempts before this one; none: it is the first
+  std::optional<NoRestart> no_restart;  // nullopt: it succeeded, or its restarts were used up
 };
 
-// ---- What is done to jobs ----
+// ---- Operations on jobs ----
 
 struct KillRequest {
-  int signal = 15;                 // the first one, by Linux's numbers
-  std::chrono::seconds grace{10};  // until KILL follows
-  // Who asks: by_user (`text`; default: user@host), by_launch, after_rank or after_loss.
+  int signal = 15;                 // the first signal, in Linux's numbering
+  std::chrono::seconds grace{10};  // time until KILL is sent
+  // Who stops the jobs: by_user (`text`; default: user@host), by_launch, after_rank or after_loss.
   JobReason by{.kind = JobReason::Kind::by_user};
 };
 struct KillResult {
   struct Entry {
-    // killed: nothing is left; ended: it had ended before; none: it was never started there; survivors and
+    // killed: nothing is left; ended: it had already ended; none: it was never started there; survivors and
     // refused (nothing was done): see below
     enum class Outcome { killed, ended, none, survivors, refused };
-    Job job;  // as it is now
+    Job job;  // in its current state
     Outcome outcome = Outcome::none;
-    int signalled = 0;                   // how many processes got a signal
-    std::vector<std::string> survivors;  // "pid 4121 (python3, user ada, state D)"; foreign text
-    std::string reason;                  // for refused; foreign text
-    // Processes that may be of the job and were left alone, for nothing proves it: the same, and why.
+    int signalled = 0;                   // number of processes that got a signal
+    std::vector<std::string> survivors;  // "pid 4121 (python3, user ada, state D)"; untrusted text
+    std::string reason;                  // for refused; untrusted text
+    // Processes that may belong to the job but were not touched, for lack of proof. Same form, with the
+    // reason.
     std::vector<std::string> suspects;
   };
   std::vector<Entry> entries;  // by key; jobs whose server answered
-  std::vector<Error> errors;   // servers that did not
+  std::vector<Error> errors;   // servers that did not answer
 };
 
 struct CleanResult {
   struct Entry {
     Job job;
     bool removed = false;
-    std::string reason;  // why it stays; foreign text
+    std::string reason;  // why it was not removed; untrusted text
   };
   std::vector<Entry> entries;  // by key
   std::vector<Error> errors;
 };
 
-// ---- Where the ranks stand ----
+// ---- Stacks of the ranks ----
 
 struct ThreadStack {
   std::string name;
-  std::vector<std::string> frames;  // the innermost call first: "forward (model.py:12)"
+  std::vector<std::string> frames;  // innermost call first: "forward (model.py:12)"
 };
 
 // One process of a job.
 struct RankStack {
   Job job;
   int pid = 0;
-  std::optional<int> rank;           // the process's, else the job's
-  std::vector<ThreadStack> threads;  // the main thread first; empty where no stack could be had
+  std::optional<int> rank;           // of the process, or else of the job
+  std::vector<ThreadStack> threads;  // main thread first; empty: no stack
   std::string why;                   // why there is none
-  std::vector<std::string> kernel;   // then what the kernel says of its threads
+  std::vector<std::string> kernel;   // then: the kernel's view of its threads
 };
 
 struct StackGroup {
-  std::vector<RankStack> members;  // by rank; their main threads stand at the same place
+  std::vector<RankStack> members;  // by rank; the stacks of their main threads are equal
 };
 
 struct StacksResult {
@@ -383,8 +382,8 @@ struct StacksResult {
   std::vector<Error> errors;     // servers that did not answer
 };
 
-// Groups ranks by the frames of their main threads (or of all threads), the smallest group first: the odd one
-// out. File names count without their folders. A rank without a stack is in no group.
+// Groups ranks by the frames of their main threads (or of all threads), smallest group first, because it is
+// likely the one that differs. Only the base names of files count. Ranks without a stack are in no group.
 std::vector<StackGroup> group_stacks(const std::vector<RankStack>& ranks, bool all_threads = false);
 
 }  // namespace remote

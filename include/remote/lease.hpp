@@ -4,26 +4,26 @@
 #include <string>
 #include <vector>
 
-// Leases: what jobs have of a server for themselves, among all of its users that start jobs this way. The
-// manual's page "sharing" says what they promise.
+// Leases: server resources reserved for one job, respected by all users of the server who start jobs with
+// remote. The manual's page "sharing" describes the guarantees.
 
 namespace remote {
 
-// What is taken on each of the servers, on all of them or on none. Nothing is taken where all are 0.
+// The resources to lease on each of the servers; all servers or none. All 0: no lease.
 struct LeaseRequest {
-  int gpus = 0;              // that nobody has leased and no process uses
-  int cpus = 0;              // cores, by number alone
-  std::uint64_t memory = 0;  // bytes of the server's
-  bool wait = false;         // wait in line until they are free; else nothing starts
+  int gpus = 0;              // GPUs that are not leased and not used by any process
+  int cpus = 0;              // a number of cores; not bound to particular ones
+  std::uint64_t memory = 0;  // bytes of the server's memory
+  bool wait = false;         // wait in the queue until they are free; otherwise fail
   bool any() const { return gpus > 0 || cpus > 0 || memory > 0; }
 };
 
-// One that is held on a server, or that somebody waits for.
+// A lease on a server, or a queued request for one.
 struct Lease {
-  std::string user;                 // whose it is, as the server names the owner of its file
-  bool own = false;                 // the login's
-  bool waits = false;               // it holds nothing yet; then nothing of what follows is known
-  std::vector<std::string> gpus{};  // as Gpu::uuid has them; of AMD and Intel "amd:ID", "intel:INDEX"
+  std::string user;                 // the user who owns its file on the server
+  bool own = false;                 // owned by the login's user
+  bool waits = false;               // queued: holds nothing yet; the fields below are not set
+  std::vector<std::string> gpus{};  // as in Gpu::uuid; AMD and Intel: "amd:ID", "intel:INDEX"
   int cpus = 0;
   std::uint64_t memory = 0;  // bytes
 };

@@ -7,97 +7,99 @@
 #include <string>
 #include <vector>
 
-// How the servers reach each other, as plain data: what was tried from each server to each other one, and
-// what a launch would make of it. Servers are named by their index in Network::servers.
+// Network tests between the servers, as plain data: every attempt from each server to every other one, and
+// the settings that a launch would derive. Servers are identified by their index in Network::servers.
 
 namespace remote {
 
 using Microseconds = std::chrono::duration<double, std::micro>;
 
-// How a try to talk with a listener on another server ended.
+// The result of an attempt to connect to a listener on another server.
 enum class ReachKind {
-  ok,        // the listener answered, and a packet of full size passed in both directions
-  dropped,   // no answer at all: what a firewall that drops packets does
-  rejected,  // an ICMP message said no: what a firewall that rejects does
-  reset,     // "connection refused" by TCP: a firewall with tcp-reset, or a machine on which nothing listens
-  no_route,  // the server has no way there, or nobody has that address on its network
-  wrong_peer,  // something else answered there: another server, or the one that tried
-  silent,      // connected, and then nothing came
-  lost_large,  // the connection stands, and packets of full size do not arrive: the MTU is wrong somewhere
-  failed,      // for another reason
+  ok,          // the listener answered, and a full-size packet passed in both directions
+  dropped,     // no answer at all, as with a firewall that drops packets
+  rejected,    // an ICMP error, as from a firewall that rejects
+  reset,       // "connection refused" by TCP: a firewall with tcp-reset, or a port without a listener
+  no_route,    // no route to it, or no machine on its network has that address
+  wrong_peer,  // another program answered: on another server, or on the server itself
+  silent,      // connected, but received nothing
+  lost_large,  // connected, but full-size packets are lost: the MTU is wrong somewhere
+  failed,      // any other reason
 };
 
 struct Reach {
   std::string address{};
   int port = 0;
   ReachKind kind = ReachKind::failed;
-  Microseconds connect{0};                   // of ok: how long connecting took
-  std::string seen_as{};                     // of ok: the address that the other one saw
-  std::string rejected_by{};                 // of rejected and no_route: who sent the ICMP message
-  std::optional<std::size_t> answered_by{};  // of wrong_peer: the server, where it is one of these
-  bool on_the_way_back = false;              // of lost_large: not there, but back
-  int packet = 0;                            // of ok and lost_large: the size in bytes that was tried
-  int passes = 0;        // of lost_large: a smaller size that passed; 0: none that was tried
-  std::string reason{};  // the system's name of the error: "ECONNREFUSED"
+  Microseconds connect{0};                   // for ok: time to connect
+  std::string seen_as{};                     // for ok: the address that the listener saw
+  std::string rejected_by{};                 // for rejected and no_route: the sender of the ICMP message
+  std::optional<std::size_t> answered_by{};  // for wrong_peer: the server, if it is one of these
+  bool on_the_way_back = false;  // for lost_large: packets are lost on the way back, not on the way there
+  int packet = 0;                // for ok and lost_large: the size in bytes that was tested
+  int passes = 0;                // for lost_large: a smaller size that passed; 0: none of those tested
+  std::string reason{};          // the system's error name: "ECONNREFUSED"
 };
 
-// From one server to another.
+// The attempts from one server to another.
 struct Pair {
   std::size_t from = 0;
-  std::size_t to = 0;                    // equal to `from`: how a server finds itself, without tries
-  std::string name{};                    // by which a launch would call `to`
-  std::vector<std::string> addresses{};  // to which `from` resolves that; none: it does not resolve
-  std::string interface {};              // of `from`, that leads to the first of them; empty: not known
-  std::string source{};                  // the address of `from` on that way; empty: not known
-  std::vector<Reach> tries{};            // those of the name's addresses first
+  std::size_t to = 0;                    // if equal to `from`: how a server resolves itself, without attempts
+  std::string name{};                    // the name that a launch would use for `to`
+  std::vector<std::string> addresses{};  // its addresses, as resolved by `from`; none: it does not resolve
+  std::string interface {};              // of `from`, on the route to the first address; empty: unknown
+  std::string source{};                  // the address of `from` on that route; empty: unknown
+  std::vector<Reach> tries{};            // those to the name's addresses first
 };
 
 struct NetworkInterface {
   std::string name{};
-  int mtu = 0;         // bytes; 0: not known
-  int speed_mbit = 0;  // as the kernel tells it; 0: not known
+  int mtu = 0;         // bytes; 0: unknown
+  int speed_mbit = 0;  // as reported by the kernel; 0: unknown
   std::vector<std::string> addresses{};
 };
 
-// What one server says about itself.
+// Network facts that a server reports about itself.
 struct NetworkServer {
-  std::string server{};                       // its name in configs.yaml
-  std::string address{};                      // by which a launch would call it: internal_address, else the
-                                              // address by which this machine reaches it
-  std::string hostname{};                     // its own name for itself
-  std::vector<std::string> host_addresses{};  // to which it resolves that
+  std::string server{};    // name in configs.yaml
+  std::string address{};   // the address for a launch: internal_address, or else that which this machine uses
+  std::string hostname{};  // its own hostname
+  std::vector<std::string> host_addresses{};  // the addresses that it resolves that to
   std::vector<NetworkInterface> interfaces{};
-  std::vector<int> ports{};  // on which it listened: one as launches choose, one as NCCL and gloo get
-  std::string firewall{};    // the program there that would change a firewall: ufw, firewall-cmd, iptables,
-                             // nft, none
-  // What a launch on all of these servers would set for its ranks there; empty: not known.
+  // The ports that it listened on: one as chosen by launches, one as assigned to NCCL and gloo.
+  std::vector<int> ports{};
+  // The program there that manages the firewall: ufw, firewall-cmd, iptables, nft, none.
+  std::string firewall{};
+  // The setting that a launch on all of these servers would use for its ranks there; empty: unknown.
   std::string master_addr{};
-  std::string interface {};    // NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME: the one that leads to master_addr
-  std::string data_address{};  // of the server on that interface: to which the ranks of others connect
-  bool has_gpus = false;       // there are devices of NVIDIA or AMD
-  std::string skipped{};       // why it was not looked at from this server; empty: it was
-  bool broken = false;         // that is because its answer was wrong, or did not come
+  // NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME: the interface on the route to master_addr.
+  std::string interface {};
+  // The server's address on that interface, which the ranks of other servers connect to.
+  std::string data_address{};
+  bool has_gpus = false;  // it has NVIDIA or AMD devices
+  std::string skipped{};  // why this server made no tests; empty: it made them
+  bool broken = false;    // skipped because its answer was missing or invalid
 };
 
-// How fast one server sends to another.
+// Bandwidth from one server to another.
 struct Flow {
   std::size_t from = 0;
   std::size_t to = 0;
-  double gbit_s = 0;        // 10^9 bits a second, of what the programs sent; 0: could not be measured
-  Microseconds latency{0};  // a round trip between two programs, the median; 0: not known
-  std::string method{};     // "iperf3", or "own": the agent, if iperf3 is missing
+  double gbit_s = 0;        // 10^9 bits per second, payload only; 0: could not be measured
+  Microseconds latency{0};  // median round trip between two programs; 0: unknown
+  std::string method{};     // "iperf3", or "own": the agent, if iperf3 is not installed
   std::string error{};      // why it could not be measured
   bool outlier = false;     // under 70 % of the median of all
 };
 
 struct Bandwidth {
-  std::vector<Flow> flows{};  // each pair by itself, in each direction; in rounds, side by side
+  std::vector<Flow> flows{};  // each pair alone, in each direction; disjoint pairs at the same time
   std::vector<Flow>
-      at_once{};             // each server with the one half the list away, all at once, in both directions
+      at_once{};  // each server with the one half the list away, all at the same time, in both directions
   double median_gbit_s = 0;  // of `flows`
   double total_gbit_s = 0;   // of `at_once`
 
-  // nullptr: it was not measured.
+  // nullptr: not measured.
   const Flow* flow(std::size_t from, std::size_t to) const;
 };
 
@@ -106,7 +108,7 @@ struct Network {
   std::vector<Pair> pairs{};  // sorted by `from`, then `to`
   std::optional<Bandwidth> bandwidth{};
 
-  // nullptr: it was not tried.
+  // nullptr: not tested.
   const Pair* pair(std::size_t from, std::size_t to) const;
 };
 

@@ -14,60 +14,60 @@
 #include <remote/job.hpp>
 #include <remote/lease.hpp>
 
-// How servers and their jobs are at a moment, again and again: Project::watch().
+// Repeated samples of servers and their jobs: Project::watch().
 
 namespace remote {
 
-// A project of the same user whose jobs run on a server, and which is not this one.
+// Another project of the same user with running jobs on a server.
 struct OtherProject {
-  std::string folder;  // "~/name"; foreign text
+  std::string folder;  // "~/name"; untrusted text
   int jobs = 0;
 };
 
-// What a Linux server says of itself in /proc. Absent: it does not tell.
+// Load figures of a Linux server, from /proc. Absent: not reported.
 struct ServerLoad {
   int cpus = 1;                 // processors that are online
   double load = 0;              // of the last minute; /proc/loadavg
   std::optional<double> cpu{};  // percent of all processors that were busy since the last sample
   std::optional<std::uint64_t> memory_total{};      // bytes; MemTotal
-  std::optional<std::uint64_t> memory_available{};  // bytes; MemAvailable: what programs could still get
-  // Bytes of the file system that holds the project's folder (or its home), and those that this user may
-  // fill.
+  std::optional<std::uint64_t> memory_available{};  // bytes; MemAvailable: what programs could still allocate
+  // Bytes of the file system with the project's folder (or its home), and those available to this user.
   std::optional<std::uint64_t> disk_total{};
   std::optional<std::uint64_t> disk_free{};
   std::vector<OtherProject> others{};  // by folder
-  std::size_t unrecorded = 0;          // jobs that run in this project's folder and have no record here
-  std::vector<Lease> leases{};         // of all users, in the order of their arrival
+  std::size_t unrecorded = 0;          // running jobs in this project's folder that have no record here
+  std::vector<Lease> leases{};         // of all users, in the order of arrival
 };
 
 struct JobSample {
   Job job;
-  // The last line of the stream that was written to last, 400 bytes at most. Foreign bytes: show them through
-  // something like visible_line().
+  // The last line of the stream that was written to last, at most 400 bytes. Untrusted bytes: display them
+  // through something like visible_line().
   std::string last_line{};
 };
 
 struct ServerSample {
   std::string server;
-  // It was not reached, or does not answer; everything else is what it said last, if it ever did.
+  // Not reached, or not answering. The other fields are then from its last answer, if there was one.
   std::optional<Error> error{};
-  std::optional<Instant> heard_at{};  // when it answered last
+  std::optional<Instant> heard_at{};  // time of its last answer
   ServerLoad load{};
-  GpuFacts gpus{};                // in brief: no topology, no errors of the driver
-  std::vector<JobSample> jobs{};  // of this project that have not ended, by key
-  // The keys of other jobs of this project that hold GPU memory, by id: they have ended, or are on another
-  // server of the same machine.
+  GpuFacts gpus{};                // brief: without topology and driver errors
+  std::vector<JobSample> jobs{};  // unfinished jobs of this project, by key
+  // Keys of other jobs of this project that use GPU memory, by id: jobs that have ended, or that are on
+  // another server of the same machine.
   std::map<std::string, int> other_keys{};
 };
 
 struct WatchRequest {
   std::vector<std::string> servers{};  // names or globs; none: all
   std::chrono::milliseconds interval{2000};
-  bool once = false;  // one sample of each server, then the call ends
-  // A sample of a server, by its index in the list that the call is about. On the calling thread.
+  bool once = false;  // take one sample of each server, then return
+  // Receives a sample of a server, by the server's index in the call's list. Runs on the calling thread.
   std::function<void(std::size_t, const ServerSample&)> on_sample{};
-  // Descriptors to wait for, too. When one of them can be read, and whenever an interval is over, on_wake is
-  // called on the calling thread; false ends the call, whatever the servers are doing.
+  // More file descriptors to wait for. on_wake is called on the calling thread whenever one of them is
+  // readable or an interval has passed; if it returns false, the call ends, even while servers are being
+  // sampled.
   std::vector<int> inputs{};
   std::function<bool()> on_wake{};
 };

@@ -6,15 +6,15 @@
 
 #include <remote/gpu.hpp>
 
-// What the ranks of a launch may use of a server.
+// The resources of a server that the ranks of a launch can use.
 
 namespace remote {
 
-// Why ranks may use fewer processors than a server has.
+// Why ranks can use fewer processors than the server has.
 enum class CpuBound {
   none,
-  affinity,  // sched_setaffinity(2), or the set of processors of a control group
-  quota      // processor time of a control group
+  affinity,  // sched_setaffinity(2), or the cpuset of a control group
+  quota      // a CPU quota of a control group
 };
 
 struct UsableCpus {
@@ -25,21 +25,21 @@ struct UsableCpus {
 
 struct UsableMemory {
   std::uint64_t total = 0;      // bytes
-  std::uint64_t available = 0;  // of it
-  bool is_limited = false;      // by a control group; else it is the server's
+  std::uint64_t available = 0;  // of `total`
+  bool is_limited = false;      // by a control group; false: the server's own memory
 };
 
 // Who set a variable that hides GPUs.
 enum class HiddenBy { nobody, login, prologue, launch };
 
 struct UsableGpus {
-  GpuVendor vendor = GpuVendor::nvidia;  // the first one that has GPUs there
-  std::vector<int> there{};              // the indices of those that answer, as in the vendor's program
+  GpuVendor vendor = GpuVendor::nvidia;  // the first vendor with GPUs on the server
+  std::vector<int> there{};              // indices of the responding GPUs, in the vendor's numbering
   std::vector<int> indices{};            // of those that ranks see
-  int unknown = 0;                       // GPUs that ranks see in addition, such as instances (MIG)
-  int lost = 0;                          // further GPUs that do not answer
+  int unknown = 0;                       // number of additional visible GPUs, such as instances (MIG)
+  int lost = 0;                          // number of GPUs that do not respond
   HiddenBy hidden_by = HiddenBy::nobody;
-  std::string variable{};  // "CUDA_VISIBLE_DEVICES": it hides GPUs
+  std::string variable{};  // the variable that hides GPUs: "CUDA_VISIBLE_DEVICES"
 
   int count() const { return static_cast<int>(indices.size()) + unknown; }
 };

@@ -14,8 +14,8 @@ bool has_name(std::string_view names, std::string_view name);
 // redirections.
 std::vector<std::string> simple_commands(std::string_view line);
 
-// Returns the index of the command that the program at `at` starts ("env", "nice -n 5", "timeout 60", "conda run"); `at` if
-// it starts none. May be past the end.
+// Returns the index of the command that the program at `at` starts ("env", "nice -n 5", "timeout 60", "conda
+// run"); `at` if it starts none. May be past the end.
 std::size_t skip_starter(const std::vector<std::string>& words, std::size_t at);
 
 // The variables that a shell line sets for its Python programs, or for its first program if none is Python:

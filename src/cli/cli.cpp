@@ -37,7 +37,7 @@ namespace remote::cli {
 
 namespace {
 
-// The handler needs something that outlives main's locals; set once, before the handler is installed.
+// Must outlive main's locals, because the signal handler uses it; set once, before the handler is installed.
 Cancel* signal_target() {
   static Cancel target;
   return &target;
@@ -54,8 +54,8 @@ extern "C" void on_signal(int number) {
   errno = saved_errno;
 }
 
-// A token that SIGINT, SIGTERM and SIGHUP (the terminal is closed) cancel. A second SIGINT ends the process
-// at once.
+// A token that is cancelled by SIGINT, SIGTERM and SIGHUP (closed terminal). A second SIGINT exits
+// immediately.
 Cancel cancel_on_signals() {
   Cancel token = *signal_target();
   struct sigaction action {};
@@ -64,13 +64,14 @@ Cancel cancel_on_signals() {
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   struct sigaction before {};
-  if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {  // nohup
+  if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {  // not under nohup
     ::sigaction(SIGHUP, &action, nullptr);
   }
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   sigemptyset(&ignore.sa_mask);
-  ::sigaction(SIGPIPE, &ignore, nullptr);  // a reader of stdout that is gone is an error of write(2)
+  // If the reader of stdout is gone, write(2) then returns an error.
+  ::sigaction(SIGPIPE, &ignore, nullptr);
   return token;
 }
 
@@ -90,8 +91,8 @@ class TerminalSink final : public spdlog::sinks::base_sink<std::mutex> {
   ui::Terminal& terminal_;
 };
 
-// The library's log on stderr, with the time of each line, as long as the object lives. `verbosity`: how
-// often -v was given; 0: no log.
+// While it exists, writes the library's log to stderr, with the time of each line. `verbosity`: how often -v
+// was given; 0: no log.
 class Logging {
  public:
   Logging(ui::Terminal& terminal, int verbosity) {
@@ -123,14 +124,14 @@ void apply_global_options(Context& context) {
   }
 }
 
-// The command that was named, and what it is for a program: "sandbox up".
+// The command for programs, such as "sandbox up", without the name of this program.
 std::string command_of(const CLI::App& app) {
   const std::string name = name_of_command(app);
   const std::size_t blank = name.find(' ');
   return blank == std::string::npos ? "status" : name.substr(blank + 1);
 }
 
-// --jsonl, also where the rest of the command line is wrong.
+// For --jsonl; also works if the rest of the command line is invalid.
 void begin_stream(const CLI::App& app, Context& context) {
   if (context.options.jsonl && !context.stream) {
     context.stream.emplace(context.terminal);
@@ -147,7 +148,7 @@ int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string
                           [&](const std::string& word) { return is_launch(context, words, word); });
     context.command_words = line.command;
     app.parse(
-        std::vector<std::string>(line.words.rbegin(), line.words.rend()));  // CLI11 takes them from the back
+        std::vector<std::string>(line.words.rbegin(), line.words.rend()));  // CLI11 reads them from the back
     if (!app.get_subcommands().empty()) {
       return context.exit_code;
     }
@@ -169,13 +170,13 @@ int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string
   }
 }
 
-// The last event, also after Ctrl-C: a reader that takes nothing loses it.
+// Prints the last event, also after Ctrl-C. A reader that does not read loses it.
 void end_stream(Context& context, int code) {
   context.terminal.set_cancel(Cancel());
   try {
     context.stream->end(code);
   } catch (const Error&) {
-    // stdout is gone: nobody reads the stream any more
+    // stdout is closed
   }
 }
 
@@ -188,7 +189,7 @@ int run_guarded(CLI::App& app, Context& context, const std::vector<std::string>&
   } catch (const Error& error) {
     context.show(error);
     return error.kind() == ErrorKind::usage ? 2 : 1;
-  } catch (const std::system_error& error) {  // a thread that the machine does not allow
+  } catch (const std::system_error& error) {  // for example if a thread could not be created
     context.show(error_of(error));
     return 1;
   } catch (const std::exception& error) {
@@ -203,7 +204,7 @@ int run(const std::vector<std::string>& words, Environment environment) {
   Context context(std::move(environment));
   CLI::App app("Run distributed PyTorch on plain SSH servers.", "remote");
   app.set_version_flag("--version", "remote " REMOTE_VERSION);
-  // The commands take it over.
+  // Subcommands inherit it.
   const std::size_t width = help_width(context);
   app.formatter_fn([width](const CLI::App* command, const std::string& name, CLI::AppFormatMode) {
     return help_text(*command, name, width);
@@ -229,7 +230,7 @@ int run(int argc, char** argv) {
     environment.cancel = cancel_on_signals();
     return run({argv + 1, argv + argc}, std::move(environment));
   } catch (const Error& error) {
-    // So few files may be open (ulimit -n) that there is no terminal to say it on.
+    // Too few files may be open (ulimit -n) to create the Terminal.
     std::cerr << "error: " << error.message() << "\n hint: " << error.hint() << '\n';
     return 1;
   }

@@ -5,7 +5,7 @@
 
 namespace remote::cli {
 
-// Each is defined in the file of commands/ that its group of options belongs to.
+// Each is defined in the file in commands/ for its group of options.
 using Add = void(CLI::App& command, Context& context);
 Add add_init, add_add, add_remove, add_sandbox, add_attach, add_servers, add_check, add_authorize, add_login,
     add_logout, add_trust, add_prepare, add_setup, add_rsync, add_update_packages, add_uninstall, add_run,

@@ -27,14 +27,14 @@ namespace remote::cli {
 namespace fs = std::filesystem;
 namespace {
 
-// The file of the program that runs. In a test that is the test, not `remote`.
+// The path of the running executable. In a test this is the test, not `remote`.
 fs::path self_path() {
 #ifdef __linux__
   std::error_code error;
   fs::path path = fs::read_symlink("/proc/self/exe", error);
 #else
   std::uint32_t size = 0;
-  ::_NSGetExecutablePath(nullptr, &size);  // says how much it needs
+  ::_NSGetExecutablePath(nullptr, &size);  // returns the required size
   std::string buffer(size, '\0');
   if (::_NSGetExecutablePath(buffer.data(), &size) != 0) {
     throw Error("cannot find this program's own file", "the system does not tell")
@@ -55,7 +55,7 @@ struct RemedyWords {
   std::string_view without_detail = words;
 };
 
-// The option or command that does each remedy, in their order.
+// The options and commands for each remedy, in order.
 constexpr RemedyWords remedy_words[] = {
     {Remedy::none, ""},
     {Remedy::make_project, "run `remote init` in the project's folder, or name it with --project DIR"},
@@ -103,7 +103,7 @@ constexpr RemedyWords remedy_words[] = {
 static_assert(std::ranges::is_sorted(remedy_words, std::ranges::less_equal{}, &RemedyWords::remedy) &&
               std::size(remedy_words) == static_cast<std::size_t>(Remedy::follow_job) + 1);
 
-// `server`: of the error, or empty.
+// `server`: the server of the error, or empty.
 std::string words_of(Remedy remedy, const std::string& detail, const std::string& server) {
   const RemedyWords& row = remedy_words[static_cast<std::size_t>(remedy)];
   return fmt::format(fmt::runtime(detail.empty() ? row.without_detail : row.words),
@@ -111,14 +111,13 @@ std::string words_of(Remedy remedy, const std::string& detail, const std::string
                      fmt::arg("server", server.empty() ? "" : " --server " + shell_join({{server}})));
 }
 
-// The same went wrong, wherever it was.
+// Whether two errors differ only in their servers.
 bool alike(const Error& one, const Error& other) {
   return one.what_failed() == other.what_failed() && one.reason() == other.reason() &&
          one.hint() == other.hint() && one.remedy() == other.remedy() &&
          one.remedy_detail() == other.remedy_detail();
 }
 
-// Without its server.
 Error anywhere(const Error& error) {
   return Error(error.what_failed(), error.reason(), error.hint(), error.kind())
       .mended_by(error.remedy(), error.remedy_detail());
@@ -175,7 +174,7 @@ Project& Context::project() {
     Hooks hooks;
     hooks.cancel = cancel;
     hooks.strict = options.strict;
-    hooks.rsync_helper = self_path();  // main.cpp serves rsync, too
+    hooks.rsync_helper = self_path();  // main.cpp also runs as the helper for rsync
     hooks.on_event = [this](const Event& event) {
       if (stream) {
         stream->take(event);
@@ -241,7 +240,7 @@ void Context::show_interrupted() {
     return;
   }
   if (terminal.stderr_is_terminal()) {
-    terminal.break_line();  // the terminal's "^C" is in this one
+    terminal.break_line();  // moves past the "^C" that the terminal has printed
   }
   terminal.notice(*when_interrupted);
 }

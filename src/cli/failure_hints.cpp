@@ -184,7 +184,7 @@ constexpr std::array hints{
         "configs.yaml may be one machine"},
 };
 
-// Whether the line asks for a login or a key. `line`: in lower case.
+// Whether the line asks for a login or a key. `line`: lowercase.
 bool asks_for_account(std::string_view line) {
   const bool names_key =
       has_any(line, {"api key", "api_key", "api-key", "apikey", "access token", "credentials"});
@@ -194,13 +194,13 @@ bool asks_for_account(std::string_view line) {
 
 constexpr std::string_view variable_characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 
-// A word of at least three capitals, digits and underscores that begins with a letter.
+// A word of at least three capitals, digits and underscores that starts with a letter.
 bool is_variable(std::string_view word) {
   return word.size() >= 3 && word.front() >= 'A' && word.front() <= 'Z' &&
          word.find_first_not_of(variable_characters) == word.npos;
 }
 
-// The first variable in the line; "" for none.
+// The first variable in the line; "" if none.
 std::string_view find_variable(std::string_view line) {
   while (!line.empty()) {
     const auto* const begin = std::ranges::find_if(line, is_name_character);
@@ -214,7 +214,7 @@ std::string_view find_variable(std::string_view line) {
   return "";
 }
 
-// The variable that the text begins with, after a quote, a colon or "named"; "" for none.
+// The variable at the start of the text, after a quote, a colon or "named"; "" if none.
 std::string_view find_first_variable(std::string_view text) {
   constexpr std::string_view named = " named ";
   if (text.starts_with(named)) {
@@ -226,7 +226,7 @@ std::string_view find_first_variable(std::string_view text) {
   return is_variable(word) ? word : "";
 }
 
-// The variable that the text ends with, before a quote; "" for none.
+// The variable at the end of the text, before a quote; "" if none.
 std::string_view find_last_variable(std::string_view text) {
   text = text.substr(0, text.find_last_not_of(" '\"`") + 1);
   std::size_t size = 0;
@@ -237,7 +237,6 @@ std::string_view find_last_variable(std::string_view text) {
   return is_variable(word) ? word : "";
 }
 
-// Whether a launch of ranks sets the variable.
 bool is_of_ranks(std::string_view variable) {
   return variable == "RANK" || variable == "LOCAL_RANK" || variable == "WORLD_SIZE" ||
          variable == "LOCAL_WORLD_SIZE" || variable.starts_with("MASTER_");
@@ -248,7 +247,7 @@ bool is_secret(std::string_view variable) {
                              [&](std::string_view end) { return variable.ends_with(end); });
 }
 
-// The variable that the program misses; "" for none.
+// The variable that the program is missing; "" if none.
 std::string_view find_missing_variable(std::string_view line) {
   constexpr std::string_view key_error = "KeyError: '";
   constexpr std::string_view environment = "environment variable";
@@ -263,20 +262,20 @@ std::string_view find_missing_variable(std::string_view line) {
   if (const std::size_t at = line.find(environment); at != line.npos) {
     const std::string_view behind = find_first_variable(line.substr(at + environment.size()));
     const std::string_view variable = behind.empty() ? find_last_variable(line.substr(0, at)) : behind;
-    return variable == "CUDA_HOME" ? "" : variable;  // a path of this machine
+    return variable == "CUDA_HOME" ? "" : variable;  // a path on this machine
   }
   const std::string_view variable = find_variable(line);
   return is_secret(variable) ? variable : "";
 }
 
-// Processes of multiprocessing end with a bare EOFError, too, when another one has died.
+// A bare EOFError may also come from a process of multiprocessing, after another one has died.
 bool asks_for_input(std::string_view line, const std::vector<std::string>& lines) {
   return trim(line) == "EOFError" && std::ranges::none_of(lines, [](const std::string& other) {
            return has_any(other, {"multiprocessing", "connection.py"});
          });
 }
 
-// A file in /dev/shm, or an object of shm_open(), whose name has no folder.
+// The missing file is in /dev/shm, or is an object of shm_open(), whose name has no folder.
 bool misses_shared_memory(std::string_view line, const std::vector<std::string>& lines) {
   return has_any(line, {"FileNotFoundError"}) &&
          (has_any(line, {"'/dev/shm/"}) || std::ranges::any_of(lines, [](const std::string& other) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uintmax_t most_bytes = std::uintmax_t{256} << 20U;
 
-// A file of a project may be a link that its author made, and what is in it may reach a server.
+// A file in a project may be a link created by its author, and its contents may be sent to a server.
 std::string read_given(const std::filesystem::path& file) {
   const std::filesystem::path whole = absolute_path(file).lexically_normal();
   const auto project = config::nearest_project(whole.parent_path());

@@ -13,7 +13,7 @@ namespace remote::cli {
 namespace {
 
 struct GuideWord {
-  std::string_view names;  // with "-" for "_", a blank around each
+  std::string_view names;  // with "-" instead of "_", and blanks around each
   std::string_view hint;
   std::string_view commands = " torch-launch helper-torch-launch launch ";
 };
@@ -94,7 +94,7 @@ constexpr GuideWord guide_words[] = {
     {" -n -d -b --delay --batch ", "--once prints once; --interval SECONDS", " top "},
 };
 
-// The launcher that is started where these words, from `at` on, are a command; "" for none.
+// The launcher that is started if these words, from `at` on, are a command; "" if none.
 std::string launcher_at(const std::vector<std::string>& words, std::size_t at) {
   constexpr std::array<std::string_view, 12> launchers = {
       "torchrun", "deepspeed", "horovodrun", "mpirun",         "mpiexec",      "orterun",
@@ -111,7 +111,7 @@ std::string launcher_at(const std::vector<std::string>& words, std::size_t at) {
       ((name == "lightning" || name == "fabric") && next == "run")) {
     return name + " " + next;
   }
-  at += is_python(name) ? 1 : 0;  // "python -u -m MODULE", or "-m MODULE" alone
+  at += is_python(name) ? 1 : 0;  // "python -u -m MODULE", or only "-m MODULE"
   while (at < words.size() && words[at] != "-m" && words[at].starts_with('-')) {
     at += has_name(" -W -X ", words[at]) ? 2 : 1;
   }
@@ -140,7 +140,7 @@ std::string other_launcher(std::string_view command) {
         return other_launcher(words[at + 2]);
       }
     }
-    const std::string& word = words[at];  // a command also follows "X=1"
+    const std::string& word = words[at];  // a command may also follow "X=1"
     begins = word.ends_with(';') || has_name(" && || | & ; ( { do then else ! ", word) ||
              (begins && word.find('=') != std::string::npos);
   }

@@ -5,13 +5,12 @@
 
 namespace remote::cli {
 
-// What to say in the place of an option that torchrun, mpirun, sbatch, a container engine or another program
-// has and this command has not; "" for any other. `word` is the option as it was typed, with or without
-// "=VALUE".
+// The hint for an option of torchrun, mpirun, sbatch, a container engine or another program that this command
+// does not have; "" for any other option. `word`: the option as typed, with or without "=VALUE".
 std::string hint_for_guides_option(std::string_view command, std::string_view word);
 
-// The name of the launcher that a command starts ("torchrun", "accelerate launch"), which would start ranks
-// of its own; "" for none.
+// The name of the launcher that a command starts ("torchrun", "accelerate launch"), which would start its own
+// ranks; "" if none.
 std::string other_launcher(std::string_view command);
 
 }  // namespace remote::cli

@@ -18,7 +18,7 @@
 namespace remote::cli {
 namespace {
 
-// Behind the examples of `completion`.
+// Printed after the examples of `completion`.
 constexpr std::string_view installing_completion =
     "To have it in every shell:\n"
     "  bash  echo 'source <(remote completion bash)' >>~/.bashrc\n"
@@ -26,7 +26,7 @@ constexpr std::string_view installing_completion =
     "        (with fpath+=(~/.zfunc) before compinit in ~/.zshrc)\n"
     "  fish  remote completion fish >~/.config/fish/completions/remote.fish\n";
 
-// "  --name VALUE          what it does".
+// Formats "  --name VALUE          description".
 std::string row(const std::string& left, std::string_view right, std::size_t width) {
   constexpr std::size_t column = 26;
   std::string out = "  " + left;
@@ -35,7 +35,7 @@ std::string row(const std::string& left, std::string_view right, std::size_t wid
   return out + wrapped(right, column, width) + "\n";
 }
 
-// CLI11 adds to a type what may be given: "TEXT:{auto,never}", "N:INT in [1 - 9]".
+// CLI11 adds the allowed values to a type: "TEXT:{auto,never}", "N:INT in [1 - 9]".
 std::string value_name(const CLI::Option& option) {
   std::string type = option.get_type_name();
   const std::size_t colon = type.find(':');
@@ -51,7 +51,7 @@ std::string value_name(const CLI::Option& option) {
   return values;
 }
 
-// Its arguments, then its options; the common ones are told by `remote --help` alone.
+// Its arguments, then its options. Global options are only listed in `remote --help`.
 std::string options(const CLI::App& command, std::size_t width) {
   std::string arguments;
   std::string rest;
@@ -105,7 +105,7 @@ std::string topics(std::size_t width) {
   return text;
 }
 
-// The pages of the manual that are about this command.
+// The manual pages about this command.
 std::string see_also(const CLI::App& command, std::size_t width) {
   const bool of_root = command.get_parent()->get_parent() == nullptr;
   std::vector<std::string> pages_of_it;
@@ -118,7 +118,7 @@ std::string see_also(const CLI::App& command, std::size_t width) {
   return pages_of_it.empty() ? "" : "\n" + wrapped("See also: " + join(pages_of_it, ", "), 0, width) + "\n";
 }
 
-// The command that these words name. Throws Error (usage).
+// The command with this name, possibly of several words. Throws Error (usage).
 const CLI::App& named_by(const CLI::App& root, const std::vector<std::string>& words) {
   const CLI::App* command = &root;
   for (const std::string& word : words) {
@@ -235,7 +235,7 @@ void add_help(CLI::App& command, Context& context) {
     for (const std::string& word : *words) {
       name += " " + word;
     }
-    // Not help(): that of `app` is the help of the command that was called, which is `help`.
+    // Not help(): that would print the help of the called command, which is `help`.
     context.terminal.out(found.get_formatter()->make_help(&found, name, CLI::AppFormatMode::Normal));
   });
 }

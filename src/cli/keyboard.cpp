@@ -11,8 +11,8 @@
 namespace remote::cli {
 namespace {
 
-// What a program that was cut off may have left on: another screen, a hidden cursor, colours, reports of the
-// mouse and of pasted text (xterm's control sequences, which others ignore).
+// Resets the terminal modes that an interrupted program may have left on: alternate screen, hidden cursor,
+// colors, mouse reporting and bracketed paste (xterm's control sequences, which other terminals ignore).
 constexpr std::string_view usual_screen =
     "\033[?1047l\033[?25h\033[0m\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?2004l";
 
@@ -24,7 +24,7 @@ std::atomic<int>& resize_target() {
 extern "C" void on_resize(int) {
   const int saved_errno = errno;
   if (const int fd = resize_target(); fd >= 0) {
-    static_cast<void>(!::write(fd, "w", 1));  // where the pipe is full, the reader knows already
+    static_cast<void>(!::write(fd, "w", 1));  // if the pipe is full, the reader already has a wakeup
   }
   errno = saved_errno;
 }

@@ -10,8 +10,8 @@
 
 namespace remote::cli {
 
-// This process's terminal as the near side of a terminal on a server: what is typed goes there, and changes
-// of the window's size too. The destructor gives the terminal its settings back. One at a time.
+// Connects this process's terminal to a terminal on a server: forwards input and changes of the window size.
+// The destructor restores the terminal's settings. Only one may exist at a time.
 class Keyboard {
  public:
   explicit Keyboard(Context& context);
@@ -19,11 +19,11 @@ class Keyboard {
   Keyboard(const Keyboard&) = delete;
   Keyboard& operator=(const Keyboard&) = delete;
 
-  // For a call that ends before this object does.
+  // For a call that returns before this object is destroyed.
   TerminalSide side();
-  // The command came to its own end, and has left the screen as it wants it.
+  // The command has ended by itself, so its screen is left unchanged.
   void finish() { finished_ = true; }
-  // The terminal has its own settings from pause() to resume(), where it was raw.
+  // From pause() to resume(), the terminal has its own settings instead of raw mode.
   void pause();
   void resume();
 
@@ -31,7 +31,7 @@ class Keyboard {
   void begin();
 
   Context& context_;
-  Pipe resized_;  // written by the handler of SIGWINCH
+  Pipe resized_;  // written by the SIGWINCH handler
   struct sigaction before_ {};
   std::optional<ui::RawTerminal> raw_;
   bool finished_ = false;

@@ -10,7 +10,7 @@
 namespace remote::cli {
 namespace {
 
-// Keys, servers, files of settings and words such as CLUSTER are not programs.
+// Excludes keys, servers, settings files and words such as CLUSTER.
 bool may_be_program(const std::string& word, const WordList& servers) {
   const auto is_capital = [](unsigned char c) { return c >= 'A' && c <= 'Z'; };
   const bool is_setting = word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");

@@ -29,7 +29,7 @@ std::string page_name(std::string name) {
   return name;
 }
 
-// Behind a dash in NAME a description begins small and has no full stop.
+// For the NAME section: a description after a dash starts in lowercase and has no period.
 std::string headline(std::string text) {
   text = text.substr(0, text.find_first_of(".;\n"));
   if (text.size() > 1 && text[0] >= 'A' && text[0] <= 'Z' && text[1] >= 'a' && text[1] <= 'z') {
@@ -64,7 +64,7 @@ std::string synopsis(const CLI::App& command, const std::string& name) {
   return ".B " + roff_text(trim(std::string_view(line).substr(line.find(' ')))) + "\n";
 }
 
-// A sentence, which ends with a full stop.
+// A sentence, ending with a period.
 std::string paragraph(std::string_view text) {
   const std::string_view sentence = trim(text);
   return roff_text(sentence) + (sentence.ends_with('.') ? "" : ".") + "\n";

@@ -25,7 +25,7 @@ void add_span(Look look, std::string_view text, MarkdownText& to) {
   to.back().text += text;
 }
 
-// The spans of what is inside `parent`.
+// Adds the spans of the nodes in `parent`.
 void read_text(cmark_node* parent, Look look, MarkdownText& to) {
   for (cmark_node* node = cmark_node_first_child(parent); node != nullptr; node = cmark_node_next(node)) {
     const cmark_node_type type = cmark_node_get_type(node);
@@ -66,7 +66,8 @@ MarkdownBlock table_of(cmark_node* table) {
   return block;
 }
 
-// `depth`: in how many lists the parent is. `mark`: of the item whose first paragraph is still to come.
+// `depth`: number of lists around the parent. `mark`: the mark of an item whose first paragraph has not been
+// read yet.
 void read_blocks(cmark_node* parent, std::size_t depth, std::string mark, std::vector<MarkdownBlock>& to) {
   int number = cmark_node_get_type(parent) == CMARK_NODE_LIST ? cmark_node_get_list_start(parent) : 0;
   for (cmark_node* node = cmark_node_first_child(parent); node != nullptr; node = cmark_node_next(node)) {

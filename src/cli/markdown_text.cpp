@@ -1,4 +1,4 @@
-// Markdown for a terminal and for manual pages.
+// Renders Markdown for a terminal and for manual pages.
 
 #include <algorithm>
 
@@ -20,7 +20,7 @@ std::string plain(const MarkdownText& text) {
   return out;
 }
 
-// What stands between the first and the last column of a row: "type: text; default: none".
+// The cells between the first and the last column of a row: "type: text; default: none".
 MarkdownText middle_of(const MarkdownBlock& table, const std::vector<MarkdownText>& row) {
   MarkdownText text;
   for (std::size_t i = 1; i + 1 < row.size(); ++i) {
@@ -71,7 +71,7 @@ std::string roff_spans(const MarkdownText& text) {
       out += (span.look == Look::emphasis ? "\\fI" : "\\fB") + inner + "\\fR";
     }
   }
-  // A line must not begin with a dot or an apostrophe, which roff takes for an order.
+  // roff treats a line that starts with a period or an apostrophe as a request.
   return out.starts_with('.') || out.starts_with('\'') ? "\\&" + out : out;
 }
 
@@ -129,7 +129,7 @@ std::string markdown_to_text(std::string_view markdown, std::size_t width, bool 
   std::string out;
   Kind before = Kind::heading;
   for (const MarkdownBlock& block : read_markdown(markdown)) {
-    // Items of a list stand close together, all else apart.
+    // No blank lines between the items of a list.
     if (!out.empty() && (block.kind != Kind::item || before != Kind::item)) {
       out += "\n";
     }
@@ -192,7 +192,7 @@ std::string markdown_to_roff(std::string_view markdown) {
   for (const MarkdownBlock& block : read_markdown(markdown)) {
     switch (block.kind) {
       case Kind::heading:
-        if (block.level > 1) {  // the first is the title of the page
+        if (block.level > 1) {  // level 1 is the title of the page
           out += block.level == 2 ? ".SH " + roff_text(upper(plain(block.text))) + "\n"
                                   : ".SS " + roff_text(plain(block.text)) + "\n";
         }

@@ -17,7 +17,7 @@
 namespace remote::cli {
 namespace {
 
-// The keys in the order in which they are shown, and what holds where nobody says otherwise.
+// The keys in display order, with their default values.
 constexpr std::string_view keys =
     "cmd nproc_per_node=auto servers=all launcher=ranks rdzv nnodes max_restarts init_method=env init_dir "
     "on_failure=kill restarts restart_on no_restart_exit min_servers hang_after on_hang gpus cpus "
@@ -32,7 +32,7 @@ std::vector<std::string> options_of(const std::string& key) {
   return {name};
 }
 
-// What the command line says of a key; nullopt: nothing.
+// The value of a key on the command line; nullopt: not given.
 std::optional<std::string> given_value(const CLI::App& command, const Context& context,
                                        const std::string& key) {
   if (key == "cmd" && context.command_words) {
@@ -48,7 +48,7 @@ std::optional<std::string> given_value(const CLI::App& command, const Context& c
   return std::nullopt;
 }
 
-// By key, secrets masked.
+// By key, with secrets masked.
 std::vector<std::pair<std::string, LaunchSetting>> used_settings(const CLI::App& command,
                                                                  const Context& context, const Env& given,
                                                                  const LaunchDefaults& usual, bool python) {
@@ -95,7 +95,7 @@ bool is_launch(Context& context, const std::vector<std::string>& words, const st
     const std::vector<std::string> names = config::launch_names(context.folder());
     return std::ranges::find(names, name) != names.end();
   } catch (const Error&) {
-    return false;  // the command tells
+    return false;  // the command reports this
   }
 }
 

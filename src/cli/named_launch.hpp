@@ -8,20 +8,20 @@
 
 #include "cli/context.hpp"
 
-// Launches that configs.yaml has by name, and where the settings of a launch come from.
+// Named launches in configs.yaml, and the source of each setting of a launch.
 
 namespace remote::cli {
 
-// Whether the project of this command line has a launch of this name.
+// Whether the project of this command line has a launch with this name.
 bool is_launch(Context& context, const std::vector<std::string>& words, const std::string& name);
 
-// What configs.yaml says of this launch ("": of all). `command`: the subcommand's name. Throws Error (usage)
-// where the name stands at the wrong place, or was probably mistyped.
+// The settings in configs.yaml for this launch ("": for all launches). `command`: name of the subcommand.
+// Throws Error (usage) if the name is in the wrong position, or was probably mistyped.
 LaunchDefaults launch_defaults_of(Context& context, const std::string& command, const std::string& launch);
 
-// For --dry-run: what would start, and where its settings come from: "configs.yaml:12 launches.full",
-// "command line" or "default". `command` has read its options, and `given` are its variables; `python`: what
-// it starts is Python.
+// For --dry-run: what would start, and the source of each setting: "configs.yaml:12 launches.full", "command
+// line" or "default". `command` has already parsed its options; `given`: its variables; `python`: whether it
+// starts Python.
 void show_plan(Context& context, const Plan& plan, const CLI::App& command, const Env& given,
                const LaunchDefaults& usual, bool python);
 

@@ -33,7 +33,7 @@ std::string config_file(const Project& project) {
   return word((near.empty() ? file : near).string());
 }
 
-// Practice servers that configs.yaml names and that do not run.
+// Whether practice servers in configs.yaml are not running.
 bool sandbox_is_down(Project& project) {
   const sandbox::Sandbox sandbox(project.folder());
   if (!is_folder(sandbox.folder())) {
@@ -43,7 +43,7 @@ bool sandbox_is_down(Project& project) {
   try {
     practice = sandbox.status();
   } catch (const Error&) {
-    return false;  // this is advice; `sandbox status` tells what is wrong
+    return false;  // this is only advice; `sandbox status` reports the error
   }
   return std::ranges::any_of(project.servers({}), [&](const ServerInfo& server) {
     const auto setting = [&](const char* name) {
@@ -57,7 +57,7 @@ bool sandbox_is_down(Project& project) {
   });
 }
 
-// What is wrong with the settings of the first server with which something is.
+// The first server with a problem in its settings.
 std::optional<NextStep> settings_to_mend(Project& project) {
   for (const ServerInfo& server : project.servers({})) {
     if (server.error) {
@@ -75,7 +75,7 @@ std::optional<NextStep> settings_to_mend(Project& project) {
   return std::nullopt;
 }
 
-// The file that is most likely meant to be trained with; train.py where none is.
+// The Python file that is most likely the training script; train.py if none is.
 std::string find_script(const fs::path& folder) {
   std::vector<std::string> scripts;
   for (const fs::path& file : entries_of(folder)) {
@@ -94,7 +94,7 @@ std::string find_script(const fs::path& folder) {
 void add_failures(std::vector<NextStep>& steps, const ProjectStatus& status,
                   const std::vector<TableRow>& rows) {
   const auto add = [&](const Batch& batch) {
-    // The job whose end explains those of the others.
+    // The job whose failure caused those of the others.
     const auto failed = verdict_of(batch).first;
     if (failed) {
       steps.push_back({fmt::format("to see why {} failed", describe(*failed)),
@@ -111,7 +111,7 @@ void add_failures(std::vector<NextStep>& steps, const ProjectStatus& status,
       return;
     }
   }
-  // It stays the next thing to look at until something else is started.
+  // Shown until something else is started.
   if (!status.newest.empty() && status.newest.front().launch && is_over(status.newest)) {
     add(status.newest);
   }
@@ -170,7 +170,7 @@ std::vector<NextStep> next_steps(Context& context, const ProjectStatus& status,
   if (fresh) {
     steps.push_back({"to make the servers ready", "remote prepare"});
   }
-  // A launch that sends the project itself may need no preparation, as that of `sandbox up --sample`.
+  // A launch that sends the project itself may not need preparation, such as that of `sandbox up --sample`.
   if (idle && status.gone.empty() && (!fresh || (usual && defaults.rsync.value_or(false)))) {
     steps.push_back({"to train", usual ? std::string("remote torch-launch")
                                        : "remote torch-launch --rsync -- " + find_script(project.folder())});

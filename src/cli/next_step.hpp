@@ -8,20 +8,19 @@
 #include "cli/context.hpp"
 #include "cli/show/job_table.hpp"
 
-// What a person does next in a folder. Found from what lies on this machine alone: no server is asked.
+// What to do next in a folder. Uses only local information: contacts no server.
 
 namespace remote::cli {
 
-// A command, and what it is for.
 struct NextStep {
   std::string why;
   std::string command;
 };
 
-// Where the folder has no project: what makes it one. The first is the usual one.
+// Outside a project: how to create one. The most common way first.
 std::vector<NextStep> steps_to_a_project();
 
-// In a project, the most pressing one first. `rows`: what is shown of its jobs, the newest of a kind last.
+// In a project, the most urgent one first. `rows`: the displayed jobs; within each kind, the newest one last.
 std::vector<NextStep> next_steps(Context& context, const ProjectStatus& status,
                                  const std::vector<TableRow>& rows);
 

@@ -22,7 +22,7 @@
 namespace remote::cli {
 namespace {
 
-// An option that is repeated for each name of this kind.
+// A repeatable option for names of this kind.
 CLI::Option* add_names(CLI::App& command, Context& context, const std::string& option,
                        std::vector<std::string>& names, NameKind kind, const std::string& type,
                        const std::string& help) {
@@ -39,8 +39,8 @@ CLI::Option* add_server_option(CLI::App& command, Context& context, std::vector<
 }
 
 void EnvOptions::add(CLI::App& command) {
-  // allow_extra_args(false): each use takes its two words and no more, and CLI11 does not read a value in
-  // brackets as a list.
+  // allow_extra_args(false): each use takes exactly two words, and CLI11 does not read a value in brackets as
+  // a list.
   command.add_option("--env", words, "Environment variable of the command; repeatable")
       ->type_name("NAME VALUE")
       ->allow_extra_args(false);
@@ -99,7 +99,8 @@ void CommandOption::add(CLI::App& app, Context& context, const std::string& help
 
 namespace {
 
-// Whether neither this folder nor the project has a file of this name. false: unknown, because of --workdir.
+// Whether a file with this name exists neither in the current folder nor in the project. Also false if
+// unknown, because of --workdir.
 bool is_missing(Context& context, const CLI::App& command, const std::string& file) {
   const CLI::Option* workdir = command.get_option_no_throw("--workdir");
   if (workdir != nullptr && workdir->count() > 0) {
@@ -112,7 +113,7 @@ bool is_missing(Context& context, const CLI::App& command, const std::string& fi
   }
 }
 
-// Warns of a script without Python before it. `is_line`: the command is a line for the shell.
+// Warns about a script without Python in front of it. `is_line`: the command is a line for the shell.
 void warn_of_script(Context& context, const CLI::App& app, const std::string& typed, bool is_line) {
   if (trim(typed).empty()) {
     return;
@@ -134,7 +135,7 @@ void warn_of_script(Context& context, const CLI::App& app, const std::string& ty
                         visible_line(is_line ? "--cmd " + quote_for_typing(right) : "-- " + right, 200)));
 }
 
-// The command line as typed, with these options, and this command in place of the typed one.
+// The command line as typed, with additional options, and with another command.
 std::string typed_line(const Context& context, const std::vector<std::string>& options,
                        const std::vector<std::string>& command) {
   const CommandWords& typed = *context.command_words;
@@ -149,8 +150,8 @@ std::string typed_line(const Context& context, const std::vector<std::string>& o
   return "`" + visible_line(shell_join(line), 300) + "`";
 }
 
-// Options of this command behind the program are the program's. Behind "--" only those are named that hardly
-// any program has.
+// Warns about options of this command that follow the program, because they are passed to the program. After
+// "--", only warns about those that hardly any program has.
 void warn_of_options_behind(Context& context, const CLI::App& command, const CommandWords& typed) {
   std::vector<std::string> names;
   std::vector<std::string> options;
@@ -186,7 +187,7 @@ void warn_of_options_behind(Context& context, const CLI::App& command, const Com
                   typed_line(context, options, program)));
 }
 
-// Throws Error (usage) for a variable in place of the program.
+// Throws Error (usage) for a variable instead of the program.
 void check_assignments(const Context& context, const std::string& name,
                        const std::vector<std::string>& words) {
   std::vector<std::string> options;
@@ -228,8 +229,8 @@ std::vector<std::string> servers_in(Context& context, const std::string& word) {
   return named;
 }
 
-// Refuses words that were probably meant for an option or as a launch's name: a command begins behind "--",
-// and everything before it would be part of it.
+// Rejects words that were probably meant as an option or as the name of a launch. Otherwise they would become
+// part of a command.
 void check_first_word(Context& context, const CLI::App& command, const std::vector<std::string>& words) {
   const std::string& first = words.front();
   const std::string& name = command.get_name();
@@ -260,7 +261,7 @@ void check_first_word(Context& context, const CLI::App& command, const std::vect
   }
 }
 
-// An operator of the shell as a word of its own is given to the program.
+// Warns about a shell operator as a separate word, because it is passed to the program.
 void warn_of_operators(Context& context, const std::vector<std::string>& words) {
   const auto is_operator = [](const std::string& word) { return has_name(" && || | & 2>&1 ", word); };
   const auto found = std::ranges::find_if(words, is_operator);
@@ -277,7 +278,7 @@ void warn_of_operators(Context& context, const std::vector<std::string>& words) 
                   visible_line("--cmd " + quote_for_typing(insert_python(join(line, " "))), 200)));
 }
 
-// A job's end is that of the line, which does not wait for a program in the background.
+// A job ends with its command line, which does not wait for a program in the background.
 void warn_of_background(Context& context, const std::string& name, const std::string& line) {
   if (goes_into_background(line)) {
     context.terminal.warning(
@@ -360,7 +361,7 @@ Instant parse_since(const std::string& text) {
     const std::time_t midnight = day->time_since_epoch().count();
     std::tm local{};
     ::gmtime_r(&midnight, &local);
-    local.tm_isdst = -1;  // whichever holds on that day where the user is
+    local.tm_isdst = -1;  // use the daylight saving time of that day in the user's time zone
     return Instant(std::chrono::seconds(std::mktime(&local)));
   }
   throw Error::usage("--since '" + visible_line(text) + "' is no time", "",
@@ -401,7 +402,7 @@ JobSelection JobOptions::selection() const {
   JobSelection selection{.names = {}, .launches = launches, .tags = tags};
   for (const auto* names : {&words, &keys}) {
     for (const std::string& name : *names) {
-      const std::size_t dash = name.find_first_not_of("0123456789");  // "45-48", as job-list shows a launch
+      const std::size_t dash = name.find_first_not_of("0123456789");  // "45-48", from job-list
       const bool launch = dash != 0 && dash != std::string::npos && name[dash] == '-';
       (launch ? selection.launches : selection.names).push_back(name);
     }

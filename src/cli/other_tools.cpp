@@ -20,7 +20,7 @@
 namespace remote::cli {
 namespace {
 
-// With the interpreter before a script that PATH does not find.
+// Adds the interpreter in front of a script that is not found in PATH.
 WordList as_program(WordList program) {
   const std::string first = word_at(program, 0);
   if (first.find('/') == std::string::npos && (first.ends_with(".sh") || first.ends_with(".py"))) {
@@ -30,13 +30,14 @@ WordList as_program(WordList program) {
 }
 
 struct Typed {
-  std::string_view command;  // of this program, in the table
-  WordList words;            // as typed, the other tool's word first
+  std::string_view command;  // the equivalent command of this program, from the table
+  WordList words;            // as typed, starting with the other tool's word
   const WordList& servers;
   bool names_place = false;  // the word after "docker exec" is a container
 };
 
-// The line for it, behind "remote". Empty, or not meant: the command's help is named.
+// Returns the equivalent line, after "remote". If it is empty or not plausible, the hint refers to the
+// command's help instead.
 using Translate = WordList (*)(const Typed&);
 
 constexpr std::string_view kinds = " job jobs pod pods launch launches task tasks ";
@@ -80,7 +81,7 @@ WordList list_servers(const Typed& typed) {
   return is_meant(line, typed.servers) || typed.words[0] != "nvidia-smi" ? line : run_on("", typed.words);
 }
 
-// "ps aux" is the program of that name.
+// "ps aux" is the program ps.
 WordList list_jobs(const Typed& typed) {
   const WordList line = name_jobs(typed);
   const bool is_program = has_name(" ls ps ", typed.words[0]) && typed.words.size() > 1 &&
@@ -116,8 +117,8 @@ WordList start_again(const Typed& typed) {
   return typed.words.size() == 1 ? WordList{"rerun", "last"} : name_jobs(typed);
 }
 
-// Without the options of ssh and of docker exec that a command on a server does not need. `tunnel`: what ssh
-// -L forwards.
+// Removes options of ssh and docker exec that are not needed for a command on a server. `tunnel`: the
+// argument of ssh -L.
 WordList without_terminal_options(const Typed& typed, std::string& tunnel) {
   WordList rest = tail_of(typed.words);
   const bool is_ssh = typed.words[0] == "ssh";
@@ -205,7 +206,7 @@ WordList forward_ports(const Typed& typed) {
   return line;
 }
 
-// "pip install -r requirements.txt"; "pip list" is the program of that name.
+// "pip install -r requirements.txt"; "pip list" is the program pip.
 WordList install_packages(const Typed& typed) {
   const bool is_editable = std::ranges::any_of(
       typed.words, [](const std::string& word) { return has_name(" -e --editable . ", word); });
@@ -221,8 +222,8 @@ WordList name_help(const Typed&) {
 }
 
 struct OtherTool {
-  std::string_view names;    // a blank around each
-  std::string_view command;  // of this program, that does the same
+  std::string_view names;    // with blanks around each
+  std::string_view command;  // the equivalent command of this program
   Translate translate;
 };
 
@@ -254,7 +255,7 @@ constexpr OtherTool tools[] = {
     {" port-forward tunnel ", "forward", forward_ports},
 };
 
-// Programs whose second word is the command, and those of their commands that are known here.
+// Programs whose second word is the command, and those commands that are known here.
 struct Suite {
   std::string_view name;
   std::string_view commands;
@@ -301,7 +302,7 @@ class Hints {
     return "`" + visible_line(shell_join(joined(joined({"remote"}, before_), line)), 300) + "`";
   }
 
-  // The line if it is meant; otherwise the help of its command, and what to write in place of an option.
+  // The line if it is plausible; otherwise the help of its command, and the replacements for options.
   std::string offer(std::string command, const WordList& line) const {
     if (is_meant(line, servers_)) {
       return "use " + show(line);
@@ -335,7 +336,7 @@ class Hints {
     return find_command(rest[0]) != nullptr ? offer(rest[0], rest) : find(rest, true);
   }
 
-  // What no single line does.
+  // Hints for what no single line can do.
   std::string find_without_line(const WordList& typed) const {
     const std::string& word = typed[0];
     if (has_name(" cp scp ", word) && std::ranges::any_of(typed, [](const std::string& one) {
@@ -378,7 +379,7 @@ class Hints {
     return typed[0] == "pip" && word_at(typed, 1) != "install" ? "" : join(packages, ", ");
   }
 
-  // The line for a program, or a server and a program, without a command of this program before it.
+  // The line for a program, or a server and a program, typed without a command of this program in front.
   WordList start_typed_program(const WordList& typed) const {
     const std::string& first = typed[0];
     if (const std::string server = server_in(first, servers_); !server.empty()) {

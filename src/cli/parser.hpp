@@ -19,21 +19,20 @@ class Context;
 // Adds the global options and every command, or `only` this one.
 void add_commands(CLI::App& app, Context& context, std::string_view only = {});
 
-// A command line as the parser reads it.
 struct ParsedLine {
-  std::string command;                                     // "job-run"; "" for none
-  std::map<std::string, std::vector<std::string>> values;  // of its options ("--server") and words ("keys")
-  std::optional<CommandWords> program;                     // the command that it starts, if given as words
+  std::string command;                                     // "job-run"; "" if none
+  std::map<std::string, std::vector<std::string>> values;  // of options ("--server") and arguments ("keys")
+  std::optional<CommandWords> program;                     // the command to run, if given as separate words
   bool is_accepted = false;
 
   bool has(const std::string& option) const { return values.contains(option); }
 };
 
-// Reads the words behind the program's name, the command first, and runs nothing.
+// Parses the words after the program's name, starting with the command, without running anything.
 ParsedLine parse_line(const std::vector<std::string>& words);
 
-// The words from the first one on that belongs to no option of the command, such as {"train.py", "x"} of
-// {"--nproc-per-node", "2", "train.py", "x"}; with the "--" before it, if there is one.
+// The words starting with the first one that belongs to no option of the command, such as {"train.py", "x"}
+// in {"--nproc-per-node", "2", "train.py", "x"}; includes the preceding "--", if any.
 std::vector<std::string> words_behind_options(const std::string& command,
                                               const std::vector<std::string>& words);
 

@@ -7,7 +7,7 @@
 namespace remote::cli {
 
 ChosenRanks choose_ranks(Project& project, const std::string& command, const JobOptions& options) {
-  // One that is named and has ended is known all the same: then it is said that it does not run.
+  // Includes named jobs that have ended, to report that they are not running.
   std::vector<Job> chosen =
       project.jobs({.selection = options.selection(), .unfinished_only = !options.by_name()});
   std::vector<Job> absent;
@@ -31,11 +31,11 @@ ChosenRanks choose_ranks(Project& project, const std::string& command, const Job
       return newest.launch ? job.launch != newest.launch : job.id != newest.id;
     });
   }
-  if (!options.by_name()) {  // a rank that has ended is often why the others wait
+  if (!options.by_name()) {  // a rank that has ended is often the reason why the others wait
     absent = project.with_launch(chosen);
     std::erase_if(absent, [](const Job& job) { return !job.launch || !is_final(job.state); });
   }
-  // A server that did not answer just now would not answer again.
+  // A server that has just not answered is not asked again.
   std::ranges::copy_if(chosen, std::back_inserter(absent),
                        [](const Job& job) { return job.state == JobState::unknown; });
   std::erase_if(chosen, [](const Job& job) { return job.state == JobState::unknown; });

@@ -7,17 +7,18 @@
 
 #include "cli/options.hpp"
 
-// The jobs of a command that looks into running ranks.
+// Selects the jobs for a command that inspects running ranks.
 
 namespace remote::cli {
 
 struct ChosenRanks {
-  std::vector<Job> jobs;    // that run, as far as is known
-  std::vector<Job> absent;  // that belong to them, and of which nothing is to be seen: ended, or not reached
+  std::vector<Job> jobs;    // the running ones, as far as is known
+  std::vector<Job> absent;  // related jobs that cannot be inspected: ended, or their server does not answer
 };
 
-// The jobs to look at, asked just now: those that are named, or else the newest launch that has a running
-// rank, or else the newest running job. Throws Error (usage) where none runs; `command` is its name.
+// The jobs to inspect, after asking their servers: the named ones, or else the newest launch with a running
+// rank, or else the newest running job. Throws Error (usage) if none is running; `command`: name of the
+// command.
 ChosenRanks choose_ranks(Project& project, const std::string& command, const JobOptions& options);
 
 }  // namespace remote::cli

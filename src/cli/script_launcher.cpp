@@ -19,12 +19,12 @@ namespace remote::cli {
 namespace fs = std::filesystem;
 namespace {
 
-// Whether a launcher in this text gets the addresses of the other servers.
+// Whether a launcher in this text receives the addresses of the other servers.
 bool knows_others(std::string_view text) {
   return has_any(text, {"MASTER_ADDR", "NODE_RANK", "GROUP_RANK"});
 }
 
-// Returns the text of a file of the project; "" if it is not a text file there.
+// Returns the text of a file in the project; "" if it is not a text file in the project.
 std::string read_project_text(const fs::path& project, const fs::path& file) {
   if (file.is_absolute()) {
     return "";
@@ -38,7 +38,7 @@ std::string read_project_text(const fs::path& project, const fs::path& file) {
   }
 }
 
-// The lines, those that end with a backslash joined with the next; without comments.
+// The lines without comments; lines that end with a backslash are joined with the next one.
 std::vector<std::string> read_lines(const std::string& text) {
   std::vector<std::string> lines;
   bool continues = false;
@@ -67,7 +67,7 @@ bool uses_variable(std::string_view line, const std::string& name) {
   return false;
 }
 
-// The command in a variable: CMD="torchrun train.py" or CMD=(torchrun train.py), if a line uses it.
+// The command in a variable, CMD="torchrun train.py" or CMD=(torchrun train.py), if a line uses it.
 std::string find_command_in_variable(const std::string& line, const std::vector<std::string>& lines) {
   std::vector<std::string> words = shell_words(line);
   if (!words.empty() && (words[0] == "export" || words[0] == "local" || words[0] == "readonly")) {
@@ -106,7 +106,7 @@ Found find_in_shell(const std::string& file, const std::string& text) {
   return std::nullopt;
 }
 
-// The string literals of a line of Python, with blanks between them.
+// The string literals in a line of Python, joined by blanks.
 std::string join_literals(std::string_view line) {
   std::string all;
   for (std::size_t at = line.find_first_of("'\""); at != line.npos; at = line.find_first_of("'\"", at)) {
@@ -161,7 +161,7 @@ struct Target {
 struct Makefile {
   std::map<std::string, Target> targets;
   std::map<std::string, std::string> variables;
-  std::string first;  // what `make` alone makes
+  std::string first;  // the default target
 };
 
 Makefile read_makefile(const std::string& text) {
@@ -195,7 +195,7 @@ Makefile read_makefile(const std::string& text) {
   return makefile;
 }
 
-// A line of a recipe, with the values of the variables in it.
+// A line of a recipe, with variables expanded.
 std::string expand(const Makefile& makefile, std::string_view line) {
   line.remove_prefix(std::min(line.find_first_not_of("\t @-+"), line.size()));
   constexpr std::size_t longest = 4096;
@@ -219,7 +219,7 @@ std::string expand(const Makefile& makefile, std::string_view line) {
   return all;
 }
 
-// `seen`: targets that were searched.
+// `seen`: targets that have been searched.
 Found find_in_target(const fs::path& project, const Makefile& makefile, const std::string& name,
                      std::set<std::string>& seen) {
   const auto target = makefile.targets.find(name);
@@ -255,9 +255,9 @@ Found find_in_make(const fs::path& project, std::string_view command) {
   std::vector<std::string> files{"GNUmakefile", "makefile", "Makefile"};
   for (++word; word != words.end(); ++word) {
     if (has_name(" -C -I --directory ", *word)) {
-      return std::nullopt;  // a Makefile elsewhere
+      return std::nullopt;  // a Makefile in another folder
     }
-    const bool is_number = word->find_first_not_of("0123456789") == std::string::npos;  // of -j
+    const bool is_number = word->find_first_not_of("0123456789") == std::string::npos;  // the argument of -j
     if (has_name(" -f --file ", *word) && word + 1 != words.end()) {
       files = {*++word};
     } else if (!word->starts_with('-') && !is_assignment(*word) && !is_number && target.empty()) {

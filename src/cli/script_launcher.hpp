@@ -7,14 +7,14 @@
 
 namespace remote::cli {
 
-// A launcher, such as torchrun, that a file of the project starts.
+// A launcher, such as torchrun, that is started by a file in the project.
 struct ScriptLauncher {
   std::string file;  // "train.sh", "make train"
   std::string name;  // "torchrun", "-m torch.distributed.run"
-  std::string line;  // that starts it
+  std::string line;  // the line that starts it
 };
 
-// The launcher that the command starts through a shell script, a Python file or a target of a Makefile of the
+// The launcher that the command starts through a shell script, a Python file or a Makefile target in the
 // project, without the addresses of other servers; nullopt if none was found.
 std::optional<ScriptLauncher> find_script_launcher(const std::filesystem::path& project,
                                                    std::string_view command);

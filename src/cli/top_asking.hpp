@@ -12,13 +12,13 @@
 
 namespace remote::cli {
 
-// What is asked of servers, on a thread of its own: the keys are read meanwhile, whatever a server does.
-// The destructor gives it up.
+// A request to servers on a separate thread, so that keys are handled even if a server does not answer. The
+// destructor cancels it.
 class Asking {
  public:
-  // Shows an answer, on the thread that draws.
+  // Shows the answer; called on the thread that draws.
   using Show = std::function<void()>;
-  // `wake` is readable for the thread that draws when the answer is there.
+  // Writes to `wake` when the answer is ready, to wake the thread that draws.
   Asking(int wake, std::function<Show(const Cancel&)> ask)
       : thread_([this, wake, ask = std::move(ask)] {
           try {
@@ -27,7 +27,7 @@ class Asking {
             show_ = [] {};
           }
           done_ = true;
-          static_cast<void>(!::write(wake, "a", 1));  // where the pipe is full, it is known already
+          static_cast<void>(!::write(wake, "a", 1));  // if the pipe is full, a wakeup is already pending
         }) {}
   ~Asking() { cancel_.cancel(); }
   Asking(const Asking&) = delete;

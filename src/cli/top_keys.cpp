@@ -18,7 +18,7 @@ TopKey take_key(std::string& typed) {
   for (const auto& [sequence, key] : sequences) {
     if (typed.starts_with(sequence)) {
       typed.erase(0, sequence.size());
-      if (key == TopKey::other) {  // of a key that has no meaning here
+      if (key == TopKey::other) {  // the rest of a key sequence that is not used
         typed.erase(0, typed.find_first_not_of("0123456789;") + 1);
       }
       return key;

@@ -25,10 +25,10 @@ enum class TopKey {
   other
 };
 
-// Takes the first key from what was typed, which is not empty. A terminal sends the arrows as "\033[A" or
-// "\033OA".
+// Removes the first key from the input, which must not be empty. A terminal sends the arrow keys as "\033[A"
+// or "\033OA".
 TopKey take_key(std::string& typed);
-// What they do, line by line.
+// The help for the keys, as lines.
 const std::vector<std::string>& top_help();
 
 }  // namespace remote::cli

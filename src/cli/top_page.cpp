@@ -95,7 +95,7 @@ std::vector<std::string> TopPage::body(const Context& context, std::size_t rows)
   }
   const std::size_t most = all.size() > rows ? all.size() - rows : 0;
   if (mode == Mode::follow) {
-    top_ = most;  // what comes last
+    top_ = most;  // the last lines
   }
   if (show_selected_) {
     show_selected_ = false;
@@ -116,7 +116,7 @@ std::vector<std::string> TopPage::body(const Context& context, std::size_t rows)
 
 std::string TopPage::footer(const Context& context) const {
   if (mode == Mode::confirm) {
-    // The question comes first: a narrow screen cuts the end.
+    // The question comes first, because a narrow screen cuts off the end.
     const std::string rest =
         others == 0 ? "? [y/N] " : fmt::format(" alone? [y/N]  {} (X: all)", others_go_on());
     return line_of(context, fmt::format("End {}{}", describe(to_end), rest), ui::Style::yellow);

@@ -13,36 +13,36 @@
 
 namespace remote::cli {
 
-// What the screen of `remote top` shows, and which part of it: the servers with their jobs, a text about one
-// job, or a question. It asks no server and reads no key.
+// The contents and scroll position of the `remote top` screen: the servers with their jobs, a text about one
+// job, or a question. Contacts no server, and reads no keys.
 class TopPage {
  public:
   enum class Mode { servers, text, follow, confirm };
 
   std::vector<ServerSample> samples;
   std::chrono::milliseconds interval{};  // between two samples
-  bool has_keys = false;                 // whether somebody can type
+  bool has_keys = false;                 // whether there is keyboard input
   Mode mode = Mode::servers;
-  std::string title;              // of a text
-  std::vector<std::string> text;  // as the server sent it
-  std::string note;               // shown in place of the keys
-  std::vector<Job> to_end;        // what the question is about
-  std::size_t others = 0;         // how many unfinished ranks of its launch it is not about
+  std::string title;              // of the text
+  std::vector<std::string> text;  // as sent by the server
+  std::string note;               // replaces the list of keys
+  std::vector<Job> to_end;        // the jobs that the question is about
+  std::size_t others = 0;         // number of other unfinished ranks in the launch
 
   std::vector<Job> jobs() const;
-  // The job that the user chose, while it runs.
+  // The selected job, as long as it is running.
   std::optional<Job> chosen() const;
-  // Chooses the next job (1) or the one before (-1).
+  // Selects the next (1) or previous (-1) job.
   void move(int step);
-  // Scrolls by a screen of so many rows.
+  // Scrolls by a screen of this many rows.
   void turn_page(bool down, std::size_t rows);
   void show_text(std::string new_title, std::vector<std::string> lines);
   void show_servers();
-  // Whether a server that once answered has said nothing for too long, or cannot be reached.
+  // Whether a server that has answered before is silent for too long, or is unreachable.
   bool is_silent(const std::string& server) const;
   // "1 other rank goes on".
   std::string others_go_on() const;
-  // The whole screen: exactly so many rows, at least three.
+  // The whole screen: exactly `rows` rows, at least three.
   std::vector<std::string> lines(Context& context, std::size_t rows);
 
  private:
@@ -52,8 +52,8 @@ class TopPage {
 
   std::optional<JobId> selected_;
   bool show_selected_ = false;
-  std::size_t top_ = 0;    // the first line that is shown
-  std::size_t below_ = 0;  // how many lines there are behind the last
+  std::size_t top_ = 0;    // first visible line
+  std::size_t below_ = 0;  // number of lines after the last visible one
 };
 
 // The stacks of a job's ranks, line by line.

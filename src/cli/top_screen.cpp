@@ -25,7 +25,7 @@
 namespace remote::cli {
 namespace {
 
-// A message as one line without colours.
+// A message as one line without colors.
 std::string plain_message(std::string_view message) {
   std::string text;
   for (std::size_t i = 0; i < message.size(); ++i) {
@@ -57,7 +57,7 @@ class TopScreen {
       Keyboard keyboard(context_);
       show(keyboard);
     }
-    if (ending_) {  // the screen is gone; Ctrl-C ends the waiting
+    if (ending_) {  // the screen has been removed; Ctrl-C ends the waiting
       context_.terminal.notice(std::string(trim(page_.note)));
       ending_->answer()();
       context_.cancel.check();
@@ -84,7 +84,7 @@ class TopScreen {
       events_.push_back(event);
       static_cast<void>(!::write(woken_.write.get(), "e", 1));
     };
-    context_.terminal.set_cancel(context_.cancel);  // a screen that stands still must not hold back a signal
+    context_.terminal.set_cancel(context_.cancel);  // a terminal that blocks must not delay a signal
     ui::FullScreen screen(context_.terminal.out_descriptor());
     screen_ = &screen;
     draw();
@@ -93,8 +93,8 @@ class TopScreen {
     keyboard.finish();
   }
 
-  // Whoever is asked for a password is asked before the screen is there. It comes as soon as all servers have
-  // answered; one that takes longer than two seconds, and asks for nothing, does not keep it back.
+  // Prompts for passwords before the screen is shown. The screen is shown once all servers have answered; a
+  // server that takes longer than two seconds without a prompt does not delay it.
   void begin() {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
     std::vector<bool> heard(page_.samples.size(), false);
@@ -127,7 +127,7 @@ class TopScreen {
     context_.project().watch(request);
   }
 
-  // Of many servers that answer at the same time, not each draws the screen.
+  // Limits redrawing if many servers answer at the same time.
   void changed() {
     const auto now = std::chrono::steady_clock::now();
     if (now - drawn_ < std::chrono::milliseconds(200) && ++skipped_ < page_.samples.size()) {
@@ -156,7 +156,7 @@ class TopScreen {
     while (!ended && !typed_.empty()) {
       ended = !press(take_key(typed_));
       if (!ended) {
-        draw();  // also between keys that were typed at once: each may ask something
+        draw();  // also between keys that were typed at once, because each may ask a question
       }
     }
     if (!ended) {
@@ -182,7 +182,7 @@ class TopScreen {
     }
   }
   void ask(std::unique_ptr<Asking>& asking, std::function<Asking::Show(const Cancel&)> work) {
-    asking.reset();  // an earlier question, whose answer nobody waits for
+    asking.reset();  // cancels an earlier request
     asking = std::make_unique<Asking>(woken_.write.get(),
                                       [this, work = std::move(work)](const Cancel& cancel) -> Asking::Show {
                                         try {
@@ -193,7 +193,7 @@ class TopScreen {
                                       });
   }
 
-  // False ends the command.
+  // Returns false to end the command.
   bool press(TopKey key) {
     page_.note.clear();
     if (key == TopKey::suspend) {
@@ -207,7 +207,7 @@ class TopScreen {
       } else if (key == TopKey::no || key == TopKey::enter || key == TopKey::leave) {
         page_.mode = Mode::servers;
       }
-      return true;  // any other key leaves the question open
+      return true;  // any other key keeps the question open
     }
     if (key == TopKey::page_up || key == TopKey::page_down) {
       page_.turn_page(key == TopKey::page_down, context_.terminal.rows());
@@ -267,7 +267,7 @@ class TopScreen {
     }
   }
 
-  // Whether the job's server does not answer; then it is not asked for more.
+  // Whether the job's server does not answer; in that case nothing more is requested from it.
   bool silent(const Job& job) {
     const bool is_silent = page_.is_silent(job.server);
     if (is_silent) {
@@ -276,7 +276,7 @@ class TopScreen {
     return is_silent;
   }
 
-  // The last lines that fit on the screen.
+  // Reads as many last lines as fit on the screen.
   void read_output() {
     const std::optional<Job> job = page_.chosen();
     if (!job) {
@@ -327,7 +327,7 @@ class TopScreen {
     });
   }
 
-  // Asks about the job, or about its launch; what is to be ended is fixed now, whatever the screen shows
+  // Asks about the job, or about its launch. The jobs to kill are fixed now, even if the screen changes
   // later.
   void ask_before_kill(const Job& job, bool launch) {
     if (ending_) {
@@ -376,7 +376,7 @@ class TopScreen {
     return result.entries.size() == 1 ? "it is ended" : "they are ended";
   }
 
-  // As Ctrl-Z does where keys are not passed on.
+  // Like Ctrl-Z in a terminal that is not in raw mode.
   void suspend() {
     keyboard_->pause();
     ::raise(SIGTSTP);
@@ -403,7 +403,7 @@ class TopScreen {
   std::string typed_;
   std::chrono::steady_clock::time_point drawn_;
   std::size_t skipped_ = 0;
-  Pipe woken_;  // written where an answer or an event has come
+  Pipe woken_;  // written when an answer or an event has arrived
   std::mutex events_mutex_;
   std::vector<Event> events_;
   std::unique_ptr<Asking> reading_;  // the output or the stacks of a job

@@ -13,8 +13,8 @@ struct TopScreenRequest {
   std::chrono::milliseconds interval;
 };
 
-// The live screen of `remote top`, until the user ends it; returns the exit code. The terminal is as before
-// afterwards, however that ends. Throws Error and Interrupted.
+// Runs the live screen of `remote top` until the user ends it; returns the exit code. Restores the terminal
+// in every case. Throws Error and Interrupted.
 int show_top_screen(Context& context, const TopScreenRequest& request);
 
 }  // namespace remote::cli

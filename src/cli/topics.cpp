@@ -10,7 +10,7 @@ struct TopicPage {
   std::string_view file;
 };
 
-// No topic has a command's name. In the order in which they are shown.
+// No topic has the name of a command. In display order.
 constexpr TopicPage topic_pages[] = {
     {{"first-ten-minutes", "a first training on two servers", ""}, "first_ten_minutes.md"},
     {{"rented-machines", "machines of providers, shared logins, odd disks", ""}, "rented_machines.md"},

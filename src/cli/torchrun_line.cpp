@@ -22,7 +22,7 @@ bool takes_value(const std::string& command, const std::string& option) {
   return words_behind_options(command, {option, "x"}).empty();
 }
 
-// Reads the option at `at`. Returns the index of the first word after it and its value.
+// Reads the option at `at`. Returns the index of the first word after the option and its value.
 std::size_t read_torch_option(const WordList& words, std::size_t at, TorchOptions& options) {
   constexpr std::string_view dropped =
       " --rdzv-endpoint --rdzv-id --rdzv-conf --rdzv-backend --node-rank --master-addr --local-addr "

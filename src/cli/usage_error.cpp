@@ -21,7 +21,7 @@
 namespace remote::cli {
 namespace {
 
-// The innermost subcommand that was named.
+// The innermost subcommand on the command line.
 const CLI::App& named_command(const CLI::App& app) {
   const CLI::App* command = &app;
   while (!command->get_subcommands().empty()) {
@@ -55,7 +55,7 @@ std::vector<std::string> command_names(const CLI::App& command) {
   return names;
 }
 
-// A word that nothing took.
+// The first word that was not recognized.
 std::optional<std::string> unknown_word(const CLI::App& app, bool option) {
   for (const std::string& word : app.remaining(true)) {
     if (word.starts_with("-") == option) {
@@ -65,7 +65,7 @@ std::optional<std::string> unknown_word(const CLI::App& app, bool option) {
   return std::nullopt;
 }
 
-// Empty if configs.yaml cannot be read: errors of the command line come first.
+// Empty if configs.yaml cannot be read, because errors in the command line take precedence.
 std::vector<std::string> known_servers(Context& context) {
   try {
     return context.project().server_names();
@@ -80,7 +80,7 @@ std::string write_line(const std::vector<std::string>& line) {
   return "`" + visible_line(shell_join(all), 300) + "`";
 }
 
-// The index of the word in place of the command's name; nullopt if it is a command.
+// The index of the word that is used instead of a command's name; nullopt if it is a command.
 std::optional<std::size_t> find_unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const CLI::Option* option = words[i].starts_with('-') ? app.get_option_no_throw(words[i]) : nullptr;
@@ -95,8 +95,8 @@ std::optional<std::size_t> find_unknown_command(const CLI::App& app, const std::
   return std::nullopt;
 }
 
-// If the option is one of the command's, but before its name: the command line with the name first. ""
-// otherwise.
+// If the option belongs to the command but is before its name: the command line with the name first.
+// Otherwise "".
 std::string line_with_options_behind(const CLI::App& command, const std::vector<std::string>& words,
                                      const std::string& unknown) {
   const auto name = std::ranges::find(words, command.get_name());
@@ -116,7 +116,7 @@ bool follows_value(const CLI::App& command, const std::vector<std::string>& word
   return option != nullptr && words[at - 2].starts_with('-') && option->get_items_expected_min() > 0;
 }
 
-// What was probably meant by a word that the command does not take; "" if unknown.
+// The probable meaning of a word that the command does not accept; "" if unknown.
 std::string hint_for_extra_word(Context& context, const CLI::App& command,
                                 const std::vector<std::string>& words, const std::string& extra) {
   const std::string& name = command.get_name();
@@ -202,7 +202,7 @@ std::string name_of_command(const CLI::App& app) {
 Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& error,
                   const std::vector<std::string>& words) {
   const auto foreign = find_unknown_command(app, words);
-  const CLI::App& command = foreign ? app : named_command(app);  // "scontrol show job 1" is not our show
+  const CLI::App& command = foreign ? app : named_command(app);  // "scontrol show job 1" is not our `show`
   const std::string name = full_name(command);
   const std::string help = fmt::format("see `{} --help`", name);
   const auto refused = [&](const std::string& what, const std::string& near) {
@@ -218,7 +218,7 @@ Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& 
                    hint.empty() ? did_you_mean(*unknown, subcommands) : hint + ";");
   }
   if (const auto unknown = unknown_word(app, true)) {
-    // "-np 2" is read as letters: the word is what was typed.
+    // "-np 2" is parsed as single letters, so this finds the typed word.
     const auto typed = std::ranges::find_if(words, [&](const std::string& word) {
       return word == *unknown ||
              (word.starts_with('-') && !word.starts_with("--") && word.ends_with(unknown->substr(1)));

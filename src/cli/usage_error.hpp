@@ -14,10 +14,10 @@ namespace remote::cli {
 
 class Context;
 
-// "remote sandbox up", of the innermost command that was named.
+// The innermost command on the command line: "remote sandbox up".
 std::string name_of_command(const CLI::App& app);
 
-// The parser's error as a text for people, with the line that was probably meant.
+// The parser's error as a message for the user, with the command line that was probably meant.
 Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& error,
                   const std::vector<std::string>& words);
 

@@ -17,7 +17,7 @@ inline WordList tail_of(const WordList& words, std::size_t count = 1) {
   return {words.begin() + static_cast<std::ptrdiff_t>(std::min(count, words.size())), words.end()};
 }
 
-// The first words, without the `rest`, which they end with.
+// The first words, without `rest`, which is the end of `words`.
 inline WordList head_of(const WordList& words, const WordList& rest) {
   return {words.begin(), words.end() - static_cast<std::ptrdiff_t>(rest.size())};
 }
@@ -32,7 +32,7 @@ inline WordList words_before(const WordList& words, std::string_view word) {
   return {words.begin(), std::ranges::find(words, word)};
 }
 
-// "" if there are not so many.
+// "" if there are fewer words.
 inline std::string word_at(const WordList& words, std::size_t at) {
   return at < words.size() ? words[at] : "";
 }
@@ -49,7 +49,7 @@ inline bool is_python_program(const WordList& program) {
   return is_python(word_at(program, 0)) || word_at(program, 0).ends_with(".py");
 }
 
-// The command with its options, and the program behind "--".
+// The command with its options, and the program after "--".
 inline WordList start_program(const std::string& command, const WordList& options, const WordList& program) {
   const WordList line = joined({command}, options);
   return program.empty() ? line : joined(joined(line, {"--"}), without_mark(program));

@@ -14,7 +14,7 @@ namespace remote::cli {
 
 namespace {
 
-// Other programs' names of options: for those that have the second one.
+// Other programs' names of options, used if the command has the second one.
 constexpr std::pair<std::string_view, std::string_view> other_names[] = {{"--nproc", "--nproc-per-node"},
                                                                          {"--chdir", "--workdir"},
                                                                          {"--cwd", "--workdir"},
@@ -38,12 +38,12 @@ std::size_t count_values(const CLI::Option& option) {
 
 namespace {
 
-// How many of the following words belong to a word such as "-e" or "-vn".
+// Number of following words that belong to a word such as "-e" or "-vn".
 std::size_t values_of_letters(const CLI::App* command, const std::string& word) {
   for (std::size_t i = 1; i < word.size(); ++i) {
     const CLI::Option* option = find_option(command, std::string("-") + word[i]);
     if (option == nullptr) {
-      return 0;  // CLI11 tells
+      return 0;  // CLI11 reports this
     }
     if (const std::size_t values = count_values(*option); values > 0) {
       return i + 1 == word.size() ? values : values - 1;  // "-eNAME=VALUE"
@@ -85,7 +85,7 @@ class WordsReader {
     }
   }
 
-  // False at the end of what is to be read.
+  // Returns false when there is nothing more to read.
   bool take_plain(const std::string& word) {
     if (with_command_.contains(command_)) {
       const bool marked = word == "--";
@@ -99,7 +99,7 @@ class WordsReader {
       return false;
     }
     if (word == "--") {
-      copy(words_.size());  // what CLI11 makes of it
+      copy(words_.size());  // CLI11 handles these
       return false;
     }
     if (const CLI::App* sub = find_subcommand(word)) {
@@ -149,7 +149,7 @@ class WordsReader {
     copy(equals == std::string::npos ? values : values - std::min<std::size_t>(values, 1));
   }
 
-  // Whether the words are a variable, which then was taken.
+  // Returns whether the words are a variable; if so, reads them.
   bool take_variable(const std::string& word, std::size_t equals) {
     const bool attached = equals != std::string::npos;
     if (!attached && at_ + 1 == words_.size()) {
@@ -188,12 +188,12 @@ CommandLine read_command_line(const CLI::App& app, const std::set<const CLI::App
 
 namespace {
 
-// The words of a command line around --cmd and its value.
+// A command line split around --cmd and its value.
 struct CmdOption {
   std::vector<std::string> before;
   std::string value;
-  std::vector<std::string> behind;  // also those that become a command without "--"
-  std::size_t options = 0;          // how many of them are read as options
+  std::vector<std::string> behind;  // including those that would become a command without "--"
+  std::size_t options = 0;          // number of these that are read as options
 
   bool has_blanks() const { return value.find_first_of(" \t\n") != std::string::npos; }
 };

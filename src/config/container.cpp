@@ -1,4 +1,4 @@
-// `container:` of configs.yaml: what jobs run in.
+// `container:` in configs.yaml: the container that jobs run in.
 
 #include "config/container.hpp"
 
@@ -52,7 +52,7 @@ std::optional<Container> read_container(const Section& parent, const std::option
     return base;
   }
   if (node->kind == YamlNode::Kind::scalar && node->text == "none") {
-    return std::nullopt;  // this server has none
+    return std::nullopt;  // none on this server
   }
   const Section section(*node, Level::container, "'container'", file, warnings);
   Container container = base.value_or(Container());

@@ -5,7 +5,7 @@
 
 namespace remote::config {
 
-// What is wrong with the name of a container's image; nullopt: nothing.
+// The problem with a container image's name; nullopt: valid.
 std::optional<std::string> image_problem(const std::string& text);
 
 }  // namespace remote::config

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 using Kind = YamlNode::Kind;
-using Keys = std::vector<std::pair<std::string, std::string>>;  // and their values, as YAML has them
+using Keys = std::vector<std::pair<std::string, std::string>>;  // with their values in YAML
 
 Error cannot_edit(const fs::path& project) {
   return Error::usage("cannot change " + (project / ".remote/configs.yaml").string(),
@@ -26,7 +26,7 @@ Error cannot_edit(const fs::path& project) {
                       "edit the file: name the server, its hostname, port and username there");
 }
 
-// ---- What must stay
+// ---- Settings that must not change
 
 bool is_same(const YamlNode& one, const YamlNode& other) {
   const auto same_item = [](const NodePtr& a, const NodePtr& b) { return is_same(*a, *b); };
@@ -69,7 +69,7 @@ YamlNode without(const YamlNode& root, const std::string& server, const Keys& ke
   return rest;
 }
 
-// ---- Places in the text
+// ---- Positions in the text
 
 class Source {
  public:
@@ -104,7 +104,7 @@ class Source {
   }
   bool is_flow(const YamlNode& node) const { return text[offset(node.mark)] == '{'; }
 
-  // Returns the end of a scalar that begins there.
+  // Returns the end of the scalar that starts at `at`.
   std::size_t scalar_end(std::size_t at, bool in_flow) const {
     const char quote = text[at];
     if (quote == '"' || quote == '\'') {
@@ -129,7 +129,7 @@ class Source {
     }
     return end;
   }
-  // Behind the bracket that closes the one there.
+  // Returns the position after the bracket that closes the one at `at`.
   std::size_t flow_end(std::size_t at) const {
     int depth = 0;
     for (std::size_t i = at; i < text.size(); ++i) {
@@ -151,8 +151,8 @@ class Source {
     return text[at] == '{' || text[at] == '[' ? flow_end(at) : scalar_end(at, in_flow);
   }
 
-  // Returns the end of the lines that belong to the entry at `from`, at most `end`, which is a line's start.
-  // Empty lines, and comments that are not indented more than `indent`, belong to the next entry.
+  // Returns the end of the lines that belong to the entry at `from`; at most `end`, which is the start of a
+  // line. Empty lines and comments that are not indented more than `indent` belong to the next entry.
   std::size_t own_lines_end(std::size_t from, std::size_t end, std::size_t indent) const {
     for (auto line = std::ranges::lower_bound(starts_, end); line != starts_.begin();) {
       --line;
@@ -168,7 +168,7 @@ class Source {
     }
     return end;
   }
-  // Returns the end of the block of all servers.
+  // Returns the end of the `servers:` block.
   std::size_t servers_end() const {
     std::size_t end = text.size();
     const int own = servers()->mark.line;
@@ -266,7 +266,8 @@ std::string add_server(std::string content, const fs::path& project, const std::
   return std::move(text);
 }
 
-// Compares the new text with the old one, and parses it: other settings may name a server that is gone.
+// Compares the new settings with the old ones, and parses the new text: other settings may refer to a removed
+// server.
 Config check(const std::string& old, const std::string& text, const fs::path& project,
              const std::string& name, const Keys& keys) {
   const std::string file = (project / ".remote/configs.yaml").string();
@@ -274,7 +275,7 @@ Config check(const std::string& old, const std::string& text, const fs::path& pr
   try {
     same = is_same(without(*read_yaml(old, file), name, keys), without(*read_yaml(text, file), name, keys));
   } catch (const Error&) {
-    same = false;  // the new text is not YAML
+    same = false;  // the new text is invalid YAML
   }
   if (!same) {
     throw cannot_edit(project);

@@ -5,9 +5,9 @@
 
 #include "config/init.hpp"
 
-// Changes of `servers:` in the text of configs.yaml. Comments, the order of keys and all other settings stay.
-// Each result was parsed, and differs from the old settings in nothing else. All throw Error (usage) for a
-// text that does not load, or that cannot be changed in this way, because it has aliases, for example.
+// Edits `servers:` in the text of configs.yaml. Comments, the order of keys and all other settings are kept:
+// each result is parsed, and compared with the old settings. All functions throw Error (usage) if the text is
+// invalid, or cannot be edited this way, for example because it has aliases.
 
 namespace remote::config {
 
@@ -16,12 +16,12 @@ struct EditedConfig {
   bool is_new = false;  // the server was added
 };
 
-// Adds a server at the end, or changes the address of the server with this name: hostname, port (22 if there
-// is none), and the given ones of user, key and jump host. `project` is the folder with the file.
+// Adds a server at the end, or changes the address of the server with this name: hostname, port (22 if not
+// given), and user, key and jump host if given. `project`: the project's folder.
 EditedConfig put_server(const std::string& text, const std::filesystem::path& project,
                         const NewServer& server);
 
-// Throws Error (usage) also if there is no such server.
+// Also throws Error (usage) if the server does not exist.
 std::string remove_server(const std::string& text, const std::filesystem::path& project,
                           const std::string& name);
 

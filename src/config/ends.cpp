@@ -1,4 +1,4 @@
-// What follows the end of a launch: `notify`, `outputs`, `checkpoint` and `spares` of configs.yaml.
+// Settings for the end of a launch: `notify`, `outputs`, `checkpoint` and `spares` in configs.yaml.
 
 #include <algorithm>
 #include <filesystem>
@@ -22,7 +22,7 @@ Notify read_notify(const YamlNode& node, const std::string& file, Warnings& warn
     notify.command = command->value;
     return notify;
   }
-  // The URL is a secret: no message has it.
+  // The URL is a secret, so no message contains it.
   const bool web = url->value.starts_with("https://") || url->value.starts_with("http://");
   if (!web || std::ranges::any_of(url->value, [](unsigned char c) { return c <= 0x20 || c >= 0x7f; })) {
     throw section.error(url->mark, "'url' of 'notify' must begin with https:// or http://, without blanks");

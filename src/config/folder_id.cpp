@@ -20,7 +20,7 @@ namespace {
 constexpr const char* id_folder = ".remote/sent";
 constexpr const char* id_name = ".folder";
 
-// The id, and the folder that it was made for: machine, path and inode.
+// The id and the folder that it was created for: machine, path and inode.
 struct Record {
   std::string id;
   std::string host;
@@ -37,7 +37,7 @@ struct Record {
   void write(const fs::path& folder) const {
     write_file_atomic(folder / id_name, id + '\0' + host + '\0' + path + '\0' + inode);
   }
-  // A name of the machine can change with its network, a path when the folder is moved, and an inode on some
+  // A machine's name may change with its network, a path when the folder is moved, and an inode on some
   // network file systems.
   bool is_of(const Record& other) const {
     return inode == other.inode || (host == other.host && path == other.path);
@@ -61,7 +61,7 @@ std::string find_folder_id(const Config& config) {
     }
     make_folders(folder);
     const FileLock lock(folder / ".lock");
-    const auto now = Record::read(folder);  // another process may be faster
+    const auto now = Record::read(folder);  // another process may have been faster
     if (now && now->is_of(here)) {
       return now->id;
     }

@@ -6,9 +6,9 @@
 
 namespace remote::config {
 
-// Names the project's folder on this machine: 32 lower-case hexadecimal digits, made when they are first
-// needed. They stay when the folder is moved; a copy of it, here or on another machine, gets others. Empty if
-// they cannot be written. Any process.
+// Identifies the project's folder on this machine: 32 lowercase hexadecimal digits, generated on first use.
+// The id stays the same when the folder is moved; a copy of the folder, here or on another machine, gets a
+// different one. Empty if it cannot be stored. Safe for concurrent processes.
 std::string find_folder_id(const Config& config);
 
 }  // namespace remote::config

@@ -6,8 +6,8 @@
 
 namespace remote::config {
 
-// `history: {columns: […]}` of a project's configs.yaml: names of numbers, in lower case. Throws Error
-// (usage) with file, line and column.
+// `history: {columns: […]}` in a project's configs.yaml: names of numbers, lowercase. Throws Error (usage)
+// with file, line and column.
 std::vector<std::string> history_columns(const std::filesystem::path& project);
 
 }  // namespace remote::config

@@ -22,10 +22,10 @@ namespace remote::config {
 namespace fs = std::filesystem;
 namespace {
 
-// Whether YAML readers of all versions read this as a text although it has no quotes.
+// Whether YAML readers of all versions read this as a string even without quotes.
 bool is_plain(const std::string& text) {
   const std::string lower = lower_case(text);
-  const bool address = std::ranges::count(text, '.') >= 2;  // 3.19.32.53 is no number
+  const bool address = std::ranges::count(text, '.') >= 2;  // 3.19.32.53 is not a number
   if (text.empty() || !((lower[0] >= 'a' && lower[0] <= 'z') || text[0] == '/' || text[0] == '_' ||
                         text.starts_with("./") || text.starts_with("~/") || address)) {
     return false;
@@ -36,8 +36,8 @@ bool is_plain(const std::string& text) {
          std::ranges::find(words, lower) == words.end();
 }
 
-// Creates a file with this content, whole or not at all; false when the name is taken. rename(2) would
-// replace what another process made meanwhile, link(2) does not.
+// Creates a file with this content atomically; returns false if it exists. Uses link(2) because rename(2)
+// would overwrite a file that another process has just created.
 bool create_file(const fs::path& path, std::string_view content, mode_t mode) {
   std::error_code ignored;
   if (fs::exists(fs::symlink_status(path, ignored))) {
@@ -172,8 +172,8 @@ InitResult init_project(const NewProject& project) {
   const fs::path folder = project.folder / ".remote";
   make_folders(folder);
   InitResult result;
-  // configs.yaml comes last: with it, the folder is a project. Only the owner may read it, because it may
-  // hold a password.
+  // configs.yaml is written last, because it makes the folder a project. Only the owner may read it, because
+  // it may contain a password.
   for (const auto& [name, content, mode] :
        {std::tuple{".gitignore", std::string_view(gitignore_text), mode_t{0644}},
         {"exclude.txt", exclude_text, mode_t{0644}},

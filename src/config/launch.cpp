@@ -1,4 +1,4 @@
-// `launch:` and `launches:` of configs.yaml: what launches do where their command line does not say it.
+// `launch:` and `launches:` in configs.yaml: the defaults for launches, which the command line overrides.
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace remote::config {
 namespace {
 
-// The value of a key that `parse` understands. `right`: what that is, for people.
+// The value of a key, parsed by `parse`. `right`: the valid values, for error messages.
 template <typename Value>
 std::optional<Value> read_parsed(const Section& section, const char* key,
                                  std::optional<Value> (*parse)(std::string_view), const char* right) {
@@ -31,7 +31,7 @@ std::optional<Value> read_parsed(const Section& section, const char* key,
   return value;
 }
 
-// Minutes, as --hang-after.
+// Minutes, as for --hang-after.
 std::optional<std::chrono::seconds> parse_minutes(std::string_view text) {
   constexpr double most = 100000;
   const auto minutes = parse_decimal(text);
@@ -63,7 +63,7 @@ bool is_absent(const YamlNode& value) {
   return value.kind == YamlNode::Kind::null || (value.kind == YamlNode::Kind::scalar && value.text.empty());
 }
 
-// The entries of `own`, and then those of `base` whose keys it lacks.
+// The entries of `own`, followed by those of `base` with other keys.
 NodePtr inherit(const YamlNode& own, const YamlNode& base, bool keep_absent) {
   auto all = std::make_shared<YamlNode>();
   all->kind = YamlNode::Kind::map;
@@ -79,7 +79,7 @@ NodePtr inherit(const YamlNode& own, const YamlNode& base, bool keep_absent) {
   return all;
 }
 
-// Notes the keys of a section that are not noted yet.
+// Records the keys of a section that are not recorded yet.
 void note_settings(const YamlNode& node, const std::string& section,
                    std::map<std::string, LaunchSetting>& all) {
   const auto note = [&](const std::string& name, const YamlNode::Entry& entry) {
@@ -217,7 +217,7 @@ LaunchDefaults launch_settings(const Config& config, const std::string& name) {
     variables->value = inherit(*variables->value, *usual->value, true);
   }
   const std::string file = config.file.string();
-  Warnings told(file);  // of `launch:`, when that was read
+  Warnings told(file);  // from reading `launch:` again, so they were already reported
   LaunchDefaults usual = read_launch(all, "launch '" + name + "'", config.servers, file, told);
   usual.settings.clear();
   note_settings(own, "launches." + name, usual.settings);

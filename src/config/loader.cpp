@@ -36,7 +36,7 @@ std::vector<Server> read_servers(const Section& top, const Config& config, const
   std::vector<Server> servers;
   const YamlNode* node = top.node("servers");
   if (node == nullptr || (node->kind == YamlNode::Kind::list && node->items.empty())) {
-    return servers;  // none, or "servers: []"
+    return servers;  // missing, or "servers: []"
   }
   if (node->kind != YamlNode::Kind::map) {
     throw top.error(node->mark, "'servers' must be a map of names to servers",
@@ -65,7 +65,8 @@ void read_folders(const Section& top, Config& config) {
   }
 }
 
-// NAME, NAME=VERSION or NAME:ARCHITECTURE. Nothing else: apt removes what is called "name-".
+// NAME, NAME=VERSION or NAME:ARCHITECTURE. Nothing else is allowed, because apt removes a package given as
+// "name-".
 bool is_package(const std::string& text) {
   constexpr std::string_view small = "abcdefghijklmnopqrstuvwxyz0123456789";
   constexpr std::string_view alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -103,11 +104,11 @@ void read_connection(const Section& top, Config& config) {
                       "'host_keys' must be accept-new or strict, and is '" + printable(found->value) + "'");
     }
   }
-  config.connect_timeout_s = top.number("connect_timeout", 1, 3600).value_or(0);  // 0: not given
+  config.connect_timeout_s = top.number("connect_timeout", 1, 3600).value_or(0);  // 0: not set
   config.connect_by = read_connect_by(top).value_or(ConnectBy::automatic);
 }
 
-// The file's text, but no more of it than a configuration may have: a device or a giant file costs nothing.
+// The file's text. The size is limited, so that a device or a huge file does no harm.
 std::string read_bounded(const fs::path& file) {
   const std::string what = "cannot read " + file.string();
   std::error_code error;
@@ -137,7 +138,7 @@ Config parse(const std::string& text, const fs::path& project, bool strict) {
   Config config;
   config.project = absolute_path(project).lexically_normal();
   if (!config.project.has_filename() && config.project.has_relative_path()) {
-    config.project = config.project.parent_path();  // "/x/y/" is "/x/y"
+    config.project = config.project.parent_path();  // turns "/x/y/" into "/x/y"
   }
   config.file = config.project / ".remote/configs.yaml";
   const std::string file = config.file.string();
@@ -170,7 +171,8 @@ Config parse(const std::string& text, const fs::path& project, bool strict) {
 
 std::optional<fs::path> nearest_project(const fs::path& folder) {
   for (fs::path one = absolute_path(folder).lexically_normal();; one = one.parent_path()) {
-    // Also a file that cannot be looked at, or a link to nothing: the project above is another one.
+    // This includes a file that cannot be accessed or is a dangling link, because a project further up is a
+    // different one.
     std::error_code error;
     const fs::file_status status = fs::symlink_status(one / ".remote/configs.yaml", error);
     const bool hidden = status.type() == fs::file_type::none && is_folder(one / ".remote");
@@ -220,7 +222,7 @@ std::vector<std::string> launch_names(const fs::path& project) {
     if (const YamlNode::Entry* launches = root->find("launches")) {
       std::ranges::transform(launches->value->entries, std::back_inserter(names), &YamlNode::Entry::key);
     }
-  } catch (const Error&) {  // reading all of it tells
+  } catch (const Error&) {  // reading the whole file reports it
   }
   return names;
 }
@@ -234,7 +236,7 @@ std::vector<std::string> split_names(const std::vector<std::string>& items) {
       }
     }
     if (item.find_first_not_of(", ") == std::string::npos) {
-      names.push_back(item);  // names nothing, which is told
+      names.push_back(item);  // an empty name, which is reported later
     }
   }
   return names;

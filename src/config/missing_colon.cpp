@@ -18,7 +18,7 @@ bool is_content(const std::string& line) {
   return !text.empty() && !text.starts_with('#');
 }
 
-// A line that YAML takes for a text without a key, and that may have been meant as one.
+// A line that YAML reads as a string without a key, but that may have been meant as a key.
 bool may_lack_colon(const std::string& line) {
   const std::string_view text = trim(line);
   constexpr std::string_view others = "-?:,[]{}&*!|>'\"%@`";

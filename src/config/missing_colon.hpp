@@ -9,13 +9,14 @@
 namespace remote::config {
 
 struct MissingColon {
-  Mark mark;  // where the ':' belongs, or the blank behind it
+  Mark mark;  // position where the ':' or the blank after it belongs
   std::string reason;
   std::string hint;
 };
 
-// The line at or above the line of a syntax error that lacks its ':', or the blank behind it: with it, the
-// text gets past that error. `error_line` gives the line of the first syntax error of a text, 0 for none.
+// The line, at or above the line of a syntax error, that lacks its ':' or the blank after it: with that
+// inserted, the text parses beyond the error. `error_line` returns the line of the first syntax error in a
+// text, 0 for none.
 std::optional<MissingColon> find_missing_colon(const std::string& text, int line,
                                                const std::function<int(const std::string&)>& error_line);
 

@@ -12,7 +12,8 @@ struct Place {
   fs::path name;
 };
 
-// A `.remote` elsewhere is one that the user has allowed (see folder_demands): its files are in it.
+// If `.remote` is a link to another place, the user has allowed that (see folder_demands): its files are
+// there.
 Place place_in(const fs::path& project, const fs::path& name) {
   const fs::path settings = project / ".remote";
   if (!name.empty() && *name.begin() == ".remote" && is_link(settings)) {
@@ -38,7 +39,7 @@ bool has_project_file(const Config& config, const std::string& name) {
 }
 
 std::optional<std::string> read_exclude_file(const Config& config) {
-  // `rerun` sends the code of then by the patterns of now.
+  // `rerun` sends the old code with the current patterns.
   const fs::path project = config.file.empty() ? config.project : config.file.parent_path().parent_path();
   return read_text(place_in(project, config.exclude_file));
 }

@@ -42,7 +42,7 @@ std::string read_version(const Section& section, const Found<std::string>& found
   return version;
 }
 
-// A value that becomes an argument of pip, conda or venv: it must not be taken for an option.
+// A value that becomes an argument of pip, conda or venv. Rejects anything that could be read as an option.
 std::string argument(const Section& section, const std::string& key, const Found<std::string>& found) {
   const bool control =
       std::any_of(found.value.begin(), found.value.end(), [](unsigned char c) { return c < 0x20; });
@@ -52,7 +52,7 @@ std::string argument(const Section& section, const std::string& key, const Found
   return found.value;
 }
 
-// A path whose `bin` is put into PATH.
+// A path whose `bin` is added to PATH.
 std::string path_argument(const Section& section, const std::string& key, const Found<std::string>& found) {
   std::string path = argument(section, key, found);
   if (path.find(':') != std::string::npos) {
@@ -61,7 +61,7 @@ std::string path_argument(const Section& section, const std::string& key, const 
   return path;
 }
 
-// The folder of an installation on the servers.
+// The folder of an existing installation on the servers.
 std::string read_conda(const Section& section, const Found<std::string>& found, const Python& python) {
   std::string path = path_argument(section, "conda", found);
   while (path.size() > 1 && path.ends_with('/')) {
@@ -173,7 +173,7 @@ Python read_python(const YamlNode& node, const std::string& file, Warnings& warn
     python.index_url = argument(section, "index_url", *index);
   }
   python.extra_index_urls = arguments(section, "extra_index_urls");
-  for (std::string& url : arguments(section, "extra_index_url")) {  // pip's own name of the option
+  for (std::string& url : arguments(section, "extra_index_url")) {  // pip's name for the option
     python.extra_index_urls.push_back(std::move(url));
   }
   python.find_links = arguments(section, "find_links");

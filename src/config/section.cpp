@@ -24,7 +24,7 @@ std::string place_of(Level level) {
   return places.at(static_cast<std::size_t>(level));
 }
 
-// What other tools call a server's keys, and people do.
+// Other names that people and other tools use for the keys of a server.
 const std::string* meant_key(const std::string& key) {
   static const std::map<std::string, std::string> meant = {{"user", "username"},
                                                            {"login", "username"},
@@ -63,17 +63,17 @@ const std::string* meant_key(const std::string& key) {
   return found == meant.end() ? nullptr : &found->second;
 }
 
-// As keys are written here: "Private-Key" is private_key.
+// Normalizes a key: "Private-Key" becomes private_key.
 std::string plain_key(const std::string& key) {
   std::string plain = lower_case(key);
   std::ranges::replace(plain, '-', '_');
   return plain;
 }
 
-// What to say of an unknown key: labml_remote's names, the right key in the wrong place, or a typing error.
+// The advice about an unknown key: a name of labml_remote, a key in the wrong place, or a typo.
 struct Advice {
   std::string text;
-  bool typing_error = false;  // it is nearly a key of this place
+  bool typing_error = false;  // similar to a valid key of this section
 };
 Advice advice(Level level, const std::string& key) {
   const std::string plain = plain_key(key);
@@ -118,7 +118,7 @@ std::string kind_of(const YamlNode& node) {
   return {};
 }
 
-// A text stands where a map should: what was meant by it.
+// A hint if there is a string instead of a map: the key that was probably meant.
 std::string hint_for_map(Level level, const YamlNode& node) {
   if (node.kind != YamlNode::Kind::scalar || node.text.empty()) {
     return {};
@@ -163,7 +163,7 @@ std::vector<std::string> Warnings::take() {
 }
 
 const std::vector<std::string>& known_keys(Level level) {
-  // By Level.
+  // Indexed by Level.
   static const std::array<std::vector<std::string>, 8> keys = {
       {{"name",
         "servers",
@@ -227,7 +227,7 @@ Section::Section(const YamlNode& node, Level level, std::string what, const std:
                 is_key ? "as a key of the server above, it begins in the same column as that one's other keys"
                        : hint_for_map(level, node));
   }
-  // A server has a dozen keys; aliases could give thousands of servers thousands of keys each.
+  // A server has about a dozen keys; with aliases, thousands of servers could have thousands of keys each.
   if (level == Level::server && node.entries.size() > 100) {
     throw error(node.mark, what_ + " has more than 100 keys");
   }
@@ -236,8 +236,8 @@ Section::Section(const YamlNode& node, Level level, std::string what, const std:
 
 namespace {
 
-// Whether a key is so near to one that decides where and how things run that to go on without it would do
-// something else than was meant.
+// Whether a key is similar to one that decides where and how things run, so that ignoring it would have an
+// unintended effect.
 bool must_be_right(Level level, const YamlNode::Entry& entry) {
   const std::vector<std::string> deciding =
       level == Level::top
@@ -251,11 +251,11 @@ bool must_be_right(Level level, const YamlNode::Entry& entry) {
 
 void Section::warn_of_unknown_keys(Level level, Warnings& warnings) const {
   for (const YamlNode::Entry& entry : map_->entries) {
-    // "x-…" is the usual name of a map that is there to be merged into others ("<<: *defaults").
+    // Keys "x-…" are by convention maps to be merged into others ("<<: *defaults").
     if (!knows(level, entry.key) && !entry.key.starts_with("x-")) {
       if (warnings.full()) {
         warnings.leave_out();
-        continue;  // looking for the nearest key takes time
+        continue;  // searching for the most similar key takes time
       }
       const std::string of = level == Level::top ? "" : " of " + what_;
       const auto [help, typing_error] = advice(level, entry.key);
@@ -315,7 +315,7 @@ std::optional<int> Section::number(const std::string& key, int low, int high) co
   }
   const std::string range = "a whole number from " + std::to_string(low) + " to " + std::to_string(high);
   const auto value = parse_number<int>(written->value);
-  // 022 is 18 to one YAML reader and 22 to the next.
+  // YAML readers disagree on numbers such as 022: 18 or 22.
   const bool ambiguous = written->value.size() > 1 && written->value[0] == '0';
   if (!value || ambiguous || *value < low || *value > high) {
     throw error(written->mark,

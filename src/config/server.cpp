@@ -8,7 +8,7 @@
 namespace remote::config {
 namespace {
 
-// "[::1]" is how an IPv6 address is written beside a port; the brackets are no part of it.
+// Accepts "[::1]", as an IPv6 address is written with a port, and removes the brackets.
 std::optional<std::string> host(const Section& section, const std::string& key) {
   const auto found = section.text(key);
   if (found && found->value.starts_with('[') && found->value.ends_with(']')) {

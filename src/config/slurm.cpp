@@ -1,4 +1,4 @@
-// `scheduler: slurm` of a server, and what its jobs say to sbatch.
+// `scheduler: slurm` for a server, and the options of its jobs for sbatch.
 
 #include <algorithm>
 #include <array>
@@ -13,8 +13,8 @@ bool is_printable_ascii(const std::string& text) {
   return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-// These texts become lines of a batch script, which are read by sbatch and by a shell: what either may take
-// for more than itself.
+// These strings become lines of a batch script, which both sbatch and a shell read: rejects characters that
+// either would interpret.
 constexpr std::string_view shell_signs = "\"'\\`$#";
 
 std::optional<std::string> word_problem(const std::string& word) {
@@ -32,7 +32,7 @@ std::optional<std::string> time_problem(const std::string& time) {
   return std::nullopt;
 }
 
-// What a launch sets.
+// Options that a launch sets itself.
 constexpr std::array<std::string_view, 22> set_by_launch{
     "-N",        "--nodes",     "-n",           "--ntasks",   "--ntasks-per-node",
     "-o",        "--output",    "-e",           "--error",    "-i",
@@ -40,13 +40,13 @@ constexpr std::array<std::string_view, 22> set_by_launch{
     "--array",   "-d",          "--dependency", "-D",         "--chdir",
     "--requeue", "--no-requeue"};
 
-// What would make sbatch do something else than to submit one job, where the login node's squeue shows it.
+// Options that would keep sbatch from submitting exactly one job that is visible in the login node's squeue.
 constexpr std::array<std::string_view, 13> other_than_submit{
     "-M", "--clusters", "--wrap", "-W",      "--wait", "--parsable", "--test-only",
     "-h", "--help",     "-u",     "--usage", "-V",     "--version"};
 
-// The option that this word may be to sbatch, among these: sbatch takes the beginning of a long name for it,
-// and the value of a short one without a blank.
+// The one of these options that sbatch would recognize in this word: it accepts unique prefixes of long
+// names, and values attached to short ones.
 template <typename Options>
 std::optional<std::string_view> meant_of(const Options& options, const std::string& word) {
   const bool is_long = word.starts_with("--");
@@ -56,7 +56,7 @@ std::optional<std::string_view> meant_of(const Options& options, const std::stri
   return found == options.end() ? std::nullopt : std::optional(*found);
 }
 
-// A line of `sbatch` without the words that begin it in a batch script.
+// An item of `sbatch`, without a leading "#SBATCH" from a batch script.
 std::string read_option(const Section& section, const Found<std::string>& found) {
   std::string option(trim(found.value));
   constexpr std::string_view mark = "#SBATCH";
@@ -77,13 +77,13 @@ std::optional<std::string> sbatch_problem(const std::string& option) {
     return "each item is an option of sbatch in ASCII, such as --mem=32G, without quotes, '#', '$' and "
            "backslashes";
   }
-  // What follows the option in another word is its value, and nothing else.
+  // The option may be followed by a single word, its value.
   const std::string word = option.substr(0, option.find(' '));
   const std::string value(trim(std::string_view(option).substr(word.size())));
   if (value.starts_with('-') || value.find(' ') != std::string::npos) {
     return "each item is one option; write the next one as an item of its own";
   }
-  // One without a value may have other options behind it in the same word: -Hn4 is -H -n 4.
+  // A short option without a value may be followed by other options in the same word: -Hn4 is -H -n 4.
   constexpr std::string_view without_value = "HIOQRVWXhksuv";
   if (word.size() > 2 && word[1] != '-' && without_value.find(word[1]) != std::string_view::npos) {
     return "write each option as an item of its own, or by its long name";
@@ -111,7 +111,7 @@ std::optional<Slurm> read_slurm(const Section& section) {
   if (scheduler->value != "slurm") {
     throw section.unfit("scheduler", *scheduler, "the only scheduler that is known is slurm");
   }
-  // As indices they would become CUDA_VISIBLE_DEVICES of each rank, over what Slurm sets there.
+  // Indices would become CUDA_VISIBLE_DEVICES in each rank, overriding what Slurm sets there.
   if (const YamlNode* gpus = section.node("gpus"); gpus != nullptr && gpus->kind == YamlNode::Kind::list) {
     throw section.error(gpus->mark,
                         "'gpus' cannot choose GPUs at a login node of Slurm, which gives them to its jobs",

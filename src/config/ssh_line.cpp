@@ -12,7 +12,7 @@
 namespace remote::config {
 namespace {
 
-// Options of ssh(1) that take a value.
+// The options of ssh(1) that have a value.
 constexpr std::string_view with_value = "BbcDEeFIiJLlmOoPpQRSWw";
 
 class LineReader {
@@ -125,7 +125,7 @@ class LineReader {
     line_.port = at.port ? at.port : line_.port;
   }
 
-  // ssh takes options behind the destination, too; then the command begins.
+  // ssh also accepts options after the destination; the command starts after these.
   void read_rest() {
     for (++at_;
          at_ < words_.size() && words_[at_].size() > 1 && words_[at_].starts_with('-') && words_[at_] != "--";

@@ -7,20 +7,21 @@
 
 namespace remote::config {
 
-// The ssh command that the page of a rented machine shows: "ssh -p 40022 root@ssh5.example -i ~/.ssh/id_rsa".
+// The ssh command that a provider displays for a rented machine: "ssh -p 40022 root@ssh5.example -i
+// ~/.ssh/id_rsa".
 struct SshLine {
   std::string hostname;
   std::optional<std::string> username;
-  std::optional<int> port;  // nullopt: ssh's own, 22
+  std::optional<int> port;  // nullopt: ssh's default, 22
   std::optional<std::string> private_key;
   std::optional<std::string> proxy_jump;
-  std::vector<std::string> left_out;  // options that configs.yaml has no key for: "-L 8080:localhost:8080"
+  std::vector<std::string> left_out;  // options without a key in configs.yaml: "-L 8080:localhost:8080"
 };
 
 // Whether a text is such a command.
 bool is_ssh_line(std::string_view text);
 
-// Throws Error (usage); `where` is its what_failed().
+// Throws Error (usage) with `where` as its what_failed().
 SshLine parse_ssh_line(const std::string& text, const std::string& where);
 
 }  // namespace remote::config

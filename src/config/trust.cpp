@@ -30,7 +30,7 @@ std::vector<std::string> lines_of(const fs::path& file) {
   return split(*text, '\n');
 }
 
-// Puts other lines in place of those in the file.
+// Changes the lines of the file atomically, under a lock.
 void replace_lines(const fs::path& file, const std::function<void(std::vector<std::string>&)>& change) {
   make_folders(file.parent_path(), 0700);
   const FileLock lock(file.string() + ".lock");
@@ -44,7 +44,7 @@ void replace_lines(const fs::path& file, const std::function<void(std::vector<st
 
 fs::path state_folder() {
   const char* given = std::getenv("XDG_STATE_HOME");
-  const bool absolute = given != nullptr && *given == '/';  // the XDG specification: ignored otherwise
+  const bool absolute = given != nullptr && *given == '/';  // XDG specification: ignore relative paths
   return (absolute ? fs::path(given) : home_folder() / ".local/state") / "remote";
 }
 
@@ -86,7 +86,8 @@ std::vector<Demand> TrustStore::not_allowed(std::vector<Demand> demands) const {
 
 void TrustStore::allow(const std::vector<Demand>& demands) {
   lines_.reset();
-  // The digest is what counts; the project's digest tells what to forget, its path is for people.
+  // The demand's digest is what counts. The digest of the project's path shows which lines to forget; the
+  // path itself is for the user.
   const std::string whose = " " + sha256_hex(project_) + " " + visible_line(project_);
   replace_lines(file_, [&](std::vector<std::string>& lines) {
     for (const Demand& demand : demands) {
@@ -137,7 +138,7 @@ void TrustStore::forget() {
 
 namespace {
 
-// Folders of this machine that remote writes to, as they are in the project.
+// Folders on this machine that remote writes to, by name in the project.
 std::vector<std::string> written_folders(const Config& config) {
   return {".remote",      config.jobs_folder, Config::own_jobs_folder, config.logs_folder,
           ".remote/sent", ".remote/reports",  ".remote/samples"};
@@ -185,8 +186,8 @@ namespace {
 
 using ReadFile = std::function<std::optional<std::string>(const fs::path&)>;
 
-// Everything that decides which machine a password of this server reaches, as far as the project chooses it.
-// `read` reads a file of host keys.
+// Everything chosen by the project that decides which machine receives a password for this server. `read`
+// reads a file of host keys.
 std::string receiver_of(const Config& config, const Server& server, const ReadFile& read) {
   std::string to = fmt::format("{}{}{}", server.username ? *server.username + "@" : "", server.hostname,
                                server.port ? ":" + std::to_string(*server.port) : "");
@@ -257,7 +258,7 @@ void add_host_key(const Config& config, const fs::path& file, const std::string&
     write();
     return;
   }
-  // Allowed before it is written, so that another command never sees a content that nobody has allowed.
+  // Allows the new content before writing it, so that no other command ever sees content that is not allowed.
   TrustStore store(config.project);
   const std::vector<Demand> fresh = demands_with(after);
   store.allow_also(old, fresh);

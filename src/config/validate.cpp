@@ -33,7 +33,7 @@ bool names_other_home(const std::string& path) {
   return path.starts_with('~') && path != "~" && !path.starts_with("~/");
 }
 
-// The first problem that is there.
+// The first problem whose condition is true.
 std::optional<std::string> first_of(const std::vector<std::pair<bool, std::string>>& problems) {
   for (const auto& [there, problem] : problems) {
     if (there) {
@@ -98,7 +98,7 @@ std::optional<std::string> name_problem(const std::string& name) {
 }
 
 std::optional<std::string> host_problem(const std::string& host) {
-  // '%' is the zone of a link-local IPv6 address. Bytes of UTF-8 are let through for the resolver to judge.
+  // '%' starts the zone of a link-local IPv6 address. UTF-8 is passed to the resolver.
   const bool good = std::ranges::all_of(host, [](char c) {
     return is_name_char(c) || c == ':' || c == '%' || static_cast<unsigned char>(c) >= 0x80;
   });

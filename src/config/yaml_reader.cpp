@@ -23,7 +23,8 @@ Mark mark_of(const YAML::Mark& mark) {
   return {mark.line + 1, mark.column + 1};
 }
 
-// Builds the tree from yaml-cpp's events; stops at the first thing that a configuration cannot have.
+// Builds the tree from yaml-cpp's events; stops at the first construct that is not allowed in a
+// configuration.
 class TreeBuilder : public YAML::EventHandler {
  public:
   explicit TreeBuilder(const std::string& file) : file_(file) {}
@@ -78,12 +79,12 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
  private:
-  // A list or map whose end has not come yet.
+  // A list or map that has not ended yet.
   struct Open {
     std::shared_ptr<YamlNode> node;
     YAML::anchor_t anchor;
-    std::unordered_map<std::string, int> lines;  // key -> its line
-    bool has_key = false;                        // map: `key` waits for its value
+    std::unordered_map<std::string, int> lines;  // key -> line
+    bool has_key = false;                        // for a map: `key` waits for its value
     YamlNode::Entry key{};
     bool key_is_merge = false;
     std::vector<std::pair<Mark, NodePtr>> merges{};  // values of "<<"
@@ -135,7 +136,7 @@ class TreeBuilder : public YAML::EventHandler {
     place(std::move(node), mark);
   }
 
-  // Puts a finished node where it belongs: into the list or map that is open, or at the root.
+  // Adds a finished node to the open list or map, or makes it the root.
   void place(NodePtr node, Mark mark) {
     if (open_.empty()) {
       root_ = std::move(node);
@@ -173,7 +174,7 @@ class TreeBuilder : public YAML::EventHandler {
     top.key = YamlNode::Entry{node.text, mark, nullptr};
   }
 
-  // "<<: *defaults" and "<<: [*a, *b]": entries of other maps, where this one has none of that key.
+  // "<<: *defaults" and "<<: [*a, *b]": adds entries of other maps whose keys this map does not have.
   void merge() {
     Open& top = open_.back();
     for (const auto& [mark, value] : std::exchange(top.merges, {})) {
@@ -241,7 +242,7 @@ bool tab_in_indentation(const std::string& text, int line) {
   return content.substr(0, end).find('\t') != std::string::npos;
 }
 
-// The line of the first syntax error; 0: there is none.
+// The line of the first syntax error; 0: none.
 int line_of_syntax_error(const std::string& text) {
   class Nothing : public YAML::EventHandler {
     void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
@@ -260,7 +261,7 @@ int line_of_syntax_error(const std::string& text) {
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);
-    // yaml-cpp 0.7 finds documents without an end behind a ',' at the beginning of a line.
+    // yaml-cpp 0.7 returns endless documents after a ',' at the start of a line.
     constexpr int most_documents = 16;
     for (int documents = 0; parser.HandleNextDocument(nothing); ++documents) {
       if (documents == most_documents) {
@@ -273,8 +274,8 @@ int line_of_syntax_error(const std::string& text) {
   return 0;
 }
 
-// Where a quoted value begins that does not end in its line: yaml-cpp finds that out at the end of the file,
-// or behind the next such quote, which it takes for the end.
+// The start of a quoted value that is not closed on its line: yaml-cpp only reports this at the end of the
+// file, or after the next such quote, which it reads as the closing one.
 std::optional<Mark> open_quote(const std::string& text, const std::string& found, const Mark& error) {
   const std::vector<std::string> lines = split(text, '\n');
   const auto last = static_cast<std::size_t>(error.line - 1);
@@ -306,7 +307,7 @@ std::optional<Mark> open_quote(const std::string& text, const std::string& found
   return std::nullopt;
 }
 
-// Where this line begins, if it is further to the right than the one above, which has a value already.
+// The start of this line if it is indented further than the line above, which already has a value.
 std::optional<Mark> indented_too_far(const std::string& text, int number) {
   const std::vector<std::string> lines = split(text, '\n');
   const auto line = static_cast<std::size_t>(number - 1);
@@ -321,7 +322,7 @@ std::optional<Mark> indented_too_far(const std::string& text, int number) {
              : std::nullopt;
 }
 
-// yaml-cpp's words, where they help nobody, as a reason and a hint.
+// Replaces yaml-cpp's message by a reason and a hint if it is not helpful.
 Error syntax_error(const YAML::ParserException& error, const std::string& text, const std::string& file) {
   const Mark mark = error.mark.is_null() ? Mark{} : mark_of(error.mark);
   for (int line = mark.line; line >= mark.line - 1 && line >= 1; --line) {
@@ -393,7 +394,7 @@ NodePtr read_yaml(const std::string& text, const std::string& file) {
   check_bytes(text, file);
   TreeBuilder builder(file);
   try {
-    // yaml-cpp takes a quoted text without an end for whole when the file ends in a newline.
+    // yaml-cpp accepts an unclosed quoted string if the file ends with a newline.
     std::istringstream stream(text.substr(0, text.find_last_not_of(" \t\r\n") + 1));
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {

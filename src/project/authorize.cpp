@@ -1,4 +1,4 @@
-// Puts a public key on the servers over whatever login works, and proves that it is enough.
+// Installs a public key on the servers over any login that works, and verifies that a login with it works.
 
 #include "servers/authorize.hpp"
 
@@ -17,7 +17,7 @@ namespace remote::project {
 namespace fs = std::filesystem;
 namespace {
 
-// A key pair: the private half's file and the public half.
+// A key pair: the private key's file, and the public key.
 struct Chosen {
   fs::path file;
   servers::PublicKey key;
@@ -30,7 +30,8 @@ fs::path without_pub(fs::path file) {
   return file;
 }
 
-// What configs.yaml or ~/.ssh/config name for a server, else the first of ~/.ssh/id_* that is there.
+// The key that configs.yaml or ~/.ssh/config selects for a server, or else the first existing one of
+// ~/.ssh/id_*.
 fs::path configured_key(const config::Config& config, const config::Server& server) {
   const fs::path ssh_folder = home_folder() / ".ssh";
   const ssh::Target target = ssh::resolve(config, server, ssh_folder / "config");
@@ -42,7 +43,7 @@ fs::path configured_key(const config::Config& config, const config::Server& serv
   return ssh_folder / "id_ed25519";
 }
 
-// Each server's key. Makes what is missing where that is asked for: once, also when servers share it.
+// The key for each server. Generates missing keys if requested, only once for a key that several servers use.
 std::vector<Chosen> choose_keys(Core& core, const AuthorizeRequest& request,
                                 const std::vector<config::Server>& servers) {
   std::map<fs::path, servers::PublicKey> known;
@@ -62,7 +63,7 @@ std::vector<Chosen> choose_keys(Core& core, const AuthorizeRequest& request,
   return chosen;
 }
 
-// Why the proof failed although the key stands there, as far as that can be told.
+// The likely reason why the login still fails although the key is installed.
 Error explained(const Error& error, const wire::AuthorizeReply& report, const fs::path& file) {
   std::string hint = "look at AuthorizedKeysFile and PubkeyAuthentication in the server's sshd_config";
   if (report.state == wire::KeyState::restricted) {

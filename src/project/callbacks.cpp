@@ -23,7 +23,7 @@ void Callbacks::post(std::function<void()> callback, std::size_t bytes) {
   std::unique_lock lock(mutex_);
   room_.wait(lock, [&] { return bytes == 0 || bytes_ == 0 || bytes_ + bytes <= most_bytes || failure_; });
   if (failure_) {
-    return;  // the call ends
+    return;  // the call is ending
   }
   waiting_.push_back({std::move(callback), bytes});
   bytes_ += bytes;
@@ -33,14 +33,14 @@ void Callbacks::post(std::function<void()> callback, std::size_t bytes) {
 }
 
 void Callbacks::wake() {
-  static_cast<void>(!::write(signs_.write.get(), "c", 1));  // where the pipe is full, it is known already
+  static_cast<void>(!::write(signs_.write.get(), "c", 1));  // full: a wakeup is pending
 }
 
 bool Callbacks::run() {
   std::array<char, 64> signs{};
   while (::read(signs_.read.get(), signs.data(), signs.size()) > 0) {
   }
-  // Not all that may come meanwhile: the caller has a Cancel to look at, too.
+  // Limited, so that the caller can check its Cancel even if more callbacks keep arriving.
   for (int left = 64; left > 0; --left) {
     Entry entry;
     {
@@ -66,7 +66,7 @@ void Callbacks::run_now(const std::function<void()>& callback) {
   try {
     callback();
   } catch (...) {
-    std::deque<Entry> dropped;  // outlives the lock: who waits for one of them is woken by its end
+    std::deque<Entry> dropped;  // destroyed after unlocking, which wakes threads that wait for one
     {
       const std::lock_guard lock(mutex_);
       failure_ = std::current_exception();

@@ -11,28 +11,28 @@
 
 namespace remote::project {
 
-// The callbacks of one call: any thread posts them, and the thread that made the call runs them, one at a
-// time, in the order in which they came.
+// The callbacks of one call. Any thread posts them; the thread that made the call runs them, one at a time,
+// in the order in which they were posted.
 class Callbacks {
  public:
   Callbacks();
 
-  // Any thread. `bytes`: how much data goes along; it waits while much of it is waiting to be handed over.
+  // Thread-safe. `bytes`: size of the data that the callback holds; blocks while too much data is queued.
   void post(std::function<void()> callback, std::size_t bytes = 0);
 
-  // All that follows is for the thread that made the object.
-  // Can be read when there is something to run.
+  // The members below are for the thread that created the object. fd() is readable if there are callbacks to
+  // run.
   int fd() const { return signs_.read.get(); }
-  // Runs some of what has come; whether more may be waiting. What a callback throws is kept: it ends the
-  // call, and no other callback is run.
+  // Runs some of the queued callbacks; returns whether more may be queued. An exception in a callback is
+  // kept: it ends the call, and no more callbacks are run.
   bool run();
-  // Runs one at once, likewise.
+  // Runs one immediately; exceptions as in run().
   void run_now(const std::function<void()>& callback);
   bool failed() const { return static_cast<bool>(failure_); }
-  // Throws what a callback threw, if one did.
+  // Throws the exception of a callback, if there was one.
   void rethrow() const;
 
-  // Any thread: fd() can be read.
+  // Makes fd() readable. Thread-safe.
   void wake();
 
  private:
@@ -44,7 +44,7 @@ class Callbacks {
   mutable std::mutex mutex_;
   std::condition_variable room_;
   std::deque<Entry> waiting_;
-  std::size_t bytes_ = 0;  // of those that wait
+  std::size_t bytes_ = 0;  // of the queued callbacks
   std::exception_ptr failure_;
 };
 

@@ -22,14 +22,14 @@ namespace {
 using Names = std::vector<std::string>;
 using servers::ProjectState;
 
-constexpr std::size_t longest_list = 8U << 20U;  // some 150,000 files
+constexpr std::size_t longest_list = 8U << 20U;  // about 150,000 files
 
-// A server's files beside those here.
+// A server's files compared with those here.
 struct Comparison {
-  bool known = false;  // the server has answered
+  bool known = false;  // whether the server answered
   bool never_sent = false;
   Names here;   // changed on this machine, or never sent
-  Names there;  // changed on the server, or sent from elsewhere
+  Names there;  // changed on the server, or sent by another sender
   bool gone = false;
   std::string by{};  // as in CodeChanged
 };
@@ -69,7 +69,7 @@ class Comparing {
   }
 
  private:
-  // The server has exactly what a transfer would have sent.
+  // Called if the server's files are exactly those that a transfer would have sent.
   void remember() const {
     try {
       state_.remember(here_);
@@ -88,7 +88,7 @@ class Comparing {
 
   std::set<std::string> differing(const wire::CodeFacts& answer) {
     std::set<std::string> names;
-    std::set<std::string> doubtful;  // of these, contents decide
+    std::set<std::string> doubtful;  // files whose contents must be compared
     if (!mark_.digest.empty()) {
       const Names hidden = here_.hidden_changes_since(sent_);
       doubtful.insert(hidden.begin(), hidden.end());
@@ -123,11 +123,11 @@ class Comparing {
       return servers::differences(*connection, core_.config, server_, options, core_.cancel());
     } catch (const Error& error) {
       log_info(server_.name, "{}", error.message());
-      return names;  // without rsync there, sizes and times decide
+      return names;  // without rsync on the server, sizes and times decide
     }
   }
 
-  // Whether the server still has what was sent there.
+  // Whether the server still has the version that was sent to it.
   bool is_changed_here(const std::string& name) const {
     const auto there = there_.find(name);
     const servers::FileStamp* sent = sent_.find(name);
@@ -193,7 +193,7 @@ void CodeCheck::add_to(servers::FactsRequest& request, const config::Server& ser
   request.wanted.scripts = servers::scripts_folder(config_, server);
 }
 
-// An empty answer for a server that did not answer.
+// Servers that did not answer get an empty answer.
 std::vector<servers::FactsAnswer> CodeCheck::ask_all(Core& core,
                                                      const std::vector<config::Server>& servers) const {
   const auto outcomes =
@@ -250,7 +250,7 @@ CodeCheck::Result CodeCheck::compare(Core& core, const std::vector<config::Serve
   try {
     const ProjectState& here = here_.get();
     if (here.files().empty()) {
-      return result;  // there is no code
+      return result;  // no code to record
     }
     const wire::ProjectSource own = own_source(core.config);
     const auto outcomes = servers::fan_out(servers, &config::Server::name,

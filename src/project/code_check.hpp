@@ -13,25 +13,25 @@
 
 namespace remote::project {
 
-// Whether what is about to start runs the code that is here. Each server compares the sizes and times of the
-// project's files with those here; where they differ, contents are compared.
+// Checks whether the servers are about to run the code that is here. Each server compares the sizes and times
+// of the project's files with those here; if these differ, contents are compared.
 class CodeCheck {
  public:
-  // Begins to look at the project, on a thread of its own, so that connections can be made meanwhile.
-  // `prepared`: if tell() asks the servers, it also reports what it finds by this, and throws Error if
+  // Starts to read the project on a separate thread, so that connections can be made at the same time.
+  // `prepared`: if tell() queries the servers, it also reports the results of this check, and throws Error if
   // nothing can start.
   explicit CodeCheck(const Core& core, std::optional<PreparedCheck> prepared = {});
 
-  // Lets a server compare its files when it is asked for facts anyway. Any thread.
+  // Adds the comparison to a facts request to a server. Thread-safe.
   void add_to(servers::FactsRequest& request, const config::Server& server) const;
 
   struct Result {
-    std::vector<CodeChanged> changed;  // what was told
-    LaunchCode servers;                // which servers have what is here; none: there is nothing to send
+    std::vector<CodeChanged> changed;  // the reported changes
+    LaunchCode servers;  // which servers have the current files; empty: the project has no files to send
   };
-  // Tells CodeChanged, once for all servers with the same answer. `logins`: how this machine has logged in to
-  // each. `answers`: to what add_to() has asked, by server; none: the servers are asked now. Throws
-  // Interrupted.
+  // Reports CodeChanged, once for all servers with the same answer. `logins`: this machine's login on each
+  // server. `answers`: the answers to requests from add_to(), by server; empty: queries the servers now.
+  // Throws Interrupted.
   Result tell(Core& core, const std::vector<config::Server>& servers,
               const std::vector<ssh::LoginFacts>& logins,
               const std::vector<servers::FactsAnswer>& answers = {});
@@ -49,13 +49,13 @@ class CodeCheck {
   std::shared_future<servers::ProjectState> here_;
 };
 
-// Whether the project was sent to the server, and nothing of it is left there.
+// Whether the project was sent to the server and none of its files are left there.
 bool is_gone_from(const std::string& server, const std::vector<CodeChanged>& changed);
 
-// This folder as the sender of the project, now.
+// This folder in its current state, as the sender of the project.
 wire::ProjectSource own_source(const config::Config& config);
 
-// Waits for git, and tells LaunchCode, unless it has no server.
+// Waits for git, then reports LaunchCode unless it lists no servers.
 void tell_code(Core& core, GitState& git, LaunchCode code);
 
 }  // namespace remote::project

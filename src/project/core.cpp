@@ -71,7 +71,7 @@ Core::Core(State& state, const std::optional<Cancel>& own)
 Core::~Core() {
   const std::lock_guard lock(state_.calls_mutex_);
   std::erase(state_.calls_, this);
-  if (!state_.news_.empty() && !state_.calls_.empty()) {  // that came when this call was at its end
+  if (!state_.news_.empty() && !state_.calls_.empty()) {  // posted while this call was ending
     state_.calls_.back()->callbacks_.wake();
   }
 }
@@ -116,7 +116,7 @@ void Core::stop_if_cancelled() {
 }
 
 void Core::take_turn() {
-  take_news();  // also what has waited for an outer call
+  take_news();  // including news that waited for an outer call to end
   const auto fd_of = [&](const Cancel& cancel) { return stop_.cancelled() ? -1 : cancel.fd(); };
   std::array<pollfd, 3> slots{{{callbacks_.fd(), POLLIN, 0},
                                {fd_of(hooks.cancel), POLLIN, 0},
@@ -131,7 +131,7 @@ void Core::take_turn() {
 }
 
 void Core::carry_out(const std::function<void()>& work) {
-  stop_if_cancelled();  // before a server is asked for anything
+  stop_if_cancelled();  // before any server is contacted
   std::exception_ptr failure;
   std::atomic<bool> over = false;
   std::thread body;

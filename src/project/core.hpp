@@ -32,15 +32,15 @@ class ProjectState;
 
 namespace remote::project {
 
-// How long servers that are only asked for news may take to connect, and then be silent.
+// Timeout for connecting to servers that are only queried for news, and for each of their answers.
 inline constexpr std::chrono::milliseconds ask_limit{3000};
 
 class Core;
 
-// What a Project keeps between its calls.
+// State that a Project keeps between calls.
 class State {
  public:
-  // A null connector is replaced by the real one, over libssh.
+  // If the connector is nullptr, creates the real one, which uses libssh.
   State(config::Config configuration, Hooks given, std::unique_ptr<ssh::Connector> connector = nullptr);
 
   const config::Config config;
@@ -50,27 +50,26 @@ class State {
  private:
   friend class Core;
   ssh::Connector& connector();
-  // Questions to the program and news of the connections, which all calls share, are for the newest of the
-  // calls that are under way: another one may wait for it, in a callback. Any thread.
+  // Questions to the program and news about connections, which all calls share, go to the newest running
+  // call, because an older call may be waiting for it in a callback. Thread-safe.
   template <typename Answer>
   Answer ask(const std::function<Answer()>& question);
   void put(std::function<void()> news);
 
   std::atomic<bool> trusted_ = false;
-  std::mutex trust_mutex_;  // one question, whoever comes first
+  std::mutex trust_mutex_;  // so that only one thread asks
   std::mutex connector_mutex_;
-  std::unique_ptr<ssh::Connector> connector_;  // made when it is first asked for
+  std::unique_ptr<ssh::Connector> connector_;  // created on first use
   std::mutex calls_mutex_;
-  std::vector<Core*> calls_;                // the newest one last
-  std::deque<std::function<void()>> news_;  // that nobody has taken yet
-  std::multiset<std::thread::id> asking_;   // the threads that are at a question
+  std::vector<Core*> calls_;                // newest last
+  std::deque<std::function<void()>> news_;  // not yet delivered
+  std::multiset<std::thread::id> asking_;   // threads that are waiting for an answer
 };
 
-// One call of a Project: what its steps work with. Everything may be used by any thread, where nothing else
-// is said.
+// One call of a Project, shared by all of its steps. Thread-safe unless noted otherwise.
 class Core {
  public:
-  // On the thread that calls. `own` is the request's; it and Hooks::cancel both end the call.
+  // Call on the calling thread. `own`: the request's token; both it and Hooks::cancel end the call.
   explicit Core(State& state, const std::optional<Cancel>& own = {});
   ~Core();
   Core(const Core&) = delete;
@@ -88,35 +87,36 @@ class Core {
   jobs::Store store;
 
   const Cancel& cancel() const { return stop_; }
-  // Asks for what the settings want of this machine. Throws Error (usage) where it is not allowed.
+  // Asks the user to allow the demands of the settings on this machine. Throws Error (usage) if the answer is
+  // no.
   void require_trust();
-  // Whether the user allows this; yes is remembered.
+  // Whether the user allows these; a yes is remembered.
   bool ask_for(const std::vector<Demand>& demands);
-  // The connections of this project.
   ssh::Connector& connector();
-  // What the actions on jobs work with.
+  // The context for operations on jobs.
   jobs::Site site() { return {config, store, connector(), stop_}; }
 
-  // Hands an event over.
+  // Delivers an event to the program.
   void tell(const Event& event);
-  // The callback as one that any thread may call: its arguments are copied, and the calling thread gets them.
+  // Wraps a callback so that any thread may call it: its arguments are copied, and it runs on the calling
+  // thread.
   template <typename... Arguments>
   std::function<void(Arguments...)> on_caller(std::function<void(Arguments...)> callback);
-  // The same for one that answers, which is waited for.
+  // Wraps a callback that returns a value; the wrapper waits for it.
   template <typename Answer>
   std::function<Answer()> asked_of_caller(std::function<Answer()> callback);
-  // Waits until all callbacks that were handed over have been run: what they refer to may go then.
+  // Waits until all posted callbacks have run, so that the objects they refer to can be destroyed.
   void settle();
 
-  // Runs `work` on a thread of its own and the callbacks on this one, to the end of both. Throws what a
-  // callback threw, else what `work` threw, as an Error or Interrupted.
+  // Runs `work` on a new thread and the callbacks on this one, until both are finished. Throws a callback's
+  // exception, or else that of `work` (Error or Interrupted).
   void carry_out(const std::function<void()>& work);
 
   std::vector<config::Server> servers(const std::vector<std::string>& globs) const {
     return config::select_servers(config, globs);
   }
-  // The only one of that name or glob, on which `thing` runs ("a job"). Throws Error (usage), of which `what`
-  // is what fails.
+  // The only server that matches this name or glob, to run `thing` on ("a job"). Throws Error (usage); `what`
+  // is the failed operation.
   config::Server one_server(const std::string& glob, const std::string& what,
                             const std::string& thing) const {
     std::vector<config::Server> found = servers({glob});
@@ -133,11 +133,11 @@ class Core {
   void take_turn();
   void take_news();
 
-  const bool in_question_;  // made from ask_secret or allow, for which a server waits
+  const bool in_question_;  // called from ask_secret or allow, while a server waits for the answer
   Callbacks callbacks_;
 };
 
-// At the end of a scope: waits until the callbacks that refer to what is in it have been run.
+// Waits at the end of a scope until the callbacks that refer to its local variables have run.
 class SettledAtTheEnd {
  public:
   explicit SettledAtTheEnd(Core& core) : core_(core) {}
@@ -149,7 +149,7 @@ class SettledAtTheEnd {
   Core& core_;
 };
 
-// How a callback's argument is kept until the calling thread gets it.
+// The type that stores a callback's argument until the callback runs.
 template <typename Argument>
 struct Kept {
   using Type = std::decay_t<Argument>;
@@ -175,7 +175,7 @@ std::function<void(Arguments...)> Core::on_caller(std::function<void(Arguments..
   };
 }
 
-// Has a thread run `callback` and waits for what it returns. Throws Interrupted where it is not run, because
+// Lets another thread run `callback`, and waits for its result. Throws Interrupted if it does not run because
 // another callback threw.
 template <typename Answer>
 Answer answer_of(const std::function<Answer()>& callback, const auto& hand_over) {
@@ -232,7 +232,7 @@ std::function<Answer()> Core::asked_of_caller(std::function<Answer()> callback) 
   };
 }
 
-// Makes a call, in which a link that breaks is an error and not a signal.
+// Runs a call of Project. A broken connection is an error, not a SIGPIPE.
 template <typename Work>
 auto call(State& state, const std::optional<Cancel>& cancel, const Work& work) {
   const SigpipeGuard guard;
@@ -247,8 +247,8 @@ auto call(State& state, const std::optional<Cancel>& cancel, const Work& work) {
   }
 }
 
-// The same for a call that may write into the project's folders: whether they may lie where they do is asked
-// before anything is done.
+// For a call that may write to the project's folders: first asks whether those that lead outside the project
+// are allowed.
 template <typename Work>
 auto call_here(State& state, const std::optional<Cancel>& cancel, const Work& work) {
   return call(state, cancel, [&](Core& core) {
@@ -259,7 +259,7 @@ auto call_here(State& state, const std::optional<Cancel>& cancel, const Work& wo
   });
 }
 
-// The same for a call that needs servers, and all that the settings ask for.
+// For a call that needs servers: first asks for everything that the settings require.
 template <typename Work>
 auto call_servers(State& state, const std::optional<Cancel>& cancel, const Work& work) {
   return call(state, cancel, [&](Core& core) {
@@ -268,55 +268,58 @@ auto call_servers(State& state, const std::optional<Cancel>& cancel, const Work&
   });
 }
 
-// What calls of Project have their steps in common with.
+// Steps that several calls of Project share.
 
 void watch(Core& core, const WatchRequest& request);
 std::vector<ServerRun> run(Core& core, const RunRequest& request);
 
 std::vector<LaunchHost> resolve_hosts(const Core& core, const std::vector<LaunchHost>& hosts);
 LaunchResult launch(Core& core, const LaunchRequest& request);
-// Sends what is in config.project: the project, or in its place another folder with a .remote.
+// Sends the files of config.project: the project, or another folder with a .remote.
 std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request, const config::Config& config);
 
 std::vector<Job> list(Core& core, const JobsRequest& request);
-// Where the jobs are recorded here: the configured folder, or one beside it where labml_remote has its jobs.
-// labml_remote takes each name in that folder for a job of its own, and does not start where one is not.
+// The folder for job records on this machine: the configured folder or, if labml_remote has its jobs there,
+// one next to it. labml_remote assumes that each name in that folder is one of its own jobs, and fails to
+// start if one is not.
 std::filesystem::path store_folder(const config::Config& config);
-// Makes records of the jobs that labml_remote has started in this project since, beside its own, which stay
-// as they are. They are then jobs as all others: listed, asked about, ended, and their keys are not given
-// again.
+// Creates records for jobs that labml_remote has started in this project since the last call. Its own records
+// are not changed. These jobs are then treated like all others: listed, queried, stopped, and their keys are
+// not reused.
 void adopt_labml_jobs(const Core& core);
 std::vector<Job> stored_jobs(Core& core, const jobs::Store::Filter& filter = {});
-// Whether the job with this id is recorded here, and how many of these are not.
+// Whether the job with this id is recorded here, and how many of these ids are not.
 bool has_record(const Core& core, const std::string& id);
 std::size_t count_unrecorded(const Core& core, const std::vector<std::string>& ids);
 std::vector<Job> refresh(Core& core, std::vector<Job> jobs, std::chrono::milliseconds patience = ask_limit);
-// Whether servers miss each other. Of the first server's rank: else it may still begin, and misses nobody.
+// Whether servers cannot reach each other. For a rank of the first server, false means that no server is
+// missing, or that its lifeline may still be starting.
 bool lacks_lifeline(const Job& job);
-// Tells which of these jobs run without a lifeline; whether there was one.
+// Reports which of these jobs have no lifeline; returns whether there were any.
 bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs);
 
-// `ended`: ranks of the same launch that need no following.
+// `ended`: ranks of the same launch that need not be followed.
 FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowRequest& request,
                     const std::vector<Job>& ended = {});
-// The verdict about a launch, with the last lines that its first failed rank wrote.
+// The verdict about a launch, including the last lines of the rank that failed first.
 Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::string>& gone);
 
 KillResult kill(Core& core, const std::vector<Job>& jobs, const KillRequest& request, const Cancel& cancel,
                 ssh::ConnectLimit limit = {});
 std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs);
 
-// What the project wants and the user has not allowed: settings and links.
-// The links that are not to be followed when the project is sent, by their names in it; asks and tells.
+// The links that must not be followed when the project is sent, because the user has not allowed it; by their
+// names in the project. Asks the user, and reports skipped links.
 std::vector<std::string> links_to_leave(Core& core);
 
-// What would be sent now, without a question.
+// The files that would be sent now, without asking the user.
 servers::ProjectState files_here(const config::Config& config, const Cancel& cancel);
 
-// "ada@laptop": who does this.
+// The user of this call: "ada@laptop".
 std::string user_at_host();
 
-// What a command or job on a server gets: the server's variables, and those of the request, which win.
+// The variables for a command or job on a server: those of the server, then those of the request, which
+// override them.
 inline Env job_env(const config::Server& server, const Env& request) {
   Env env = server.variables();
   env.insert(env.end(), request.begin(), request.end());

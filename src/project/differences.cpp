@@ -1,4 +1,4 @@
-// What differs between launches on record.
+// Differences between recorded launches.
 
 #include <algorithm>
 #include <array>
@@ -23,7 +23,7 @@ using Part = LaunchDifference::Part;
 using Value = std::optional<std::string>;
 using Values = std::map<std::string, std::string>;
 
-// Puts in a row for each name of which not all values are equal. With `all`, launches without it count.
+// Adds a row for each name whose values are not all equal. With `all`, launches without the name count too.
 void compare(const std::vector<Values>& launches, Part part, bool all, std::vector<LaunchDifference>& found,
              const std::string& server = "") {
   std::set<std::string> names;
@@ -95,7 +95,7 @@ void take_options(const PastLaunch& launch, Values& values) {
   }
 }
 
-// Values only where the record has them.
+// Has values only if the record does.
 void take_variables(const PastLaunch& launch, Values& values) {
   for (const std::string& name : launch.variables) {
     values[name] = launch.request ? "set by configs.yaml" : "set";
@@ -106,7 +106,7 @@ void take_variables(const PastLaunch& launch, Values& values) {
   }
 }
 
-// The facts of one server that are of packages, or are not. Its code is told by git.
+// The facts of one server that are (or are not) about packages. Git compares its code.
 void take_facts(const PastLaunch& launch, const std::string& server, bool packages, Values& values) {
   constexpr std::array of_packages{"python", "torch", "cuda", "hip", "container"};
   const auto& setups = launch.beginning.servers;
@@ -154,7 +154,7 @@ LaunchDiff History::diff(const std::string& from, const std::string& to, const C
   diff.from = launch(from);
   std::optional<PastLaunch> other = to == "now" ? std::nullopt : std::optional(launch(to));
   if (other && other->id == diff.from.id) {
-    // A rerun has the name of what it repeats: the name then means the one before.
+    // A rerun has the same name as the launch that it repeats: the name then means the earlier launch.
     const auto before = [&](const std::string& name) -> std::optional<PastLaunch> {
       for (const LaunchSummary& one : name == diff.from.name ? list() : std::vector<LaunchSummary>()) {
         if (one.name == name && one.id != diff.from.id) {

@@ -8,19 +8,19 @@
 
 #include "servers/project_tree.hpp"
 
-// Reasons here for files and modules that are missing on a server. No server is asked.
+// Reasons on this machine why files or modules are missing on a server. Contacts no server.
 
 namespace remote::project {
 
-// What somebody may miss there, the largest first: no hidden files, caches, virtual environments. Throws
-// Error.
+// Skipped files that the user may miss on the server, largest first; without hidden files, caches and virtual
+// environments. Throws Error.
 std::vector<servers::SkippedPart> skipped_parts(const std::filesystem::path& project, const Cancel& cancel);
 
-// Those of these files and folders, named as in the project, that are here and are excluded. Throws Error.
+// Those of these files and folders (named as in the project) that exist here and are excluded. Throws Error.
 std::vector<std::string> excluded(const std::filesystem::path& project, const std::vector<std::string>& names,
                                   const Cancel& cancel);
 
-// Whether requirements.txt names a package like this module. Throws Error.
+// Whether requirements.txt lists a package that matches this module name. Throws Error.
 bool requires_module(const std::filesystem::path& project, const std::string& module);
 
 }  // namespace remote::project

@@ -1,4 +1,5 @@
-// Following jobs to their ends; of a launch also ending the ranks that a failed one leaves, and the verdict.
+// Follows jobs until they end; for a launch, also stops the remaining ranks after a failure and finds the
+// verdict.
 
 #include "jobs/follow.hpp"
 
@@ -34,7 +35,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Sleeps; false when it was woken before the time by the end of what it is for.
+// Sleeps until `time`; returns false if `over` or `cancel` ends the sleep early.
 bool sleep_until(Clock::time_point time, const Cancel& over, const Cancel& cancel) {
   while (!over.cancelled() && !cancel.cancelled()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - Clock::now()).count();
@@ -47,7 +48,7 @@ bool sleep_until(Clock::time_point time, const Cancel& over, const Cancel& cance
   return false;
 }
 
-// Ends the other ranks, once, on a thread of its own, because the followers must go on reading meanwhile.
+// Stops the other ranks, once, on a separate thread, because the followers must continue to read meanwhile.
 class OtherRanksStopper {
  public:
   OtherRanksStopper(Core& core, const std::vector<Job>& ranks, std::chrono::seconds grace)
@@ -74,8 +75,8 @@ class OtherRanksStopper {
   }
 
  private:
-  // Whether the launch may restart, or is an elastic one with enough jobs left. The first one has the store
-  // that all others need.
+  // Whether the launch may restart, or is an elastic launch with enough jobs left. It cannot continue without
+  // the first job, which has the store that all others need.
   bool goes_on_without(const Job& failed) {
     if (failed.may_restart) {
       return true;
@@ -94,7 +95,7 @@ class OtherRanksStopper {
         core_.tell(PartsFailed{errors});
       }
     } catch (const Interrupted&) {
-      // the following itself says so
+      // the follower reports this itself
     } catch (const Error& error) {
       core_.tell(PartsFailed{{error}});
     }
@@ -109,7 +110,7 @@ class OtherRanksStopper {
   JoiningThread thread_;
 };
 
-// When output came last, and which links are broken. Any thread.
+// The time of the last output, and the broken connections. Thread-safe.
 class Heard {
  public:
   void output() { last_ = Clock::now(); }
@@ -133,16 +134,16 @@ class Heard {
   std::set<std::string> lost_;
 };
 
-// Asks the servers of jobs that are silent what they wait for, and tells it: ranks in a debugger, jobs that
-// are queued, servers that do not answer. Each is told once.
+// Asks the servers why jobs are silent, and reports ranks in a debugger, queued jobs, and servers that do not
+// answer, each only once.
 class SilenceTeller {
  public:
   SilenceTeller(Core& core, const std::vector<Job>& jobs, const Heard& heard)
       : core_(core), jobs_(jobs), heard_(heard) {}
 
-  // Returns the jobs as they are now. Throws what jobs::refresh() throws.
+  // Returns the jobs in their current state. Throws like jobs::refresh().
   std::vector<Job> look() {
-    // Longer than a login over a slow link takes: such a server is not silent.
+    // Longer than a login over a slow connection, so that such a server does not count as silent.
     constexpr std::chrono::seconds patience{15};
     jobs::News news = jobs::refresh(core_.site(), jobs_, patience);
     std::vector<Job> queued;
@@ -152,7 +153,7 @@ class SilenceTeller {
           core_.tell(RankWaits{job, wait});
         }
       }
-      // A spare of a launch that runs is queued too, and nothing waits for it.
+      // A spare of a running launch is queued too, but is not worth reporting.
       const auto runs = [&](const Job& other) {
         return job.launch && other.launch == job.launch && other.state == JobState::running;
       };
@@ -184,18 +185,18 @@ class SilenceTeller {
   const std::vector<Job>& jobs_;
   const Heard& heard_;
   std::set<std::string> told_;
-  std::set<std::string> silent_;  // servers that did not answer the last time
+  std::set<std::string> silent_;  // servers that did not answer last time
 };
 
-// Looks again and again while nothing is printed, until `over`. `launch`: the jobs are one. Then it is told
-// once, when the lifelines have had their time to connect, which servers are without one: for them this
-// program must go on following.
+// Checks repeatedly during silence, until `over`. `launch`: the jobs are one launch. In that case reports
+// once, after the lifelines have had time to connect, which servers have none: for these this program must
+// keep following.
 void tell_waits(Core& core, const std::vector<Job>& jobs, bool launch, const Heard& heard,
                 const Cancel& over) {
   constexpr std::chrono::seconds silence{3};
   constexpr std::chrono::seconds longest_pause{30};
-  // A lifeline reports after two seconds that it cannot reach the first server, and after three that members
-  // are missing. After `late`, no lifeline is still starting.
+  // A lifeline reports after two seconds that it cannot reach the first server, and after three that servers
+  // are missing. After `late`, all lifelines have started.
   constexpr std::chrono::seconds early{3};
   constexpr std::chrono::seconds late{12};
   const auto begin = Clock::now();
@@ -206,7 +207,7 @@ void tell_waits(Core& core, const std::vector<Job>& jobs, bool launch, const Hea
   bool missing = false;
   for (;;) {
     const auto quiet = std::max(heard.last() + silence, previous + pause);
-    // Of a launch, another rank may wait while the one that is shown prints on.
+    // In a launch, another rank may be waiting while the displayed one keeps printing.
     const auto latest = fixed.empty() ? previous + longest_pause : fixed.front();
     const auto due = launch ? std::min(quiet, latest) : quiet;
     if (!sleep_until(due, over, core.cancel())) {
@@ -224,7 +225,7 @@ void tell_waits(Core& core, const std::vector<Job>& jobs, bool launch, const Hea
         missing = missing || (counts && tell_missing_lifelines(core, now));
       }
     } catch (const std::exception&) {
-      return;  // the following itself tells what is wrong
+      return;  // the follower reports the error
     }
     previous = Clock::now();
     pause = std::clamp(pause * 2, std::chrono::seconds(5), longest_pause);
@@ -233,12 +234,12 @@ void tell_waits(Core& core, const std::vector<Job>& jobs, bool launch, const Hea
 
 bool are_one_launch(const std::vector<Job>& jobs) {
   return !jobs.empty() && std::ranges::all_of(jobs, [&](const Job& job) {
-    return job.launch && job.launch == jobs.front().launch && !job.point;  // no point of a sweep ends another
+    return job.launch && job.launch == jobs.front().launch && !job.point;  // sweep points are independent
   });
 }
 
-// The verdict about the launch of these jobs, which have ended or are given up; nullopt where one of its
-// others has not ended.
+// The verdict about the launch of these jobs, which have ended or were given up; nullopt if another job of
+// the launch has not ended.
 std::optional<Verdict> judge_launch(Core& core, const std::vector<Job>& jobs,
                                     const std::vector<std::string>& gone) {
   std::vector<Job> launch = jobs;
@@ -257,7 +258,8 @@ std::optional<Verdict> judge_launch(Core& core, const std::vector<Job>& jobs,
   return judge(core, launch, gone);
 }
 
-// Judges a launch whose jobs have all ended or were given up. A server that it went on without is no error.
+// Judges a launch whose jobs have all ended or were given up. A server that the launch continued without is
+// not an error.
 void judge_end(Core& core, FollowResult& result) {
   result.verdict = judge_launch(core, result.jobs, result.gone);
   const std::vector<std::string> left = result.verdict ? result.verdict->left : std::vector<std::string>();
@@ -278,7 +280,7 @@ jobs::FollowOptions options_of(const std::vector<Job>& jobs, const std::vector<P
     options.ranks.push_back(part.file);
     options.silent.push_back(request.silent || (request.first_rank_only && job.rank.value_or(0) != 0) ||
                              (part.rank && !wants(request, *part.rank)));
-    if (part.labelled && !request.ranks.empty()) {  // among the lines of a rank are those of its neighbours
+    if (part.labelled && !request.ranks.empty()) {  // lines of a rank are mixed with others
       most = std::max(most, ranks_of(job));
     }
   }
@@ -306,7 +308,8 @@ void check_rank(const Core& core, const std::vector<Job>& jobs, int rank) {
   }
 }
 
-// The same jobs, and of points of a sweep that waited when they were last asked about, where they are now.
+// The same jobs; points of a sweep that were waiting are replaced by their current state, including the
+// server.
 std::vector<Job> found_points(Core& core, std::vector<Job> jobs) {
   if (std::ranges::any_of(jobs, waits_for_turn)) {
     for (const Job& now : refresh(core, jobs)) {
@@ -353,7 +356,7 @@ FollowResult follow(Core& core, const std::vector<Job>& asked_for, const FollowR
   jobs::FollowEvents events;
   jobs::FollowOptions options = options_of(jobs, parts, request);
   Output output(parts, jobs, request);
-  // `launch --follow` alone sees outputs when they are written.
+  // Only `launch --follow` sees output when it is written.
   const std::vector<Job> from_their_start = request.first_rank_only ? jobs : std::vector<Job>();
   FirstOutputs first(core.store, from_their_start);
   const SettledAtTheEnd settled(core);
@@ -412,7 +415,7 @@ FollowResult follow(Core& core, const std::vector<Job>& asked_for, const FollowR
 
 namespace {
 
-// Points of a sweep: which server has one next is not known here, so they are asked about again and again.
+// Points of a sweep: it is unknown here which server gets one next, so this queries them repeatedly.
 FollowResult wait_for_points(Core& core, const std::vector<Job>& jobs,
                              const std::function<void(std::size_t, const Job&)>& on_ended) {
   FollowResult result;
@@ -452,7 +455,8 @@ FollowResult wait(Core& core, const std::vector<Job>& jobs,
       where.push_back(i);
     }
   }
-  // Following in silence is waiting: the end is told at once, and a broken link is mended.
+  // Following without output is waiting: the end is reported immediately, and a broken connection is
+  // re-established.
   FollowRequest request;
   request.silent = true;
   request.patience = std::chrono::seconds(60);
@@ -473,8 +477,8 @@ FollowResult wait(Core& core, const std::vector<Job>& jobs,
   return result;
 }
 
-// The ranks that failed below those of these jobs that stand for several ranks: agents of torchrun, mpirun
-// and its daemons, and launches under Slurm. What a server does not tell is missing.
+// The failed ranks within those of these jobs that run several ranks: agents of torchrun, mpirun and its
+// daemons, and launches under Slurm. Ranks that the servers do not report are missing.
 std::vector<jobs::Worker> workers_of(Core& core, const std::vector<Job>& jobs) {
   std::vector<Job> agents;
   std::ranges::copy_if(jobs, std::back_inserter(agents),
@@ -493,8 +497,8 @@ std::vector<jobs::Worker> workers_of(Core& core, const std::vector<Job>& jobs) {
   return workers;
 }
 
-// The last lines of a file of the job's folder; nullopt if its server does not answer: a verdict is no place
-// to wait.
+// The last lines of a file in the job's folder; nullopt if its server does not answer, because a verdict
+// should not wait for it.
 std::optional<std::vector<std::string>> lines_of(Core& core, const Job& job, int count,
                                                  const std::string& file) {
   try {
@@ -503,7 +507,7 @@ std::optional<std::vector<std::string>> lines_of(Core& core, const Job& job, int
     return jobs::last_lines({*connection, core.cancel()}, {job}, count, {file});
   } catch (const Error& error) {
     const bool is_gone = error.cause() == Cause::unreachable || error.cause() == Cause::timeout ||
-                         error.cause() == Cause::refused;  // as for a container whose gateway stays
+                         error.cause() == Cause::refused;  // for example a gateway without its container
     return is_gone ? std::nullopt : std::optional(std::vector<std::string>());
   }
 }

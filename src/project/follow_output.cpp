@@ -9,7 +9,7 @@
 namespace remote::project {
 namespace {
 
-// More would be too many processes on a login node, which others use as well.
+// A higher limit would start too many processes on a login node, which is shared with other users.
 constexpr int most_ranks = 64;
 
 }  // namespace
@@ -105,7 +105,7 @@ RankLines::Give Output::giver(std::size_t index, OutputStream stream) {
   };
 }
 
-// Hands over whole lines, each with its newline.
+// Passes on whole lines, including their newlines.
 void Output::give_lines(const Source& from, std::string_view lines) {
   const auto& [part, stream, rank] = from;
   while (!lines.empty()) {

@@ -1,4 +1,5 @@
-// Ports of servers here. Each server has a thread with a connection of its own, which all of its ports share.
+// Forwards ports of servers to this machine. Each server has a thread and a connection that all of its ports
+// share.
 
 #include "project/forward.hpp"
 
@@ -31,7 +32,7 @@ constexpr const char* default_host = "127.0.0.1";
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// One server's tunnels, and which ports of the request they are.
+// The tunnels of one server, and the indices of their ports in the request.
 struct ServerPorts {
   config::Server server;
   std::vector<servers::Tunnel> tunnels{};
@@ -47,7 +48,7 @@ void check_port(const ForwardedPort& port) {
   }
 }
 
-// What can be found out without a server.
+// Everything that can be checked without contacting a server.
 std::vector<ServerPorts> sides_of(const Core& core, const std::vector<ForwardedPort>& ports) {
   std::vector<ServerPorts> sides;
   std::set<std::pair<std::string, int>> reverse;
@@ -81,7 +82,7 @@ void nap(milliseconds time, const Cancel& cancel) {
   cancel.check();
 }
 
-// Serves one server's tunnels over one connection after another, until `stop`.
+// Serves one server's tunnels until `stop`, over a new connection whenever one breaks.
 class PortServer {
  public:
   PortServer(Core& core, ServerPorts side, const ForwardNews& news, const Cancel& stop)
@@ -94,7 +95,7 @@ class PortServer {
         serve_once();
       } catch (const Error& error) {
         stop_.check();
-        // A port of the server's may be held yet by the connection that broke.
+        // The connection that broke may still occupy a port of the server.
         const bool passes = error.cause() == Cause::unreachable || error.cause() == Cause::timeout ||
                             error.cause() == Cause::refused;
         if (!listening_ || !passes) {
@@ -104,7 +105,8 @@ class PortServer {
           core_.tell(LinkLost{side_.server.name, error.reason()});
         }
         lost_ = true;
-        // Once at once, then 0.2 s, 0.4 s … up to 5 s: a laptop that wakes up is back soon.
+        // The first retry is immediate, then after 0.2 s, 0.4 s … up to 5 s: a laptop that wakes up
+        // reconnects quickly.
         failures_ = Clock::now() - begin > std::chrono::seconds(10) ? 0 : failures_;
         nap(milliseconds(failures_ > 0 ? std::min(5000, 100 << std::min(failures_, 7)) : 0), stop_);
         ++failures_;
@@ -133,7 +135,7 @@ class PortServer {
     forwarding.serve();
   }
 
-  // The error, or one that names the address on which the port is open instead.
+  // The error or, if the port is open on another address, one that names that address.
   Error with_address(const servers::Tunnel& tunnel, const Error& error) {
     if (!tunnel.listener || tunnel.host != default_host || error.cause() != Cause::refused) {
       return error;
@@ -167,7 +169,7 @@ class PortServer {
   int failures_ = 0;
 };
 
-// What the threads come to: the first error, or the end of the job.
+// The result of the threads: the first error, or the end of the job.
 class ForwardOutcome {
  public:
   void run(const std::function<void()>& work) {
@@ -194,14 +196,14 @@ class ForwardOutcome {
   std::optional<Error> error_;
 };
 
-// Waits for the job's end, over a connection of its own.
+// Waits until the job ends, over a separate connection.
 void await_end(Core& core, const Job& job, const ForwardNews& news, const Cancel& stop) {
   jobs::FollowOptions options;
   options.silent = {true};
   options.patience = std::chrono::seconds(60);
   jobs::FollowEvents events;
   events.output = [](std::size_t, ssh::Stream, std::string_view) {};
-  events.link = [](const Event&) {};  // the thread of that server tells
+  events.link = [](const Event&) {};  // reported by that server's thread
   events.ended = [](std::size_t, const Job&) {};
   jobs::Site site = core.site();
   site.cancel = stop;

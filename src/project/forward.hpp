@@ -11,7 +11,7 @@
 
 namespace remote::project {
 
-// What is to happen on the threads that serve the ports.
+// Callbacks that run on the threads that serve the ports.
 struct ForwardNews {
   std::function<void(std::size_t, const Listening&)> listening;
   std::function<void(std::size_t, const Error&)> refused;

@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 namespace {
 
-// Variables by which a user, or a program that git has started, names another repository, other settings, or
-// another meaning of the words of `ask`.
+// Variables that select another repository or other settings, or change the meaning of arguments. They may be
+// set by the user, or by git when it starts a program.
 constexpr std::array foreign_variables{"GIT_DIR",
                                        "GIT_WORK_TREE",
                                        "GIT_INDEX_FILE",
@@ -63,7 +63,7 @@ std::string first_line(const fs::path& file) {
   return text.substr(0, text.find_first_of("\r\n"));
 }
 
-// The value of core.worktree in a repository's own file, without what that file includes.
+// The value of core.worktree in a repository's own file, ignoring included files.
 std::string worktree_setting(const fs::path& repository) {
   SubprocessSpec spec;
   spec.argv = {"git", "config", "--file", (repository / "config").string(), "--get", "core.worktree"};
@@ -71,7 +71,8 @@ std::string worktree_setting(const fs::path& repository) {
   return result.status.success() ? result.out.substr(0, result.out.find('\n')) : "";
 }
 
-// The folder that a file .git names, if that folder names `top` in turn: a linked worktree, or a submodule.
+// The folder that the file .git points to, if that folder points back to `top`: a linked worktree, or a
+// submodule.
 fs::path named_by_file(const fs::path& top) {
   constexpr std::string_view key = "gitdir: ";
   const std::string line = first_line(top / ".git");
@@ -90,7 +91,7 @@ fs::path named_by_file(const fs::path& top) {
                                                                                            : fs::path();
 }
 
-// Whether the objects are the repository's own: no link leads to those of another one.
+// Whether the repository has its own objects, without links to those of another repository.
 bool has_own_objects(const fs::path& repository) {
   const fs::path objects = repository / "objects";
   for (const fs::path& folder : {objects, objects / "pack", objects / "info"}) {
@@ -98,7 +99,7 @@ bool has_own_objects(const fs::path& repository) {
       return false;
     }
   }
-  // Those of a clone with --shared or --reference.
+  // Used by a clone with --shared or --reference.
   const auto alternates = look_at(objects / "info" / "alternates");
   return !alternates || (S_ISREG(alternates->st_mode) && alternates->st_size == 0);
 }
@@ -120,7 +121,7 @@ std::optional<GitRepository> find_repository(const fs::path& folder) {
     return std::nullopt;
   }
   fs::path repository;
-  fs::path common;  // with the objects
+  fs::path common;  // contains the objects
   if (S_ISDIR(dot_git->st_mode) && !look_at(top / ".git" / "commondir")) {
     common = repository = top / ".git";
   } else if (S_ISREG(dot_git->st_mode)) {
@@ -139,7 +140,7 @@ Git::Git(fs::path folder, Cancel cancel, Moment until, std::optional<GitReposito
       cancel_(std::move(cancel)),
       until_(until),
       repository_(std::move(repository)) {
-  if (repository_) {  // so that git looks for none, and core.worktree has no effect
+  if (repository_) {  // so that git does not search for one, and core.worktree has no effect
     set("GIT_DIR", repository_->folder.string());
     set("GIT_WORK_TREE", repository_->top.string());
   }
@@ -160,7 +161,7 @@ std::optional<std::string> Git::ask(const std::vector<std::string>& words, std::
   spec.argv.insert(spec.argv.end(), variables_.begin(), variables_.end());
   spec.argv.insert(spec.argv.end(), {"git", "--no-pager"});
   for (const std::string& setting : settings_) {
-    spec.argv.insert(spec.argv.end(), {"-c", setting});  // git before 2.31 takes none from the environment
+    spec.argv.insert(spec.argv.end(), {"-c", setting});  // git before 2.31 cannot use the environment
   }
   spec.argv.insert(spec.argv.end(), words.begin(), words.end());
   spec.directory = folder_;
@@ -199,10 +200,10 @@ bool Git::without_drivers() {
       ask({"config", "-z", "--name-only", "--get-regexp", R"(^(filter|hook)\.)"}, most_listed, 1);
   for (const std::string& key : split(found.value_or(""), '\0')) {
     const std::string driver = key.substr(0, key.rfind('.'));
-    if (driver.empty()) {  // behind the last one
+    if (driver.empty()) {  // the empty text after the last separator
       continue;
     }
-    if (driver.find('=') != std::string::npos) {  // -c would take it for another name
+    if (driver.find('=') != std::string::npos) {  // -c would interpret it as another name
       return false;
     }
     if (driver.starts_with("filter.")) {
@@ -222,8 +223,8 @@ std::vector<std::string> of_project(std::vector<std::string> words) {
 
 namespace {
 
-// The files and folders at or below `folder`, a submodule of `project` or itself, that git neither has nor
-// ignores, and that the servers are sent.
+// Number of files and folders at or below `folder` (a submodule of `project`, or the project) that are
+// neither tracked nor ignored by git and that are sent to the servers.
 std::size_t count_untracked(const Git& git, const fs::path& project, const std::string& folder) {
   std::vector<std::string> names =
       split(git.ask(of_project({"ls-files", "-z", "--others", "--exclude-standard", "--directory",
@@ -237,7 +238,7 @@ std::size_t count_untracked(const Git& git, const fs::path& project, const std::
   std::size_t left_out = 0;
   try {
     left_out = excluded(project, names, git.cancel()).size();
-  } catch (const Error&) {  // then all of them count
+  } catch (const Error&) {  // then count all of them
   }
   return names.size() - left_out;
 }
@@ -249,7 +250,7 @@ struct Status {
   bool untracked = false;
 };
 
-// nullopt: git does not answer.
+// nullopt: git failed or timed out.
 std::optional<Status> ask_status(const Git& git) {
   const auto listed = git.ask(of_project({"status", "--porcelain=v2", "--branch", "-z",
                                           "--untracked-files=normal", "--ignore-submodules=dirty"}));
@@ -273,8 +274,8 @@ std::optional<Status> ask_status(const Git& git) {
   return status;
 }
 
-// Adds the submodules with changes that are not committed, also those within others. git itself would look
-// into them with the programs that their settings name.
+// Adds submodules with uncommitted changes, including nested ones. Git itself would run programs named in
+// their settings.
 void add_changed(const Git& git, const fs::path& project, const std::string& folder, int depth,
                  std::vector<std::string>& changed) {
   constexpr int deepest = 8;
@@ -329,7 +330,7 @@ std::pair<PastLaunch, std::string> look_at_git(Git& git, std::size_t most_patch)
   if (!record.changed || record.commit.empty()) {
     return {record, ""};
   }
-  // --submodule=short: the others start git in a submodule, which has settings of its own
+  // --submodule=short: the other formats run git in a submodule, which has its own settings
   const auto patch =
       git.ask(of_project({"diff", "--binary", "--relative", "--no-color", "--no-ext-diff", "--no-textconv",
                           "-U3", "--submodule=short", "--ignore-submodules=dirty", "--src-prefix=a/",

@@ -15,45 +15,45 @@
 
 namespace remote::project {
 
-// The repository that a folder belongs to.
 struct GitRepository {
-  std::filesystem::path top;     // the folder that has .git
-  std::filesystem::path folder;  // .git itself, or the folder that the file .git names
+  std::filesystem::path top;     // the folder that contains .git
+  std::filesystem::path folder;  // .git itself, or the folder that the file .git points to
 };
 
-// The repository of the nearest .git at or above this folder; nullopt: none, or not to be believed. Believed
-// is what this user owns and what has all of its files in itself: a repository that came with a project can
-// name another repository, or folders of this machine, as its own.
+// The repository of the nearest .git at or above this folder; nullopt: none, or not trusted. A repository is
+// trusted if this user owns it and all of its files are inside it: one that came with a project could claim
+// another repository, or other folders of this machine, as its own.
 std::optional<GitRepository> find_repository(const std::filesystem::path& folder);
 
-// git without the programs that a repository's settings may name: hooks, a monitor of files, filters, what
-// fetches missing objects. Other programs are those of commands that are not used here, and of options that
-// its callers set. Without the repository's word about where its files are, either. One thread.
+// Runs git without the programs that a repository's settings may name: hooks, a file system monitor, filters,
+// and programs that fetch missing objects. Git commands that start other programs are not used here, or the
+// callers pass options against that, such as --no-ext-diff. The repository's settings for the location of its
+// files are ignored too. Not thread-safe.
 class Git {
  public:
-  // Asks in this folder; everything together takes no longer than `patience`.
+  // Runs git in this folder; all calls together take at most `patience`.
   Git(const std::filesystem::path& folder, Cancel cancel, std::chrono::seconds patience);
 
   const std::filesystem::path& folder() const { return folder_; }
   const Cancel& cancel() const { return cancel_; }
   const std::optional<GitRepository>& repository() const { return repository_; }
-  // What it prints; nullopt if there is no repository, or it fails, prints more, or takes too long. `also`:
-  // an exit code that counts as success.
+  // The output; nullopt if there is no repository, or if git fails, prints more than `most`, or takes too
+  // long. `also`: another exit code that counts as success.
   std::optional<std::string> ask(const std::vector<std::string>& words, std::size_t most = most_listed,
                                  int also = 0) const;
-  // Takes away the programs through which files pass before they are compared, and hooks of newer versions.
-  // Also the user's own: they may ask the repository's settings for programs, as git-lfs does. False: ask
-  // nothing more.
+  // Disables filters, which files pass through before they are compared, and hooks of newer versions. This
+  // includes the user's own, because they may read the names of programs from the repository's settings, as
+  // git-lfs does. False: do not run git again.
   bool without_drivers();
-  // The names of the filters that were taken away.
+  // The names of the disabled filters.
   const std::set<std::string>& filters() const { return filters_; }
-  // An environment variable of git's, for all that is asked from now on.
+  // Sets an environment variable for all later calls.
   void set(const std::string& name, const std::string& value) { variables_.push_back(name + "=" + value); }
-  // A Git for another folder, with the time that this one has left.
+  // A Git for another folder, with the remaining time of this one.
   Git in(const std::filesystem::path& folder) const {
     return {folder, cancel_, until_, find_repository(folder)};
   }
-  // The same repository with its files elsewhere: at `top`, asked in a folder of that.
+  // The same repository with its files in another place: at `top`; runs in a folder within that.
   Git with_files(const std::filesystem::path& top, const std::filesystem::path& folder) const {
     return {folder, cancel_, until_, GitRepository{top, repository_.value().folder}};
   }
@@ -77,16 +77,16 @@ class Git {
                                   "submodule.recurse=false", "apply.ignoreWhitespace=no"};
 };
 
-// The words and, behind them, the project's files without .remote: that is not its code, and a configs.yaml
-// may have a password.
+// Appends the project's files, without .remote, to the arguments: that is not code, and a configs.yaml may
+// contain a password.
 std::vector<std::string> of_project(std::vector<std::string> words);
 
-// The submodules of the project in git's index, "160000 COMMIT 0\tNAME", and the name that such a line has.
+// The project's submodules in git's index, as lines "160000 COMMIT 0\tNAME", and the name in such a line.
 std::vector<std::string> listed_submodules(const Git& git);
 std::string name_of_submodule(const std::string& line);
 
-// A record with the state of the project in git, and the text of its patch, "" if there is none or it is
-// larger.
+// A record with the state of the project in git, and its patch; the patch is "" if there is none or it is
+// larger than `most_patch`.
 std::pair<PastLaunch, std::string> look_at_git(Git& git, std::size_t most_patch);
 
 }  // namespace remote::project

@@ -5,7 +5,7 @@
 namespace remote::project {
 namespace {
 
-constexpr std::chrono::seconds launch_patience{5};  // a launch does not wait longer for what it remembers
+constexpr std::chrono::seconds launch_patience{5};  // limit for what only the record of a launch needs
 constexpr std::size_t longest_patch = 1U << 20U;    // 1 MiB
 
 }  // namespace
@@ -15,7 +15,7 @@ GitState ask_git(const Core& core) {
     try {
       Git git(core.config.project, core.cancel(), launch_patience);
       return look_at_git(git, longest_patch);
-    } catch (const Error&) {  // there is no git
+    } catch (const Error&) {  // git is not installed
       return std::pair<PastLaunch, std::string>();
     }
   });

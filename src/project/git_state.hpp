@@ -10,21 +10,22 @@
 
 namespace remote::project {
 
-// A record with what git says of the project, and the text of its patch, "" where none is kept. Nothing where
-// git does not tell in time. On a thread of its own, so that connections can be made meanwhile. The
-// repository's own settings are foreign: none of them runs a program.
+// A record with the state of the project in git, and the patch, "" if none is kept. Empty if git does not
+// answer in time. Runs on a separate thread, so that connections can be made at the same time. The
+// repository's settings are untrusted: none of them can start a program.
 using GitState = std::future<std::pair<PastLaunch, std::string>>;
 GitState ask_git(const Core& core);
-// The same of code that is known already.
+// For code whose state is already known.
 GitState known_git(PastLaunch record, std::string patch);
 
 // The full hash of the commit, with the suffix of `git describe --dirty`: "0123…", or "0123…-dirty" if the
-// code has changed since; "" if it is not known. `git` stays valid, or invalid.
+// code has changed since; "" if unknown. Does not consume `git`.
 std::string commit_of(GitState& git);
-// The variables with this commit as REMOTE_COMMIT, which they may set otherwise.
+// The variables with this commit as REMOTE_COMMIT, unless they already set it.
 Env with_commit(Env env, GitState& git);
 
-// launch() of core.hpp, with code that is known in this way. `code_was_sent`: the servers have just got it.
+// As launch() in core.hpp, with this state of the code. `code_was_sent`: the code has just been sent to the
+// servers.
 LaunchResult launch(Core& core, const LaunchRequest& request, GitState git, bool code_was_sent);
 
 }  // namespace remote::project

@@ -47,8 +47,8 @@ void append(const std::filesystem::path& file, const std::string& line) {
   }
 }
 
-// The newest half, where there are more lines than may be. The file is read only where lines as long as this
-// one would be too many.
+// Drops the older half if there are too many lines. Only reads the file if lines of this length would be too
+// many.
 void shorten(const std::filesystem::path& file, std::size_t line_length) {
   std::error_code error;
   if (const auto size = std::filesystem::file_size(file, error);
@@ -71,13 +71,13 @@ double number_of(const Json& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
-// When a sample was kept; nullopt where the line is none.
+// When a sample was taken; nullopt if the line is invalid.
 std::optional<Instant> instant_of(const Json& line) {
   const bool known = line.is_object() && line.contains("at") && line["at"].is_number_integer();
   return known ? std::optional(Instant(std::chrono::seconds(line["at"].get<std::int64_t>()))) : std::nullopt;
 }
 
-// When the last sample was kept; the epoch: there is none.
+// When the last sample was taken; the epoch if there is none.
 Instant last_in(const std::filesystem::path& path) {
   constexpr off_t enough = 65536;
   const UniqueFd fd = open_regular(path, O_RDONLY | O_NOFOLLOW);
@@ -93,7 +93,7 @@ Instant last_in(const std::filesystem::path& path) {
   return last;
 }
 
-// Adds what a line tells to the curves of its server, by index.
+// Adds the values in a line to the curves of its server, by index.
 void take(const std::string& line, Instant from, Instant to, std::map<int, GpuCurve>& curves) {
   const Json json = Json::parse(line, nullptr, false);
   const std::optional<Instant> at = instant_of(json);
@@ -108,7 +108,7 @@ void take(const std::string& line, Instant from, Instant to, std::map<int, GpuCu
     }
     GpuCurve& curve = curves[gpu[0].get<int>()];
     if (!curve.at.empty() && curve.at.back() >= *at) {
-      continue;  // two programs have looked
+      continue;  // two programs took samples
     }
     curve.name = gpu[4].get<std::string>();
     curve.memory_total = gpu[3].is_number_unsigned() ? gpu[3].get<std::uint64_t>() : curve.memory_total;
@@ -118,7 +118,7 @@ void take(const std::string& line, Instant from, Instant to, std::map<int, GpuCu
   }
 }
 
-// What is kept of a server; "" if that cannot be read.
+// The stored samples of a server; "" if unreadable.
 std::string kept_text(const config::Config& config, const std::string& server) {
   try {
     return read_beneath(samples_folder(config), server, most_sample_bytes).value_or("");
@@ -156,10 +156,10 @@ void GpuSamples::keep(const ServerSample& sample) {
   }
   try {
     if (is_link(folder_)) {
-      return;  // a project may bring a link that leads anywhere
+      return;  // a project may contain a link that points anywhere
     }
     const std::filesystem::path file = folder_ / sample.server;
-    // A last one that is to come is of a clock that was set back.
+    // A last sample in the future is from before the clock was set back.
     const auto is_early = [&](Instant last) {
       return *sample.heard_at >= last && *sample.heard_at < last + spacing;
     };
@@ -173,9 +173,9 @@ void GpuSamples::keep(const ServerSample& sample) {
     }
     const auto lock = FileLock::try_lock(folder_ / ".lock");
     if (!lock) {
-      return;  // another one keeps its own
+      return;  // another program is storing its sample
     }
-    last = last_in(file);  // maybe of another program
+    last = last_in(file);  // may be from another program
     if (is_early(last)) {
       return;
     }
@@ -192,7 +192,7 @@ std::vector<GpuCurve> kept_samples(const config::Config& config, const std::vect
                                    Instant from, Instant to, std::size_t most_points) {
   std::vector<GpuCurve> all;
   for (const std::string& server : servers) {
-    // The name is that of a job's record, which the project may have brought along.
+    // The name is from a job's record, which may have come with the project.
     const std::string text = config::valid_server_name(server) ? kept_text(config, server) : "";
     std::map<int, GpuCurve> curves;
     for (const std::string& line : split(text, '\n')) {

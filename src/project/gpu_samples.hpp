@@ -11,23 +11,23 @@
 
 #include "config/config.hpp"
 
-// What GPUs did while somebody looked (`top`, `report --watch`), for reports: .remote/samples/SERVER, a line
-// of JSON a look, {"at":SECONDS,"gpus":[[INDEX,PERCENT,BYTES,BYTES_IN_ALL,"NAME"],…]}; null where the driver
-// does not tell.
+// GPU samples taken by `top` and `report --watch`, stored for reports in .remote/samples/SERVER, one line of
+// JSON per sample: {"at":SECONDS,"gpus":[[INDEX,PERCENT,BYTES,TOTAL_BYTES,"NAME"],…]}; null for values that
+// the driver does not report.
 
 namespace remote::project {
 
-// Keeps samples. One thread; other processes may do so at the same time.
+// Stores samples. Not thread-safe, but other processes may store samples at the same time.
 class GpuSamples {
  public:
-  static constexpr std::chrono::seconds spacing{5};  // of what is kept
-  static constexpr std::size_t most_lines = 4000;    // more are cut down to half, the newest
-  static constexpr std::size_t most_gpus = 64;       // of one server
+  static constexpr std::chrono::seconds spacing{5};  // minimum time between stored samples
+  static constexpr std::size_t most_lines = 4000;    // of more lines, only the newest half is kept
+  static constexpr std::size_t most_gpus = 64;       // per server
 
   explicit GpuSamples(const config::Config& config);
 
-  // Keeps what it tells of GPUs, where a job of the project runs on the server and the last one that was kept
-  // is old enough. What cannot be written is not kept: nothing depends on it.
+  // Stores the sample's GPU values if a job of the project is running on the server and the last stored
+  // sample is old enough. Errors are ignored, because nothing depends on the samples.
   void keep(const ServerSample& sample);
 
  private:
@@ -35,8 +35,8 @@ class GpuSamples {
   std::map<std::string, Instant> last_;  // by server
 };
 
-// What was kept of these servers from one second to another, by server and index. At most `most_points` of
-// each: of more, every so many-th. What is no such line is passed by.
+// The stored samples of these servers in this range of time, by server and index. At most `most_points` of
+// each; if there are more, every nth one. Invalid lines are skipped.
 std::vector<GpuCurve> kept_samples(const config::Config& config, const std::vector<std::string>& servers,
                                    Instant from, Instant to, std::size_t most_points = 1000);
 

@@ -37,7 +37,7 @@ constexpr std::chrono::minutes a_minute{1};
 constexpr std::size_t most_of_name = 100;
 constexpr std::size_t longest_note = 10000;
 
-// The names of what the launch and configs.yaml set.
+// The names of the variables that the launch and configs.yaml set.
 std::vector<std::string> given_variables(const config::Config& config, const LaunchRequest& request,
                                          const std::vector<ServerSetup>& servers) {
   std::set<std::string> names;
@@ -54,8 +54,8 @@ std::vector<std::string> given_variables(const config::Config& config, const Lau
   return {names.begin(), names.end()};
 }
 
-// The last numbers that the first rank printed, and the last one, which some programs have print. What a
-// server does not tell is missing: it is not `whole` then.
+// The last numbers printed by the first and by the last rank, because some programs print on the last one. If
+// a server does not answer, its numbers are missing and `whole` becomes false.
 std::vector<NamedNumber> last_numbers(Core& core, const std::vector<Job>& jobs, bool& whole) {
   constexpr int most_lines = 400;
   std::vector<Job> asked{jobs.back()};
@@ -68,7 +68,7 @@ std::vector<NamedNumber> last_numbers(Core& core, const std::vector<Job>& jobs, 
         const auto connection =
             core.connector().connect(jobs::server_of(core.config, at.jobs.front()), core.cancel(),
                                      std::chrono::ceil<std::chrono::seconds>(ask_limit));
-        // Under Slurm each rank has an output of its own.
+        // Under Slurm each rank has separate output files.
         return jobs::last_lines({*connection, core.cancel()}, at.jobs, most_lines,
                                 {"ranks/0.err", "job.err", "ranks/0.out", "job.out"});
       });
@@ -85,7 +85,6 @@ std::vector<NamedNumber> last_numbers(Core& core, const std::vector<Job>& jobs, 
   return numbers;
 }
 
-// Those of the best point of a sweep.
 std::vector<NamedNumber> best_numbers(const std::vector<Job>& jobs) {
   const SweepResults results = sweep_results(jobs);
   return results.best ? results.points[*results.best].point->numbers : std::vector<NamedNumber>();
@@ -106,11 +105,11 @@ void complete(Core& core, jobs::LaunchStore& records, const JobId& id, const std
     }
   }
   if (now.jobs.empty() && core.store.starter_is_dead(id) && now.began_at < now_seconds() - a_minute) {
-    records.remove(id);  // it never came to starting anything
+    records.remove(id);  // it never started anything
     return;
   }
   if (now.jobs.empty() || !std::ranges::all_of(now.jobs, is_final, &Job::state)) {
-    if (before->ended_at) {  // what was lost is found again, and runs
+    if (before->ended_at) {  // a lost job was found again, and is running
       records.change(id, [&](PastLaunch& record) {
         record.jobs = now.jobs;
         record.ended_at.reset();
@@ -123,7 +122,7 @@ void complete(Core& core, jobs::LaunchStore& records, const JobId& id, const std
   if (now.jobs != before->jobs || !before->ended_at || records.tried(id)) {
     const bool told = known && known->first && known->first->launch == id;
     const std::vector<std::string> lines = told ? known->last_lines : judge(core, now.jobs, {}).last_lines;
-    measure_points(core, now.jobs);  // who followed them may have been interrupted
+    measure_points(core, now.jobs);  // the program that followed them may have been interrupted
     const std::vector<NamedNumber> numbers =
         now.jobs.front().point ? best_numbers(now.jobs) : last_numbers(core, now.jobs, whole);
     records.change(id, [&](PastLaunch& record) {
@@ -138,9 +137,9 @@ void complete(Core& core, jobs::LaunchStore& records, const JobId& id, const std
     records.change(id, [&](PastLaunch& record) { record.news = now.news; });
   }
   if (now.news == "pending" || (!whole && records.may_try_again(id))) {
-    return;  // asked again the next time
+    return;  // retried next time
   }
-  // What was lost may be found again.
+  // A lost job may still be found again.
   if (std::ranges::find(now.jobs, JobState::lost, &Job::state) == now.jobs.end() ||
       *now.ended_at < now_seconds() - a_week) {
     records.close(id);
@@ -157,8 +156,8 @@ bool fits(const LaunchSummary& launch, const std::string& name) {
   return launch.name == name || name == "last";
 }
 
-// One that goes on, as its jobs are known here. `unknown`: what servers have just not told of; that is in no
-// record.
+// Updates the record of an unfinished launch from the jobs here. `unknown`: jobs whose servers did not answer
+// just now; this is not stored.
 void bring_up_to_date(const jobs::LaunchStore& records, const std::vector<Job>& unknown, PastLaunch& record) {
   records.update(record);
   for (Job& job : record.jobs) {
@@ -168,14 +167,14 @@ void bring_up_to_date(const jobs::LaunchStore& records, const std::vector<Job>& 
   jobs::sum_up(record);
 }
 
-// Records of two machines that a service copies into one folder have the same keys. The jobs have got others
-// by now (jobs::Store), and the launches get them here.
+// If a file-syncing service merges the records of two machines into one folder, keys collide. The jobs
+// already have new ones (jobs::Store); this updates the launches.
 void mend_keys(jobs::LaunchStore& records, std::vector<LaunchSummary>& all) {
   std::vector<LaunchSummary*> by_key;
   std::ranges::transform(all, std::back_inserter(by_key), [](LaunchSummary& one) { return &one; });
   std::ranges::sort(by_key, {}, &LaunchSummary::first_key);
   std::set<LaunchSummary*> clashing;
-  LaunchSummary* reaching = nullptr;  // of those before, the one with the highest key
+  LaunchSummary* reaching = nullptr;  // the earlier launch with the highest key
   for (LaunchSummary* one : by_key) {
     if (reaching != nullptr && one->first_key > 0 && one->first_key <= reaching->last_key) {
       clashing.insert({one, reaching});
@@ -196,7 +195,7 @@ void mend_keys(jobs::LaunchStore& records, std::vector<LaunchSummary>& all) {
   }
 }
 
-// All of which a job is known.
+// The launches with at least one known job.
 std::vector<LaunchSummary> launches(jobs::LaunchStore& records, const std::vector<Job>& unknown,
                                     std::vector<std::string>* problems) {
   std::vector<LaunchSummary> all = records.list(problems);
@@ -248,7 +247,7 @@ LaunchMemory::LaunchMemory(Core& core, const LaunchRequest& request, const Plan&
   record.id = id_;
   record.name = request.name;
   record.note = request.note.substr(0, longest_note);
-  record.tags = plan.processes.back().tags;  // the first one's have "master", too
+  record.tags = plan.processes.back().tags;  // the tags of the first process also include "master"
   record.command = mask_command(request.command);
   record.beginning = {plan.launcher, servers_, std::move(steps)};
   record.version = fmt::format("{}.{}.{}", REMOTE_VERSION_MAJOR, REMOTE_VERSION_MINOR, REMOTE_VERSION_PATCH);
@@ -294,7 +293,7 @@ void LaunchMemory::started(const std::vector<Job>& jobs, const std::optional<Lau
 bool LaunchMemory::change(const std::function<void()>& write) {
   try {
     write();
-  } catch (const Error& error) {  // the launch goes on; what is remembered lacks something
+  } catch (const Error& error) {  // the launch continues, but its record is incomplete
     core_.tell(StoreProblem{error.message()});
     return false;
   }
@@ -363,9 +362,9 @@ void complete_records(Core& core, const std::optional<Verdict>& verdict) {
     try {
       complete(core, records, id, verdict);
     } catch (const Interrupted&) {
-      return;  // what the call itself has done is still told
+      return;  // results of the call itself are still reported
     } catch (const Error& error) {
-      log_info("", "{}", error.message());  // it is tried again the next time
+      log_info("", "{}", error.message());  // retried next time
     }
   }
 }

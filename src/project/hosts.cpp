@@ -1,4 +1,4 @@
-// The servers that a hostfile means.
+// Finds the servers of the hosts in a hostfile.
 
 #include <algorithm>
 
@@ -44,7 +44,7 @@ std::vector<LaunchHost> resolve_hosts(const Core& core, const std::vector<Launch
       same->slots = same->slots.value_or(1) + host.slots.value_or(1);
     }
   }
-  if (repeated) {  // a line for each rank, as in a node file of PBS
+  if (repeated) {  // one line per rank, as in a node file of PBS
     for (LaunchHost& host : found) {
       host.slots = host.slots.value_or(1);
     }

@@ -1,4 +1,4 @@
-// The shared file of a launch: checked on all servers before anything is started.
+// The shared file of a launch, tested on all servers before anything starts.
 
 #include "project/init_file.hpp"
 
@@ -78,7 +78,7 @@ void InitFile::make(const std::vector<config::Server>& servers) {
 
 void InitFile::drop() {
   try {
-    // Also after a Ctrl-C.
+    // Must also run after Ctrl-C.
     const auto connection =
         core_.connector().connect(first_, Cancel(), std::chrono::ceil<std::chrono::seconds>(ask_limit));
     servers::drop_init_file(*connection, place_on(first_), launch_, Cancel());

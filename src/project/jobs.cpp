@@ -1,5 +1,4 @@
-// Jobs as a list: what is known, what the servers say, ending and removing them, and bringing what they
-// wrote.
+// The list of jobs: their state here and on the servers, killing and removing them, and copying their output.
 
 #include <algorithm>
 #include <array>
@@ -68,7 +67,7 @@ std::size_t count_unrecorded(const Core& core, const std::vector<std::string>& i
 
 namespace {
 
-// Of points that have just ended: what they have printed.
+// Collects the numbers printed by points that have just ended.
 void measure_ended(Core& core, const std::vector<Job>& before, std::vector<Job>& now) {
   std::vector<Job> ended;
   for (std::size_t i = 0; i < now.size(); ++i) {
@@ -145,7 +144,7 @@ bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs) {
                               std::pair(Kind::lifeline_dead, Cause::dead),
                               std::pair(Kind::lifeline_restarted, Cause::restarted)};
   std::set<std::pair<JobId, std::string>> told;
-  std::set<JobId> dead;  // launches of which one had died: the others are cut off from that
+  std::set<JobId> dead;  // launches with a dead lifeline, which its other servers have lost
   for (const Job& job : jobs) {
     if (job.launch &&
         (job.reason.kind == Kind::lifeline_dead || job.reason.kind == Kind::lifeline_restarted)) {
@@ -207,13 +206,13 @@ StacksResult stacks(Core& core, const std::vector<Job>& jobs) {
 }
 
 CleanResult clean(Core& core, const std::vector<Job>& jobs) {
-  complete_records(core);  // while the jobs' last words are there
+  complete_records(core);  // while the last output of the jobs still exists
   CleanResult result = jobs::clean(core.site(), jobs);
   drop_sweeps(core, jobs);
   return result;
 }
 
-// Whether the job was removed here while its output came: what came then goes, too.
+// Whether the job was removed here while its output was being copied. If so, removes the copy too.
 bool was_removed(const Core& core, const Job& job) {
   std::error_code ignored;
   if (is_there(core.store.record_file(job.id))) {
@@ -223,15 +222,15 @@ bool was_removed(const Core& core, const Job& job) {
   for (const char* name : {"job.out", "job.err", "complete"}) {
     std::filesystem::remove(folder / name, ignored);
   }
-  std::filesystem::remove(folder, ignored);  // fails where there is anything else in it, and so it should
+  std::filesystem::remove(folder, ignored);  // fails if other files are in it, as intended
   return true;
 }
 
-// Jobs on one server by whether their logs fit on this machine's disk.
+// The jobs on a server, by whether their logs fit on this machine's disk.
 struct FittingLogs {
   std::vector<Job> jobs;
   std::vector<int> refused;          // keys
-  std::uintmax_t refused_bytes = 0;  // of the largest of these
+  std::uintmax_t refused_bytes = 0;  // of the largest one
 };
 
 FittingLogs choose_fitting(ssh::Connection& connection, const jobs::JobsAt& place, const LogsBefore& before,
@@ -270,7 +269,7 @@ Error refuse(const FittingLogs& fitting, const FreeSpace& space) {
 }  // namespace
 
 std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
-  // Logs that were brought when nothing of the job lived any more are whole: nothing can change them.
+  // Logs that were copied when all processes of the job were gone are complete: nothing can change them.
   const auto complete = [&](const Job& job) { return core.store.job_folder(job.id) / "complete"; };
   std::vector<Job> wanted;
   std::ranges::copy_if(jobs, std::back_inserter(wanted),
@@ -321,7 +320,7 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
     if (was_removed(core, one.job)) {
       continue;
     }
-    // A lost job may be found again, and what a job has left behind may write on.
+    // A lost job may be found again, and leftover processes may still write.
     if (!is_over(one.job)) {
       remove_file(complete(one.job));
     } else if (one.job.state != JobState::lost && is_there(core.store.job_folder(one.job.id) / "job.out")) {

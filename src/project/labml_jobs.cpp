@@ -1,4 +1,4 @@
-// Jobs that labml_remote started in the same project: <jobs folder>/<id>/job.yaml.
+// Jobs that labml_remote started in this project: <jobs folder>/<id>/job.yaml.
 
 #include <filesystem>
 #include <system_error>
@@ -24,7 +24,7 @@ std::string scalar(const config::YamlNode& map, const std::string& key) {
   return entry != nullptr && entry->value->kind == config::YamlNode::Kind::scalar ? entry->value->text : "";
 }
 
-// The record as one of ours; nullopt for what cannot be one, or is of a server that there is no more.
+// Converts a record to a Job; nullopt if it is invalid, or if configs.yaml does not have its server.
 std::optional<Job> read_record(const config::Config& config, const JobId& id, const std::string& text) {
   const config::NodePtr node = config::read_yaml(text, "job.yaml");
   if (node->kind != config::YamlNode::Kind::map) {
@@ -53,7 +53,7 @@ std::optional<Job> read_record(const config::Config& config, const JobId& id, co
     job.reason.kind = JobReason::Kind::never_started;
   } else if (scalar(*node, "stopped") == "true") {
     job.state = JobState::lost;
-    job.reason.kind = JobReason::Kind::no_result;  // labml_remote never knows how a job ended
+    job.reason.kind = JobReason::Kind::no_result;  // labml_remote does not record how a job ended
   } else {
     job.state = JobState::running;
   }
@@ -73,7 +73,7 @@ void adopt(const Core& core, const JobId& id) {
     job->created_at = Instant(std::chrono::seconds(info.st_mtime));
     job->started_at = job->created_at;
     make_folders(core.store.job_folder(id));
-    // The store takes it for a job that was copied in, and gives it another key where its own is taken.
+    // The store treats it like a job that was copied in, and gives it a new key if its own is in use.
     write_file_atomic(core.store.record_file(id), jobs::to_json_text(*job));
   }
 }
@@ -84,7 +84,7 @@ fs::path store_folder(const config::Config& config) {
   fs::path common = config.local(config.jobs_folder);
   fs::path own = config.project / config::Config::own_jobs_folder;
   if (is_there(common / "last_key") || is_there(common / "index")) {
-    return common;  // also where its jobs were copied in: looking at each folder takes time
+    return common;  // also if its jobs were copied there; checking each folder takes time
   }
   if (is_there(own)) {
     return own;
@@ -100,7 +100,7 @@ fs::path store_folder(const config::Config& config) {
 void adopt_labml_jobs(const Core& core) {
   const fs::path common = core.config.local(core.config.jobs_folder);
   if (core.store.folder() == common) {
-    return;  // labml_remote has none there
+    return;  // labml_remote has no jobs there
   }
   for (const fs::path& folder : entries_of(common)) {
     const auto id = JobId::parse(folder.filename().string());
@@ -109,7 +109,7 @@ void adopt_labml_jobs(const Core& core) {
         adopt(core, *id);
       }
     } catch (const std::exception&) {
-      // A record of another program that cannot be read or noted is no reason to stop.
+      // An unreadable record of another program, or one that cannot be copied, is not an error.
     }
   }
 }

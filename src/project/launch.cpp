@@ -1,4 +1,5 @@
-// LaunchAttempt: connect to all servers, look at them, plan, start, and end what started when not all did.
+// LaunchAttempt: connects to all servers, queries them, makes the plan, starts the ranks, and stops them
+// again if not all started.
 
 #include <algorithm>
 #include <iterator>
@@ -43,7 +44,7 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
   if (servers_.empty()) {
     throw Error::usage("launch", "configs.yaml has no servers", "add one under `servers:`");
   }
-  if (request.tell_changes && !request.verify_sync && git_.valid()) {  // not for a plan alone
+  if (request.tell_changes && !request.verify_sync && git_.valid()) {  // not for plan() alone
     code_check_.emplace(core);
   }
   if (request.check) {
@@ -59,7 +60,7 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
   connect_all();
 }
 
-// Which launches can begin anew.
+// Checks whether this launch can have restarts.
 void LaunchAttempt::check_restarts() {
   if (request_.restarts == 0) {
     if (request_.min_servers) {
@@ -79,7 +80,7 @@ void LaunchAttempt::check_restarts() {
   }
 }
 
-// Which launches can be watched for standing still, and what can be done about it.
+// Checks whether hang detection is possible for this launch, and the requested reaction.
 void LaunchAttempt::check_hang() {
   const auto& causes = request_.restart_on;
   const bool is_cause = std::ranges::find(causes, RestartCause::hang) != causes.end();
@@ -127,7 +128,7 @@ void LaunchAttempt::choose_servers() {
   add_spares();
 }
 
-// The spares of configs.yaml that are no servers of the launch anyway.
+// Adds the spares in configs.yaml that are not already servers of the launch.
 void LaunchAttempt::add_spares() {
   if (request_.restarts == 0) {
     return;
@@ -162,7 +163,7 @@ void LaunchAttempt::connect_all() {
   }
 }
 
-// Ranks that run different code hang, or train something that nobody wrote.
+// Ranks that run different code hang, or train a mix of versions.
 void LaunchAttempt::verify_sync() {
   servers::SyncOptions options;
   options.pipe_program = core_.hooks.rsync_helper;
@@ -186,8 +187,8 @@ void LaunchAttempt::verify_sync() {
   }
 }
 
-// The engine and the image, on every server, before a rank starts anywhere: the others would wait for one
-// without.
+// Prepares the engine and the image on every server before any rank starts: otherwise the other ranks would
+// wait for one that has none.
 void LaunchAttempt::ready_containers() {
   std::vector<config::Server> contained;
   std::vector<Container> wanted;
@@ -210,24 +211,24 @@ void LaunchAttempt::ready_containers() {
   }
 }
 
-// What follows the facts, so that it is made ready beside it.
+// Announces the requests that follow the facts, so that they are prepared while the facts are collected.
 void LaunchAttempt::announce_questions() {
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     const auto connection = connect(servers_[i]);
     if (connection->parks()) {
-      continue;  // the agent that answers the facts answers the other questions, too
+      continue;  // the agent that reports the facts also handles the other requests
     }
     const std::string agent = server::agent_command(connection->agent_folders().chosen);
-    connection->expect(agent);  // the start
-    // The lifeline's word; where nobody waits for that, the output is followed. The first server is not
-    // asked.
+    connection->expect(agent);  // for the start
+    // For the report of the lifeline or, without waiting for that, for following the output. The first server
+    // is not asked for a report.
     if (!request_.await_lifelines || (request_.end_others && i > 0)) {
       connection->expect(agent);
     }
   }
 }
 
-// How the first server reaches the jobs on the others by ssh; see src/agent/mpi/send_order.hpp.
+// How the first server reaches the jobs on the other servers by ssh; see src/agent/mpi/send_order.hpp.
 std::string LaunchAttempt::ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const {
   std::string ways;
   for (std::size_t i = 1; i < plan.processes.size(); ++i) {
@@ -237,7 +238,7 @@ std::string LaunchAttempt::ssh_ways(const Plan& plan, const std::vector<jobs::Ne
     std::string folder =
         fmt::format("{}/{}/{}", job.remote_folder.project, job.remote_folder.jobs_folder, job.id.text());
     if (folder.starts_with("~/")) {
-      folder.erase(0, 2);  // ssh begins in the home folder
+      folder.erase(0, 2);  // ssh starts in the home directory
     }
     ways += jobs::mpi_host_line({.name = plan.processes[i].mpi_host,
                                  .user = login.user,
@@ -270,7 +271,7 @@ std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
     const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
     const auto found = containers_.find(process.server);
     const auto container = found == containers_.end() ? std::nullopt : std::optional(found->second);
-    // in a tree: sitecustomize.py sees to what is installed as editable
+    // in a tree: needed for editable installs, which sitecustomize.py redirects
     const bool stacks =
         request_.enable_stacks.value_or(request_.python || process.is_torch_agent || !tree_.empty());
     jobs::NewJob job = new_job(
@@ -294,7 +295,7 @@ std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
       job.lease = {.terms = lease->second,
                    .waits = waits,
                    .is_together = waits && servers_.size() > 1,
-                   // Other launchers have their port in their command.
+                   // With other launchers the port is part of the command.
                    .chooses_port = waits && request_.launcher == Launcher::ranks && !request_.master_port};
       job.lease->terms.prologue = servers::inline_files(servers::prologue(core_.config, *server));
     }
@@ -310,8 +311,8 @@ std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
   return all;
 }
 
-// Ranks that started cannot get on without those that did not. Where the answer is missing they may have
-// started, or start later: what is ended before its start never starts. `jobs` become what they are then.
+// Stops ranks that started, because they cannot run without those that did not. A rank without an answer may
+// have started or may start later: if it is stopped before its start, it never starts. Updates `jobs`.
 void LaunchAttempt::end_started(std::vector<Job>& jobs) {
   std::vector<Job> started;
   std::ranges::copy_if(jobs, std::back_inserter(started),
@@ -322,8 +323,8 @@ void LaunchAttempt::end_started(std::vector<Job>& jobs) {
   core_.tell(EndingRanks{});
   KillRequest request;
   request.by = {.kind = JobReason::Kind::by_launch};
-  // Also after a Ctrl-C, which is a reason to end them; a second one ends this too.
-  // One that has just fallen silent is not waited for long.
+  // Must also work after a Ctrl-C, which is a reason to stop the ranks; a second one interrupts this too. The
+  // time limit is for servers that have just stopped answering.
   const KillResult killed =
       kill(core_, started, request, Cancel(), std::chrono::ceil<std::chrono::seconds>(ask_limit));
   if (!killed.errors.empty()) {
@@ -358,13 +359,13 @@ bool LaunchAttempt::seems_to_run(const Job& job, const wire::FactsReply& answer)
   return job.created_at > now_seconds() - longest_start;
 }
 
-// Warns of a launch that was started twice by mistake: the ranks would share GPUs and overwrite files.
-// `own`: the jobs of this launch once it has started, to find another one that was started at the same
+// Warns about a launch that was probably started twice by mistake: the ranks would share GPUs and overwrite
+// files. `own`: the jobs of this launch once it has started, to find another one that was started at the same
 // moment; otherwise empty.
 void LaunchAttempt::tell_same_launch(const std::vector<Job>& own) {
   const std::string command = mask_command(request_.command);
-  std::map<JobId, int> keys;                 // the first of each launch
-  std::map<JobId, SameLaunchRuns> launches;  // that run the same here
+  std::map<JobId, int> keys;                 // the first key of each launch
+  std::map<JobId, SameLaunchRuns> launches;  // those that run the same command here
   for (const Job& job : stored_jobs(core_, {.unfinished_only = true, .hidden = false})) {
     if (!job.launch || job.elsewhere || (!own.empty() && job.key >= own.front().key)) {
       continue;
@@ -401,7 +402,7 @@ jobs::StartResult LaunchAttempt::start_jobs(const Plan& plan, const std::optiona
 }
 
 LaunchResult LaunchAttempt::start() {
-  freeze();  // while code_check_ looks at the project here
+  freeze();  // while code_check_ reads the project here
   if (request_.verify_sync) {
     verify_sync();
   }
@@ -490,7 +491,7 @@ Plan Project::plan(const LaunchRequest& request, const std::optional<Cancel>& ca
 
 LaunchResult Project::launch(const LaunchRequest& request, const std::optional<Cancel>& cancel) {
   return project::call_servers(*state_, cancel, [&](project::Core& core) {
-    project::adopt_labml_jobs(core);  // their keys must not be given again
+    project::adopt_labml_jobs(core);  // so that their keys are not reused
     return project::launch(core, request);
   });
 }

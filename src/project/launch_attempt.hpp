@@ -19,14 +19,14 @@
 #include "servers/container.hpp"
 #include "servers/facts.hpp"
 
-// Only the files launch*.cpp beside it include this: launch.cpp has the steps of a launch, launch_plan.cpp
-// what its servers say of themselves and the plan, launch_check.cpp whether they are fit for it,
-// launch_lease.cpp what it leases, launch_lifeline.cpp the lifeline, launch_memory.cpp what its record says
-// of them, launch_frozen.cpp the trees of a frozen launch.
+// Only included by launch*.cpp in this folder. launch.cpp: the steps of a launch; launch_plan.cpp: facts
+// about its servers, and the plan; launch_check.cpp: whether the servers are ready for it; launch_lease.cpp:
+// its leases; launch_lifeline.cpp: the lifeline; launch_memory.cpp: facts about the servers for its record;
+// launch_frozen.cpp: the trees of a frozen launch.
 
 namespace remote::project {
 
-// Notes in `step` when it is made, and when it goes.
+// Sets the start time of `step` on construction, and the end time on destruction.
 class StepTimer {
  public:
   StepTimer(LaunchStep& step, const char* name, const std::string& server) : step_(step) {
@@ -40,11 +40,11 @@ class StepTimer {
   LaunchStep& step_;
 };
 
-// A launch on its way: the servers that take part, and the connections to them. One thread.
+// A launch that is being started: the participating servers, and the connections to them. Not thread-safe.
 class LaunchAttempt {
  public:
-  // Connects to the servers. Throws Error (usage) for a request that cannot be met.
-  // `code_was_sent`: the servers have just got the code that `git` is about.
+  // Connects to the servers. Throws Error (usage) for an invalid request. `code_was_sent`: the code in `git`
+  // has just been sent to the servers.
   LaunchAttempt(Core& core, const LaunchRequest& request, GitState git, bool code_was_sent);
 
   Plan plan();
@@ -71,14 +71,14 @@ class LaunchAttempt {
   void verify_sync();
   bool seems_to_run(const Job& job, const wire::FactsReply& answer) const;
   void tell_same_launch(const std::vector<Job>& own);
-  // Tells which code the launch runs.
+  // Reports which code the launch runs.
   void check_code();
   void freeze();
   void announce_questions();
-  // The value that the user gave this variable.
+  // The value that the user set for this variable.
   std::optional<std::string> given_variable(const std::string& name) const;
   void ready_containers();
-  // Tells what was found by which the launch would suffer. Throws Error where it would fail.
+  // Reports findings that would harm the launch. Throws Error if one of them would make it fail.
   void judge_servers(const Plan& plan);
   std::optional<Finding> find_missing_gpus(const Plan& plan, const std::string& server,
                                            const ServerFacts& facts) const;
@@ -88,29 +88,29 @@ class LaunchAttempt {
   // LaunchRequest::hosts, or nullptr. `env`: the server's variables.
   void check_gpus(const config::Server& server, const ServerFacts& facts, const LaunchHost* host,
                   const Env& env) const;
-  // Throws Error if the driver of GPUs that ranks would use does not answer.
+  // Throws Error if the ranks would use GPUs whose driver does not answer.
   static void require_driver(const config::Server& server, const ServerFacts& facts);
   launch::Node node_of(const config::Server& server, const servers::FactsAnswer& answer,
                        const std::string& master_addr);
   void plan_spares(Plan& plan, const Plan& with_spares, const std::vector<launch::Node>& nodes) const;
   std::optional<wire::LaunchSpec> plan_lifeline(const Plan& plan);
   bool can_notify();
-  // Whether the first server cannot post to the URL of `notify`.
+  // Whether the first server has no Python to post to the URL of `notify`.
   bool lacks_python_to_notify() const;
-  // The servers with processes, also as spares.
+  // The servers with processes, including those of spares.
   std::vector<wire::LaunchServer> list_supervised(const Plan& plan) const;
-  // Sets the reactions to failures, by the request and the plan.
+  // Sets the reactions to failures, from the request and the plan.
   void describe(wire::LaunchSpec& spec, const Plan& plan) const;
-  // Without the launch: a secret.
+  // Contains secrets; does not include the launch itself.
   std::optional<wire::NotifySpec> make_notify_spec(const Plan& plan) const;
-  // For each server, the sum over what is planned there, also as a spare.
+  // For each server, the sum of `count` over its planned processes, including those of spares.
   std::vector<int> by_server(const Plan& plan, int (*count)(const PlannedProcess&)) const;
   std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
   jobs::StartResult start_jobs(const Plan& plan, const std::optional<wire::LaunchSpec>& launch);
   std::string ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const;
   void end_started(std::vector<Job>& jobs);
   void await_lifelines(const wire::LaunchSpec& spec, const std::vector<Job>& ranks);
-  // What was found out, for the record.
+  // Facts for the record.
   ServerSetup setup_of(std::size_t server, const Plan& plan) const;
   std::vector<ServerSetup> setups(const Plan& plan) const;
   std::vector<LaunchStep> steps() const;
@@ -122,23 +122,23 @@ class LaunchAttempt {
   std::set<JobId> older_jobs_;     // those that had started before the servers were asked
   std::set<JobId> same_launches_;  // those that the user was warned of
   std::vector<config::Server> servers_;
-  std::size_t spares_ = 0;                   // so many, the last of servers_, have no ranks at first
-  std::map<std::string, LaunchHost> hosts_;  // by server, where LaunchRequest::hosts has it
+  std::size_t spares_ = 0;  // number of spares, which are the last of servers_ and have no ranks at first
+  std::map<std::string, LaunchHost> hosts_;  // by server, if set in LaunchRequest::hosts
   std::optional<CodeCheck> code_check_;
   std::optional<PreparedCheck> prepared_;           // nullopt without LaunchRequest::check
   std::vector<ssh::LoginFacts> logins_;             // by server
-  std::string first_address_;                       // by which this machine reaches the first server
-  std::vector<servers::FactsAnswer> answers_;       // by server, once plan() has asked
+  std::string first_address_;                       // how this machine reaches the first server
+  std::vector<servers::FactsAnswer> answers_;       // by server, set by plan()
   std::map<std::string, wire::LeaseTerms> leases_;  // by server
   std::vector<ChosenRanks> chosen_;
-  std::optional<InitFile> init_file_;                        // from plan() on
-  std::map<std::string, servers::ContainerRun> containers_;  // by server that has one, once they are ready
-  std::vector<CodeChanged> changed_;                         // what was told of the code, by start()
-  std::string tree_;                                         // the digest that a frozen launch runs in
-  std::vector<LaunchStep> freezing_;                         // by server, of a frozen launch
+  std::optional<InitFile> init_file_;                        // set by plan()
+  std::map<std::string, servers::ContainerRun> containers_;  // by server with a container, once it is ready
+  std::vector<CodeChanged> changed_;                         // code changes reported by start()
+  std::string tree_;                                         // the digest of the tree of a frozen launch
+  std::vector<LaunchStep> freezing_;                         // by server, for a frozen launch
   std::vector<LaunchStep> connecting_;                       // by server
-  std::vector<LaunchStep> looking_;                          // likewise
-  std::vector<LaunchStep> readying_;                         // of those with a container
+  std::vector<LaunchStep> looking_;                          // by server
+  std::vector<LaunchStep> readying_;                         // by server with a container
   LaunchStep starting_;
 };
 

@@ -1,4 +1,4 @@
-// What a launch's servers were found to be, before anything starts on them.
+// Judges the facts about a launch's servers before anything starts on them.
 
 #include <algorithm>
 #include <optional>
@@ -25,8 +25,7 @@ std::string where_and_what(const std::optional<Fix>& fix) {
   return command ? where + fix->text : fix->text;
 }
 
-// The GPUs of a server that its ranks are to see, by their numbers; nullopt where all, or where it is not
-// known which those are.
+// The GPUs of a server that its ranks will see, by index; nullopt if all, or if unknown.
 auto gpus_of_ranks(const Plan& plan, const std::string& server, const GpuFacts& facts) {
   const std::vector<Gpu>& found = facts.gpus;
   const auto process = std::ranges::find(plan.processes, server, &PlannedProcess::server);
@@ -37,7 +36,7 @@ auto gpus_of_ranks(const Plan& plan, const std::string& server, const GpuFacts& 
       std::ranges::any_of(found, [&](const Gpu& gpu) { return gpu.name != found.front().name; }) &&
       std::ranges::find(process->env, std::string("CUDA_DEVICE_ORDER"), &Env::value_type::first) ==
           process->env.end()) {
-    gpus.reset();  // CUDA then counts the fastest first, and nvidia-smi by their places on the bus
+    gpus.reset();  // CUDA then orders GPUs by speed, but nvidia-smi by bus address
   }
   if (const UsableGpus usable = rules::count_gpus(facts);
       !gpus && usable.hidden_by != HiddenBy::nobody && usable.unknown == 0) {
@@ -60,7 +59,7 @@ void LaunchAttempt::require_driver(const config::Server& server, const ServerFac
       .on(server.name);
 }
 
-// The warning if ranks run on cores only because the driver finds no GPU.
+// Warns if ranks run on cores only because the driver finds no GPU.
 std::optional<Finding> LaunchAttempt::find_missing_gpus(const Plan& plan, const std::string& server,
                                                         const ServerFacts& facts) const {
   const bool uses_cores = std::ranges::any_of(plan.chosen, [&](const ChosenRanks& chosen) {
@@ -77,7 +76,7 @@ std::optional<Finding> LaunchAttempt::find_missing_gpus(const Plan& plan, const 
   return finding;
 }
 
-// Why the launch cannot run on this server.
+// The reasons why the launch cannot run on this server.
 std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& plan,
                                                std::vector<CheckWarned>& warnings) {
   std::vector<Error> errors;
@@ -91,7 +90,7 @@ std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& pl
   const GpuTool* failed = rules::find_failed_tool(facts.gpus);
   if (failed != nullptr && request_.python && !servers::container_of(server, request_.image)) {
     Finding finding = driver_finding(*failed, facts.user);
-    finding.status = CheckStatus::warn;  // the ranks may do without GPUs, as their number was given
+    finding.status = CheckStatus::warn;  // the number of ranks was given, so they may not need GPUs
     add_warning(warnings, server.name, finding);
   }
   if (const auto finding = find_missing_gpus(plan, server.name, facts)) {
@@ -142,7 +141,7 @@ void LaunchAttempt::judge_servers(const Plan& plan) {
   const auto differences = judge_same(compared);
   for (std::size_t i = 0; i < compared.size(); ++i) {
     for (const Finding& finding : differences[i]) {
-      if (finding.status == CheckStatus::fail) {  // another major version
+      if (finding.status == CheckStatus::fail) {  // a different major version
         add_warning(warnings, compared[i].server, finding);
       }
     }

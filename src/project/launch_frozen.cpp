@@ -1,4 +1,4 @@
-// A frozen launch: the tree that it runs in is made on all servers before anything starts.
+// A frozen launch: creates the tree that it runs in on all servers before anything starts.
 
 #include <algorithm>
 #include <map>
@@ -29,7 +29,7 @@ std::string some(const std::vector<std::string>& names) {
          (shown < names.size() ? ", …" : "");
 }
 
-// The digest of what these servers were sent last.
+// The digest of the files that were last sent to these servers.
 std::string digest_sent(const config::Config& config, const std::vector<config::Server>& servers,
                         const std::vector<ssh::LoginFacts>& logins) {
   std::map<std::string, std::vector<std::string>> sent;
@@ -51,7 +51,7 @@ std::string digest_sent(const config::Config& config, const std::vector<config::
   return sent.begin()->first;
 }
 
-// Throws Error if the tree is not ready. `again`: it is the tree of an earlier launch.
+// Throws Error if the tree is not ready. `again`: the tree is from an earlier launch.
 void judge(const wire::MakeTreeReply& answer, const std::string& tree, bool again) {
   switch (answer.outcome) {
     case wire::TreeOutcome::ready:
@@ -76,7 +76,8 @@ void judge(const wire::MakeTreeReply& answer, const std::string& tree, bool agai
 
 }  // namespace
 
-// Ranks in different trees would be worse than none: nothing starts unless all servers have the same.
+// Nothing starts unless all servers have the same tree, because ranks in different trees would be worse than
+// none.
 void LaunchAttempt::freeze() {
   if (!request_.frozen.value_or(!request_.tree.empty())) {
     return;
@@ -93,7 +94,7 @@ void LaunchAttempt::freeze() {
         const StepTimer timer(freezing_[index], "freeze", server.name);
         const auto connection = connect(server);
         if (!connection->parks()) {
-          connection->expect(server::agent_command(connection->agent_folders().chosen));  // the facts
+          connection->expect(server::agent_command(connection->agent_folders().chosen));  // for the facts
         }
         judge(jobs::make_tree({*connection, core_.cancel()}, jobs::remote_folder_for(core_.config, server),
                               tree_, list),

@@ -1,4 +1,4 @@
-// What a launch leases on its servers: whether it can, and whether it is free.
+// The leases of a launch: checks whether its servers have the resources, and whether they are free.
 
 #include <algorithm>
 #include <map>
@@ -71,7 +71,8 @@ std::string users_of_others(const FreshLeases& found, bool cpus) {
   return join(parts, ", ");
 }
 
-// What is missing of one kind; "": nothing. `there_is`: also where all of it were free.
+// The missing amount of the first resource that is short; "" if none is. `there_is`: compare with all
+// resources instead of the free ones.
 std::string shortage(const LeaseRequest& wanted, const FreshLeases& found, bool there_is) {
   const auto missing = [&](const std::string& needed, auto want, auto free, auto all, const auto& text_of,
                            const std::string& users, auto server, const char* bound) -> std::string {
@@ -186,8 +187,8 @@ void LaunchAttempt::check_lease() const {
   project::check_lease(request_.lease, with_set_variables(request_.env, request_.command), "launch");
 }
 
-// The GPUs of a server that may be taken. `gpus`: those that its ranks see; nullptr: not known yet. None:
-// all.
+// The GPUs of a server that may be leased; empty: all. `gpus`: those that its ranks see; nullptr: not yet
+// known.
 std::vector<int> LaunchAttempt::gpus_to_lease(const config::Server& server, const UsableGpus* gpus) const {
   const auto host = hosts_.find(server.name);
   if (host == hosts_.end() || host->second.gpus.empty() || (gpus == nullptr && host->second.without_gpus)) {
@@ -196,7 +197,7 @@ std::vector<int> LaunchAttempt::gpus_to_lease(const config::Server& server, cons
   return gpus == nullptr ? host->second.gpus : launch::gpus_of(host->second, *gpus, server.gpu_indices);
 }
 
-// The servers of the launch that are the machine of this one: they have its leases and its GPUs.
+// The servers of the launch that are the same machine as this one, because they share its leases and GPUs.
 std::vector<std::string> LaunchAttempt::names_of_machine(std::size_t server) const {
   const auto has_same = [](const servers::FactsAnswer& one, const servers::FactsAnswer& other) {
     return !one.leases.pool.empty() && one.leases.pool == other.leases.pool &&

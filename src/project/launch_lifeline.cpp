@@ -1,4 +1,5 @@
-// The lifeline of a launch: which servers have a supervisor for it, and whether they have met.
+// The lifeline of a launch: which servers have a supervisor for it, and whether the supervisors are
+// connected.
 
 #include <algorithm>
 #include <functional>
@@ -24,7 +25,7 @@ constexpr int lease_complete_seconds = 60;
 // Returns nullopt if the launch needs no supervisors or cannot have any.
 std::optional<wire::LaunchSpec> LaunchAttempt::plan_lifeline(const Plan& plan) {
   const bool notifies = can_notify();
-  // mpirun needs it to reach the other servers.
+  // mpirun uses it to start processes on the other servers.
   const bool brings_orders =
       !request_.mpi_over_ssh && plan.processes.size() > 1 &&
       std::ranges::none_of(plan.processes, &std::string::empty, &PlannedProcess::mpi_host);
@@ -99,7 +100,7 @@ std::vector<wire::LaunchServer> LaunchAttempt::list_supervised(const Plan& plan)
       const auto process = std::ranges::find(*processes, server.name, &PlannedProcess::server);
       if (process != processes->end()) {
         has_processes = true;
-        server.mpi_host = process->mpi_host;  // by ssh too: the coordinator reports when mpirun has ended
+        server.mpi_host = process->mpi_host;  // also with ssh: the coordinator reports the end of mpirun
       }
     }
     if (has_processes) {
@@ -147,24 +148,24 @@ void LaunchAttempt::await_lifelines(const wire::LaunchSpec& spec, const std::vec
     });
     std::vector<Job> news;
     for (const auto& outcome : outcomes) {
-      // A server that is silent now is found out by the next question: its ranks have started.
+      // A server that does not answer now is noticed by the next request: its ranks have started.
       if (outcome.ok()) {
         news.insert(news.end(), outcome.value->begin(), outcome.value->end());
       }
     }
-    // All jobs at once: each save locks the store and waits for the disk.
+    // Saves all jobs at once, because each save locks the store and waits for the disk.
     if (const auto unsaved = jobs::save(core_.site().store, news)) {
       log_info("", "{}", unsaved->message());  // already reported by the start
     }
     return news;
   };
-  // The first server is the one that the others are to reach.
+  // The others connect to the first server, so only they are asked.
   std::vector<std::string> others;
   std::ranges::transform(spec.servers.begin() + 1, spec.servers.end(), std::back_inserter(others),
                          &wire::LaunchServer::name);
   std::vector<Job> news = news_of(others);
   if (std::ranges::any_of(news, lacks_lifeline)) {
-    // With slow storage it may still begin, and then the others will reach it.
+    // On slow storage the first lifeline may still be starting; the others will then reach it.
     const std::vector<Job> first = news_of({spec.servers.front().name});
     if (!first.empty() && std::ranges::none_of(first, lacks_lifeline)) {
       std::erase_if(news, lacks_lifeline);

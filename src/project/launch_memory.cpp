@@ -1,4 +1,4 @@
-// What was found out of the servers when a launch began, for its record.
+// Facts about the servers at the start of a launch, for its record.
 
 #include <algorithm>
 #include <utility>
@@ -14,7 +14,7 @@
 namespace remote::project {
 namespace {
 
-// "8 × NVIDIA A100-SXM4-80GB", or each model with its number.
+// "8 × NVIDIA A100-SXM4-80GB", or each model with its count.
 std::string models_text(const std::vector<Gpu>& gpus) {
   std::vector<std::pair<std::string, int>> counts;
   for (const Gpu& gpu : gpus) {
@@ -32,7 +32,7 @@ std::string models_text(const std::vector<Gpu>& gpus) {
   return text;
 }
 
-// The size of /dev/shm if a container's default or a little more; "" if larger or unknown.
+// The size of /dev/shm if it is a container's default or not much larger; otherwise, or if unknown, "".
 std::string small_shm(const ServerFacts& facts) {
   constexpr std::uint64_t small = std::uint64_t{1} << 30U;
   const DiskFacts* shm = facts.disk("shm");
@@ -59,7 +59,7 @@ ServerSetup LaunchAttempt::setup_of(std::size_t server, const Plan& plan) const 
   add("GPUs", models_text(facts.gpus.gpus));
   add("driver", facts.driver);
   if (const auto container = containers_.find(config.name); container != containers_.end()) {
-    // Python and torch are the image's, and that is not looked into.
+    // Python and torch are those of the image, which is not inspected.
     add("container", servers::container_of(config, request_.image)->image);
   } else {
     add("python", facts.python);

@@ -1,4 +1,4 @@
-// What a launch plans by: what its servers say of themselves.
+// Makes the plan of a launch from the facts about its servers.
 
 #include <algorithm>
 
@@ -30,7 +30,7 @@ std::optional<launch::MpiRuntime> mpi_of(const servers::FactsAnswer& answer) {
                             .root = answer.mpi->root};
 }
 
-// Whether configs.yaml lists GPUs of the server, and the server has none of them.
+// Whether configs.yaml lists GPUs for the server but none of them exist.
 bool lacks_listed_gpus(const config::Server& server, const std::vector<int>& gpus) {
   return !server.gpu_indices.empty() && std::ranges::none_of(server.gpu_indices, [&](int index) {
     return std::ranges::find(gpus, index) != gpus.end();
@@ -49,7 +49,7 @@ bool hides_all_gpus(const Env& env) {
   });
 }
 
-// Throws Error if the prologue sets which GPUs a job sees: it runs after the launch has set that.
+// Throws Error if the prologue sets the visible GPUs of a job, because it runs after the launch has set them.
 void check_prologue(const config::Server& server, const GpuFacts& facts) {
   const auto own = std::ranges::find(facts.visible, true, &VisibleDevices::by_prologue);
   if (own != facts.visible.end()) {
@@ -79,7 +79,7 @@ std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& mast
         wanted.python = false;
         wanted.gpus = wire::GpuDetail::brief;
         wanted.route_to = master_addr;
-        // An image is not looked into.
+        // Images are not inspected.
         wanted.mpi = launch::needs_mpi(request_.launcher) && !servers::container_of(server, request_.image);
         if (request_.lease.any()) {
           request.lease = servers::to_terms(request_.lease, gpus_to_lease(server, nullptr));
@@ -131,10 +131,10 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
   const UsableCpus cpus = rules::count_cpus(answer.facts);
   GpuFacts gpu_facts = answer.facts.gpus;
   if (servers::container_of(server, request_.image)) {
-    gpu_facts.visible.clear();  // a container has only the variables that the launch sets
+    gpu_facts.visible.clear();  // a container only has the variables that the launch sets
   }
   const UsableGpus gpus = rules::count_gpus(gpu_facts);
-  // All that are expected, or at least those that are listed.
+  // All expected GPUs, or at least those listed.
   const int found = server.gpu_indices.empty() ? gpus.count() : static_cast<int>(gpus.there.size());
   int expected = server.gpus.value_or(found);
   for (const int index : server.gpu_indices) {
@@ -229,7 +229,7 @@ Plan LaunchAttempt::plan() {
       .restarts = request_.restarts > 0,
       .torch = request_.python,
       .torchrun = request_.torchrun};
-  GitState asked = git_.valid() ? GitState() : ask_git(core_);  // for a plan alone
+  GitState asked = git_.valid() ? GitState() : ask_git(core_);  // for plan() alone
   for (const Job& job : core_.store.list({.unfinished_only = true}).jobs) {
     if (job.state != JobState::starting) {
       older_jobs_.insert(job.id);
@@ -260,8 +260,8 @@ Plan LaunchAttempt::plan() {
   return plan;
 }
 
-// What runs on a spare server is what would run on one more server; its numbers come when it replaces another
-// one.
+// A spare server gets the processes that one more server would run; it gets its node rank and ranks when it
+// replaces another server.
 void LaunchAttempt::plan_spares(Plan& plan, const Plan& with_spares,
                                 const std::vector<launch::Node>& nodes) const {
   for (const launch::Node& node : nodes) {

@@ -8,11 +8,12 @@
 namespace remote::project {
 namespace {
 
-// Where one rank is far ahead of the others, its oldest lines are given alone.
+// Limit for waiting lines, in bytes. If one rank is so far ahead of the others, its oldest lines are passed
+// on alone.
 constexpr std::size_t most_waiting = std::size_t{16} << 20U;
-// How far ahead a line's like is looked for in another rank's lines.
+// Number of another rank's lines to search for the same line.
 constexpr std::size_t look_ahead = 32;
-// Of others nothing is known, so their lines wait.
+// Lines of further kinds are not learned, so they always wait.
 constexpr std::size_t most_kinds = 10000;
 
 std::size_t hash_of(std::string_view text) {
@@ -70,7 +71,7 @@ bool LineFold::may_have_its_like(const Waiting& waiting) const {
   return known == kinds_.end() || known->second.shared;
 }
 
-// The next line that need not wait any more: all ranks have come to it, or no other one will.
+// The next line that need not wait: all ranks have reached it, or no other rank is expected to write it.
 std::optional<LineFold::Line> LineFold::next_ready() const {
   const auto lonely =
       std::ranges::find_if(queues_, [&](const auto& one) { return !may_have_its_like(one.second.front()); });
@@ -92,7 +93,7 @@ void LineFold::give_ready() {
   }
 }
 
-// Gives the rank's next line, to which the others come as well where it is near.
+// Passes on the rank's next line, together with those of other ranks that have the same line near the front.
 void LineFold::give_oldest(int rank) {
   const Line line = queues_.at(rank).front().line;
   std::vector<int> others;
@@ -109,7 +110,7 @@ void LineFold::give_oldest(int rank) {
   give_ready();
 }
 
-// Gives what stands before this line in a rank's lines.
+// Passes on the lines before this one in a rank's queue.
 void LineFold::bring_forward(const Line& line, int rank) {
   for (;;) {
     const Line before = queues_.at(rank).front().line;
@@ -134,7 +135,7 @@ void LineFold::learn(std::size_t kind, std::size_t text, std::span<const int> ra
   now.rank = ranks.front();
 }
 
-// Gives a line for all ranks whose next line it is.
+// Passes on a line for all ranks that have it next.
 void LineFold::give_next(const Line& line) {
   std::vector<int> ranks;
   std::size_t kind = 0;

@@ -1,4 +1,4 @@
-// Opens OpenSSH masters for the servers, over which all commands then go, and closes them.
+// Opens and closes OpenSSH masters for the servers, which all commands then use.
 
 #include <algorithm>
 #include <map>
@@ -15,9 +15,9 @@ namespace {
 
 using ssh::Target;
 
-// One master that is wanted: a server's, or that of a jump host.
+// A master to open, for a server or a jump host.
 struct Wanted {
-  std::string name;  // for people
+  std::string name;  // for messages
   Target target;
   bool is_server = false;
 };
@@ -26,7 +26,7 @@ Target target_of(const Core& core, const config::Server& server) {
   return ssh::resolve(core.config, server, home_folder() / ".ssh" / "config");
 }
 
-// Logs in once: each jump host before those behind it, in the order of the file.
+// Logs in to each host once: jump hosts before the hosts behind them, otherwise in the order of the file.
 class Logins {
  public:
   Logins(Core& core, const LoginRequest& request) : core_(core), request_(request) {
@@ -98,7 +98,8 @@ class Logins {
     }
   }
 
-  // Those that need no question side by side, then the others, one after the other. The value: it was open.
+  // Opens those that need no prompt in parallel, then the others one by one. The value: whether it was
+  // already open.
   std::vector<servers::Outcome<bool>> open_each(const std::vector<Wanted>& all) {
     auto outcomes = servers::fan_out(all, &Wanted::name,
                                      [&](const Wanted& one, std::size_t) { return open(one, false); });
@@ -145,7 +146,7 @@ class Logins {
     return false;
   }
 
-  // A jump host may allow no command, but it answers.
+  // A jump host may not allow commands, so a connection counts as an answer.
   bool answers(const Wanted& one) const {
     bool full = false;
     const auto connection = masters_.connect(one.target, core_.cancel(), std::nullopt, &full);
@@ -168,7 +169,7 @@ class Logins {
   const LoginRequest& request_;
   ssh::Masters masters_;
   std::function<void(const std::string&)> tell_questions_;
-  std::map<std::string, Error> failed_;  // jump hosts
+  std::map<std::string, Error> failed_;  // by jump host
 };
 
 std::vector<std::string> logout(const Core& core, const std::vector<std::string>& globs) {

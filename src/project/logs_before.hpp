@@ -11,14 +11,14 @@
 
 namespace remote::project {
 
-// The sizes of the copies of some jobs' outputs, before more of them is copied.
+// The sizes of the local copies of some jobs' outputs before more is copied.
 class LogsBefore {
  public:
   LogsBefore(const jobs::Store& store, const std::vector<JobId>& ids);
 
-  // How many bytes a copy adds if the outputs have these sizes on the server.
+  // Number of bytes that a copy adds if the outputs have these sizes on the server.
   std::uintmax_t count_missing(const JobId& id, std::uintmax_t out_size, std::uintmax_t err_size) const;
-  // Removes everything copied since: a failed copy must not keep the disk full.
+  // Removes everything copied since then: a failed copy must not fill the disk.
   void restore() const;
 
  private:
@@ -26,14 +26,14 @@ class LogsBefore {
   std::map<std::filesystem::path, std::optional<std::uintmax_t>> sizes_;  // nullopt: the file does not exist
 };
 
-// The free space of this machine's disk, which copies from several servers share. Any thread.
+// Free space on this machine's disk, shared by copies from several servers. Thread-safe.
 class FreeSpace {
  public:
   explicit FreeSpace(std::uintmax_t bytes) : left_(bytes) {}
-  // The free space of the disk with this folder; without limit if it is unknown.
+  // The free space of the disk with this folder; unlimited if unknown.
   explicit FreeSpace(const std::filesystem::path& folder);
 
-  // False, and nothing is reserved, if there is less.
+  // Returns false, without reserving anything, if less is available.
   bool reserve(std::uintmax_t bytes);
   std::uintmax_t left() const;
 

@@ -1,4 +1,4 @@
-// Starting one job.
+// Starts a single job.
 
 #include "project/new_job.hpp"
 
@@ -57,7 +57,7 @@ void set_tags(Job& job, const std::vector<std::string>& tags) {
 
 namespace {
 
-// Throws Error if it cannot be taken now, or ever.
+// Throws Error if the lease is not available now, or never.
 std::optional<wire::LeaseToTake> find_lease(Core& core, const config::Server& server,
                                             const JobRequest& request) {
   check_lease(request.lease, with_set_variables(job_env(server, request.env), request.command),
@@ -87,7 +87,7 @@ ssh::LoginFacts find_login(Core& core, const config::Server& server) {
   }
 }
 
-// Refuses what goes with Slurm only, and what does not go with it.
+// Rejects options that only work with Slurm, or do not work with it.
 void check_scheduler(const config::Server& server, const Env& env, const JobRequest& request) {
   const bool options =
       std::ranges::any_of(env, [](const auto& variable) { return chooses_option(variable.first); });
@@ -117,7 +117,7 @@ StartResult start(Core& core, const JobRequest& request) {
     server.slurm = take_options(*server.slurm, env);
   }
   check_scheduler(server, env, request);
-  if (request.check && request.after.empty()) {  // a job before it may make the script
+  if (request.check && request.after.empty()) {  // an earlier job may create the script
     check_script(core, {server}, request.command, env, request.image, {});
   }
   const std::optional<wire::LeaseToTake> lease = find_lease(core, server, request);
@@ -169,7 +169,7 @@ namespace remote {
 
 StartResult Project::start(const JobRequest& request, const std::optional<Cancel>& cancel) {
   return project::call_servers(*state_, cancel, [&](project::Core& core) {
-    project::adopt_labml_jobs(core);  // their keys must not be given again
+    project::adopt_labml_jobs(core);  // so that their keys are not reused
     return project::start(core, request);
   });
 }

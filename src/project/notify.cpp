@@ -1,5 +1,4 @@
-// Telling somebody that a launch has ended, which its servers do: whom and what, what came of it, and a
-// trial.
+// Notifications about the end of a launch, which its servers send: their settings and results, and a test.
 
 #include <chrono>
 #include <utility>
@@ -20,7 +19,7 @@
 namespace remote::project {
 namespace {
 
-// Whom to tell: a secret.
+// The settings of the notification. Contains secrets.
 wire::NotifySpec make_spec(const config::Config& config, const config::Server& first) {
   const config::Notify& notify = *config.notify;
   wire::NotifySpec spec{.url = notify.url,
@@ -76,7 +75,7 @@ std::optional<wire::NotifySpec> LaunchAttempt::make_notify_spec(const Plan& plan
 }
 
 std::string news_of(Core& core, const PastLaunch& launch) {
-  // The servers try for an hour.
+  // The servers retry for an hour.
   constexpr std::chrono::minutes patience{70};
   try {
     const Job& job = launch.jobs.front();
@@ -86,9 +85,9 @@ std::string news_of(Core& core, const PastLaunch& launch) {
     if (!lines.empty()) {
       return visible_line(lines.back(), 500);
     }
-    // Its lifeline may have died: then this starts it again.
+    // Also restarts its lifeline if that has died.
     jobs::ask_over(*connection, core.store, {job}, core.cancel());
-  } catch (const Error&) {  // asked again the next time
+  } catch (const Error&) {  // retried next time
   }
   return launch.ended_at.value_or(Instant()) + patience < now_seconds()
              ? "not known: the first server has not said"

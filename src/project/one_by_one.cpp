@@ -9,8 +9,8 @@
 namespace remote::project {
 namespace {
 
-// A script that died between two ranks leaves a launch that is not complete. After so long without a new
-// rank, the next one is of another run.
+// A script that died between two ranks leaves an incomplete launch. If no rank was added for this long, the
+// next one belongs to a new run.
 constexpr std::chrono::hours most_between_ranks{1};
 
 std::string value_of(const Env& env, std::string_view name) {
@@ -19,7 +19,7 @@ std::string value_of(const Env& env, std::string_view name) {
   return found == env.rend() ? "" : found->second;
 }
 
-// The same variables again are another run: the `number`th.
+// If the same variables are used again, that is another run: `number` counts them.
 JobId launch_id(const Env& env, int number) {
   Sha256 digest;
   for (const char* name : {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RUN_UUID"}) {

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::seconds patience{120};
-constexpr std::size_t most_patch = 256U << 20U;  // of what is here now; it is kept only for a moment
+constexpr std::size_t most_patch = 256U << 20U;  // for the current changes; this patch is only temporary
 
 std::string line_of(const std::optional<std::string>& printed) {
   const std::string text = printed.value_or("");
@@ -31,7 +31,7 @@ bool is_hex(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// The servers had something else than what was here.
+// Whether the servers had other code than this machine.
 bool was_not_sent(const PastLaunch& record) {
   return std::ranges::any_of(record.beginning.servers, [](const ServerSetup& server) {
     return std::ranges::any_of(server.facts, [](const auto& fact) {
@@ -40,7 +40,7 @@ bool was_not_sent(const PastLaunch& record) {
   });
 }
 
-// What all servers have as this fact, where that is a digest.
+// The value of this fact if it is a digest and the same on all servers; otherwise "".
 std::string digest_of(const PastLaunch& record, std::string_view name) {
   std::set<std::string> digests;
   for (const ServerSetup& server : record.beginning.servers) {
@@ -49,12 +49,12 @@ std::string digest_of(const PastLaunch& record, std::string_view name) {
   return digests.size() == 1 && wire::is_digest(*digests.begin()) ? *digests.begin() : "";
 }
 
-// What a tree of somebody else's says is in the folder.
+// Checks a path in a tree, which is untrusted.
 bool is_within(const fs::path& folder, const fs::path& file) {
   return config::lies_in(resolved(file.parent_path()), resolved(folder));
 }
 
-// Copies a folder and what is in it, without repositories of git.
+// Copies a folder with its contents, except git repositories.
 void copy_files(const fs::path& from, const fs::path& to, const Cancel& cancel) {
   std::error_code error;
   fs::create_directories(to, error);
@@ -80,7 +80,7 @@ void copy_files(const fs::path& from, const fs::path& to, const Cancel& cancel) 
   }
 }
 
-// Older than all that people edit, and another one for another content.
+// Sets a time that is older than any edited file, and depends on the content.
 void set_time(const fs::path& file, const std::string& blob) {
   const timespec time{.tv_sec = 86400 + std::stol(blob.substr(0, 7), nullptr, 16), .tv_nsec = 0};
   const timespec times[] = {time, time};
@@ -94,7 +94,7 @@ std::string tree_digest(const PastLaunch& record) {
 }
 
 std::string sent_digest(const PastLaunch& record) {
-  // A frozen launch need not have run what its servers had in the project's folder.
+  // A frozen launch may have run other code than that in the project's folder on its servers.
   const std::string tree = tree_digest(record);
   return tree.empty() ? digest_of(record, "code") : tree;
 }
@@ -110,13 +110,13 @@ PastCode::PastCode(const fs::path& project, Cancel cancel)
     const std::string objects = line_of(git_.ask({"rev-parse", "--git-path", "objects"}));
     const auto prefix = git_.ask({"rev-parse", "--show-prefix"});
     known_ = !objects.empty() && prefix && git_.without_drivers() &&
-             objects.find_first_of(":\"") == std::string::npos;  // these have a meaning in the list below
+             objects.find_first_of(":\"") == std::string::npos;  // special in the list of paths below
     prefix_ = line_of(prefix);
     make_folders(work_.path() / "objects");
     git_.set("GIT_INDEX_FILE", (work_.path() / "index").string());
     git_.set("GIT_OBJECT_DIRECTORY", (work_.path() / "objects").string());
     git_.set("GIT_ALTERNATE_OBJECT_DIRECTORIES", (project / objects).string());
-  } catch (const Error&) {  // there is no git
+  } catch (const Error&) {  // git is not installed
     known_ = false;
   }
 }
@@ -131,7 +131,7 @@ PastCode::Tree PastCode::tree_of(const PastLaunch& record, const fs::path& patch
     cancel_.check();
     return tree;
   }
-  // Records of older versions do not say whether it is the patch that is missing, or there is none.
+  // Records of older versions do not show whether the patch is missing or there was none.
   if (!record.changed_in.empty() ||
       (patch.empty() && (record.changed || (!record.clean && !record.request)))) {
     tree.kept = CodeKept::no_patch;
@@ -165,9 +165,9 @@ PastCode::Tree PastCode::then(const PastLaunch& record) {
 }
 
 PastCode::Tree PastCode::now() {
-  Git here(project_, cancel_, patience);  // with the user's index
+  Git here(project_, cancel_, patience);  // uses the user's index
   auto [record, text] = known_ ? look_at_git(here, most_patch) : std::pair<PastLaunch, std::string>();
-  record.request.emplace();  // it says whether there is a patch
+  record.request.emplace();  // for tree_of(): a missing patch means no changes
   const fs::path patch = work_.path() / "now.patch";
   if (!text.empty()) {
     write_file_atomic(patch, text);
@@ -222,13 +222,13 @@ fs::path PastCode::write(const Tree& tree) {
   for (const std::string& line : tree.submodules) {
     copy_files(project_ / name_of_submodule(line), folder / name_of_submodule(line), cancel_);
   }
-  // By the attributes that these files have themselves.
+  // Uses the attributes in these files.
   Git written = git_.with_files(resolved(all), folder);
   failed(written.without_drivers());
   written.set("GIT_INDEX_FILE", (work_.path() / "index").string());
   for (const std::string& filter : git_.filters()) {
     if (filter.find_first_of(",)\\") != std::string::npos) {
-      continue;  // no attribute has such a value
+      continue;  // an attribute cannot have such a value
     }
     const auto names = written.ask({"ls-files", "-z", "--", ":(attr:filter=" + filter + ")"});
     failed(names.has_value());

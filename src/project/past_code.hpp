@@ -16,22 +16,22 @@
 
 namespace remote::project {
 
-// The digest of what all servers had (servers::SentState); "": not known, or not the same.
+// The digest of the files that all servers had (servers::SentState); "": unknown, or not the same.
 std::string sent_digest(const PastLaunch& record);
-// That of the tree of a frozen launch.
+// The digest of the tree of a frozen launch.
 std::string tree_digest(const PastLaunch& record);
-// The files of that; nullopt: their list was not kept.
+// The files with the digest of sent_digest(); nullopt: their list was not kept.
 std::optional<servers::ProjectState> files_sent(const config::Config& config, const PastLaunch& record);
 
-// Code as git has it: of a launch on record, and of the project now. All that is made lies in a temporary
-// folder: the user's files, index and repository stay as they are. One thread.
+// Code in git: that of a recorded launch, and the project's current code. Writes only to a temporary folder,
+// and never to the user's files, index or repository. Not thread-safe.
 class PastCode {
  public:
-  // A tree of git's, within the repository.
+  // A git tree of the repository.
   struct Tree {
     CodeKept kept = CodeKept::no_git;
     std::string id{};
-    int untracked = 0;                   // files that the project had besides
+    int untracked = 0;                   // number of untracked files in the project at that time
     std::set<std::string> submodules{};  // "160000 COMMIT 0\tNAME"
   };
 
@@ -39,14 +39,14 @@ class PastCode {
 
   Tree then(const PastLaunch& record);
   Tree now();
-  // The project's files that differ, and the unified diff. Empty where one of them is not kept.
+  // The names and the unified diff of the project's files that differ. Empty if one of the trees is not kept.
   std::vector<std::string> changed(const Tree& from, const Tree& to);
   std::string diff(const Tree& from, const Tree& to);
-  // Writes the project's files of a tree that is kept, but for those that pass through a filter (git-lfs),
-  // whose content git alone does not have; returns their folder. A file's time comes from its content, and is
-  // older than any that was edited: two versions never look alike to rsync or to Python's __pycache__, and
-  // what is here now never looks older. Submodules are copied from the project: only for a tree that has the
-  // same ones as now(). Throws Error.
+  // Writes the project's files in a tree to a folder and returns it. Skips files that pass through a filter
+  // (git-lfs), because git alone does not have their contents. Each file's time is derived from its content,
+  // and is older than that of any edited file: different versions never look the same to rsync or to Python's
+  // __pycache__, and the current files never look older. Submodules are copied from the project, so the tree
+  // must have the same ones as now(). Throws Error.
   std::filesystem::path write(const Tree& tree);
 
  private:
@@ -55,9 +55,9 @@ class PastCode {
   const std::filesystem::path project_;
   const Cancel cancel_;
   const TempFolder work_{"remote-code-"};
-  Git git_;             // with an index and new objects in work_
-  bool known_ = false;  // the project is in a repository
-  std::string prefix_;  // of the project in it: "", or with a slash at the end
+  Git git_;             // stores its index and new objects in work_
+  bool known_ = false;  // whether the project is in a repository
+  std::string prefix_;  // of the project within the repository: "", or with a trailing slash
 };
 
 }  // namespace remote::project

@@ -1,4 +1,4 @@
-// Setup, sync and packages on all servers side by side.
+// Setup, sync and packages on all servers in parallel.
 
 #include "servers/prepare.hpp"
 
@@ -22,7 +22,7 @@
 namespace remote::project {
 namespace {
 
-// Passes one server's progress on, and keeps what a failed command said.
+// Reports the progress of one server, and keeps the output of a failed command.
 class Listener : public servers::PrepareListener {
  public:
   Listener(Core& core, std::size_t server) : core_(core), server_(server) {}
@@ -67,7 +67,7 @@ servers::PrepareSteps steps_of(const Core& core, const PrepareRequest& request) 
   return steps;
 }
 
-// They only take room.
+// They only use disk space.
 void forget_old_trees(const Core& core) {
   try {
     servers::remove_old_trees(core.config);
@@ -76,7 +76,7 @@ void forget_old_trees(const Core& core) {
   }
 }
 
-// Returns how many files are not sent back. An Error in looking is each server's own already.
+// Returns how many pulled files are not sent back. Errors are ignored here, because each server reports them.
 std::size_t tell_keys(Core& core, const std::shared_future<servers::ProjectState>& state) {
   if (!state.valid()) {
     return 0;
@@ -92,7 +92,8 @@ std::size_t tell_keys(Core& core, const std::shared_future<servers::ProjectState
   return 0;
 }
 
-// Reads the project's own files before any server is asked: one that cannot be read stops the command once.
+// Reads the project's own files before any server is contacted, so that an unreadable file stops the command
+// with a single error.
 void check_project_files(Core& core, const config::Config& config, const PrepareRequest& request) {
   if (request.setup || request.packages) {
     servers::package_sources(config);
@@ -103,10 +104,10 @@ void check_project_files(Core& core, const config::Config& config, const Prepare
   }
 }
 
-// Keeps which servers had one folder, for later calls with --delete.
+// Records which servers share a folder, for later calls with --delete.
 void record_shared(Core& core, const std::vector<PrepareResult>& results) {
   std::vector<std::string> asked;
-  std::map<std::string, std::vector<std::string>> groups;  // by the server that did the work
+  std::map<std::string, std::vector<std::string>> groups;  // by the server that was prepared
   for (const PrepareResult& result : results) {
     if (!result.error) {
       asked.push_back(result.server);
@@ -127,7 +128,7 @@ void record_shared(Core& core, const std::vector<PrepareResult>& results) {
   }
 }
 
-// Where another folder than the project is sent, nobody has allowed its links.
+// If another folder than the project is sent, the user has not allowed any of its links.
 std::vector<std::string> left_links(Core& core, const config::Config& config) {
   std::vector<std::string> names;
   if (&config == &core.config) {
@@ -208,7 +209,7 @@ namespace {
 FirstSync first_sync(Core& core, const std::vector<std::string>& globs) {
   FirstSync pending;
   const auto here = files_here(core.config, core.cancel());
-  std::map<std::string, std::uint64_t> grown;  // files, by the bytes that the server with the least lacks
+  std::map<std::string, std::uint64_t> grown;  // by file: bytes missing on the server with the least of it
   for (const config::Server& server : core.servers(globs)) {
     const servers::ProjectState then = servers::last_sent(core.config, server.name);
     bool lacks = false;

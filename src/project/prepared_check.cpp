@@ -13,7 +13,7 @@
 namespace remote::project {
 namespace {
 
-// nullopt without packages, and if files of the project cannot be read. `prepare` then reports that.
+// nullopt without packages, and if files of the project cannot be read. `prepare` then reports the error.
 std::optional<servers::PackageSources> find_package_sources(const config::Config& config) {
   try {
     return servers::package_source(config) == PackageSource::none
@@ -35,7 +35,7 @@ PreparedCheck::PreparedCheck(const config::Config& config, std::string command, 
       image_(std::move(image)),
       packages_(find_package_sources(config)) {}
 
-// The Python at the beginning of the command, if its environment and PATH on the server select it.
+// The Python that the command starts with, if it is selected by the environment and PATH on the server.
 std::string PreparedCheck::needed_program(const config::Server& server) const {
   const auto sets_path = [](const Env& env) {
     return std::ranges::count(env, "PATH", &Env::value_type::first) > 0;
@@ -52,7 +52,7 @@ void PreparedCheck::add_to(wire::FactsRequest& wanted, const config::Server& ser
   wanted.environment = servers::environment_folder(config_, server);
   wanted.variables = servers::to_wire(server.variables());
   wanted.activate = servers::activation(config_, server);
-  // Nodes of Slurm may have other programs than the login node.
+  // The nodes of a Slurm cluster may have other programs than the login node.
   if (const std::string program = needed_program(server); !program.empty() && !server.slurm) {
     wanted.program = program;
   }
@@ -73,7 +73,7 @@ void PreparedCheck::judge(const wire::FactsReply& answer, const config::Server& 
   };
   if (is_gone) {
     refuse("the project was sent there from here, and nothing of it is left");
-    return;  // its environment is gone, too
+    return;  // its environment is gone too
   }
   if (!answer.missing.empty()) {
     const bool is_system = config_.python.manager == config::PythonManager::system;

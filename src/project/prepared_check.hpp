@@ -10,16 +10,16 @@
 
 namespace remote::project {
 
-// Whether servers have what `prepare` brings: the project, its Python environment, and packages that are
-// installed from the files here. The questions go with others, before anything starts.
+// Checks before a start whether servers have everything that `prepare` provides: the project, its Python
+// environment, and packages that are installed from local files. Shares its requests with other checks.
 class PreparedCheck {
  public:
-  // `command`: as the servers run it. `image`: as in LaunchRequest.
+  // `command`: as run on the servers. `image`: as in LaunchRequest.
   PreparedCheck(const config::Config& config, std::string command, Env env, std::optional<std::string> image);
 
-  // Any thread.
+  // Thread-safe.
   void add_to(wire::FactsRequest& wanted, const config::Server& server) const;
-  // Adds the problems of this server. `is_gone`: as is_gone_from() returns it.
+  // Adds the problems of this server. `is_gone`: the result of is_gone_from().
   void judge(const wire::FactsReply& answer, const config::Server& server, bool is_gone,
              std::vector<CheckWarned>& warnings, std::vector<Error>& errors) const;
 
@@ -35,9 +35,9 @@ class PreparedCheck {
 
 // Why nothing can start on a server.
 Error cannot_run(const std::string& reason, const std::string& hint = {});
-// Adds a finding about a server: one warning has all servers with the same finding.
+// Adds a finding about a server. Servers with the same finding share one warning.
 void add_warning(std::vector<CheckWarned>& warnings, const std::string& server, const Finding& finding);
-// Tells the warnings. Tells the errors and throws Error, if there are any.
+// Reports the warnings. If there are errors, reports them and throws Error.
 void report_unfit(Core& core, const std::vector<CheckWarned>& warnings, const std::vector<Error>& errors);
 
 }  // namespace remote::project

@@ -18,7 +18,7 @@ Project project::project_of(std::unique_ptr<State> state) {
 }
 Project::~Project() {
   const SigpipeGuard guard;
-  state_.reset();  // its connections say goodbye
+  state_.reset();  // closes its connections properly
 }
 Project::Project(Project&&) noexcept = default;
 Project& Project::operator=(Project&&) noexcept = default;

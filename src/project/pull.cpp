@@ -1,5 +1,5 @@
-// Bringing files that a job wrote. The server decides what its files are called and where its links lead, so
-// nothing here goes by its word alone.
+// Copies files of a job to this machine. The server chooses the names of its files and the targets of its
+// links, so none of them are trusted.
 
 #include <algorithm>
 #include <set>
@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using servers::PathKind;
 
-// How long the part of a file that an interrupted transfer left is kept for a later one.
+// How long the partial file of an interrupted transfer is kept for a later one.
 constexpr std::chrono::hours partial_age{7 * 24};
 constexpr std::size_t partial_name = 16;  // hexadecimal digits
 
@@ -46,11 +46,10 @@ std::string full_path(const std::string& project, const std::string& asked) {
   return path.empty() || path == "." ? project + "/" : fmt::format("{}/{}", project, path);
 }
 
-// A path that is asked for.
 struct AskedPath {
-  std::string text;    // as it was written
+  std::string text;    // as the user wrote it
   std::string full;    // on the server
-  std::string name{};  // under which it comes here; empty where a folder's content comes, not the folder
+  std::string name{};  // name of the local copy; empty if the contents of a folder are copied, not the folder
 };
 
 std::vector<AskedPath> asked_paths(const std::string& project, const std::vector<std::string>& texts) {
@@ -84,7 +83,7 @@ std::vector<PathKind> look_at(ssh::Connection& connection, const std::vector<Ask
   return servers::look_at(connection, full, cancel);
 }
 
-// In place of each pattern the paths that fit it. A name that is there as it stands is no pattern.
+// Replaces each pattern by the matching paths. A path that exists literally is not treated as a pattern.
 std::vector<AskedPath> without_patterns(ssh::Connection& connection, std::vector<AskedPath> asked,
                                         const std::string& project, const Cancel& cancel) {
   if (std::ranges::none_of(asked, servers::is_pattern, &AskedPath::text)) {
@@ -99,22 +98,22 @@ std::vector<AskedPath> without_patterns(ssh::Connection& connection, std::vector
       found = servers::match(connection, project, fs::path(text).lexically_normal().string(), cancel);
     }
     if (found.empty()) {
-      found = {text};  // that it is missing is told with the others
+      found = {text};  // reported later with the other missing ones
     }
     std::ranges::move(found, std::back_inserter(texts));
   }
   return asked_paths(project, texts);
 }
 
-// What one run of rsync brings.
+// The files of one run of rsync.
 struct PulledPart {
   std::vector<std::string> paths;
   fs::path to;
   bool copy_links = false;
 };
 
-// A link that is named is followed, to a file or to a folder; links within folders are not. Looks at the
-// paths before anything is brought; throws Error that names what is missing.
+// Follows links that are named, to a file or a folder, but not links within folders. Checks all paths before
+// anything is copied; throws Error with the names of missing ones.
 std::vector<PulledPart> look(ssh::Connection& connection, const std::vector<AskedPath>& asked,
                              const std::string& project, const fs::path& to, const Cancel& cancel) {
   const std::vector<PathKind> kinds = look_at(connection, asked, cancel);
@@ -137,8 +136,8 @@ std::vector<PulledPart> look(ssh::Connection& connection, const std::vector<Aske
   return parts;
 }
 
-// The folder for what an interrupted transfer had of a file: one for each thing that is asked for, outside of
-// the folder that the files come into. Those that nobody asked for again are removed.
+// The folder for partial files of an interrupted transfer: one per request, outside the target folder.
+// Removes old folders of requests that were not repeated.
 fs::path partial_folder(const Core& core, const std::string& server, const std::vector<AskedPath>& paths,
                         const fs::path& to) {
   const fs::path all = core.config.local(".remote/sent/.pulls");
@@ -159,7 +158,7 @@ fs::path partial_folder(const Core& core, const std::string& server, const std::
   return all / digest.hex().substr(0, partial_name);
 }
 
-// Adds what one part brought; names become relative to `to`.
+// Adds the result of one part; names become relative to `to`.
 void add(SyncReport& report, SyncReport part, const fs::path& folder) {
   for (const auto member : {&SyncReport::changed, &SyncReport::newer}) {
     for (const std::string& name : part.*member) {
@@ -170,7 +169,8 @@ void add(SyncReport& report, SyncReport part, const fs::path& folder) {
   report.bytes += part.bytes;
 }
 
-// What lies in the project now would go to all servers with the next sync.
+// Records files that were copied into the project, because the next sync would otherwise send them to all
+// servers.
 void remember(Core& core, const fs::path& to, const std::vector<std::string>& names) {
   const fs::path inside = resolved(to).lexically_relative(resolved(core.config.project));
   if (inside.empty() || *inside.begin() == "..") {
@@ -183,7 +183,7 @@ void remember(Core& core, const fs::path& to, const std::vector<std::string>& na
   try {
     servers::ProjectState::add_pulled(core.config, brought);
   } catch (const Error& error) {
-    core.tell(PartsFailed{{error}});  // the files are there all the same
+    core.tell(PartsFailed{{error}});  // the files were copied successfully
   }
 }
 
@@ -210,7 +210,7 @@ SyncReport pull(Core& core, const PullRequest& request) {
     for (const PulledPart& part : parts) {
       options.copy_links = part.copy_links;
       if (part.to != to && is_link(part.to)) {
-        remove_file(part.to);  // as rsync does: a folder takes its place, and nothing is written through it
+        remove_file(part.to);  // as rsync does: a folder replaces the link, and nothing is written through it
       }
       add(report, servers::sync_from(*connection, part.paths, part.to, options, core.cancel()),
           part.to.lexically_relative(to));

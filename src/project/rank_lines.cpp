@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t longest_label = 12;
 
-// Whether more may make a label of it.
+// Whether more input could complete a label.
 bool may_become_label(std::string_view text) {
   const std::string_view digits = text.substr(1, text.size() - (text.ends_with(']') ? 2 : 1));
   return text.front() == '[' && text.size() < longest_label &&

@@ -5,29 +5,30 @@
 #include <string>
 #include <string_view>
 
-// Some jobs run several ranks that write into one file, each line of a rank behind "[RANK] "
-// (Job::labelled; src/server/python/torch_agent.py, src/agent/mpi/label.hpp). Here alone such a label is
-// read.
+// Some jobs run several ranks that write to one file, with "[RANK] " in front of each line of a rank
+// (Job::labelled; src/server/python/torch_agent.py, src/agent/mpi/label.hpp). All parsing of these labels is
+// here.
 
 namespace remote::project {
 
-// The rank that a line says it is of, and takes the label off; nullopt: it is no rank's.
+// Removes the label from a line and returns its rank; nullopt: the line belongs to no rank.
 std::optional<int> take_label(std::string_view& line);
 
-// Divides what comes in pieces of any size by ranks. One stream of one job; one thread.
+// Splits a stream of one job by rank. The input may come in chunks of any size. Not thread-safe.
 class RankLines {
  public:
-  // A line's text without its label, perhaps in several pieces, the last one with its newline.
+  // Receives the text of a line without its label, possibly in several pieces; the last one ends with a
+  // newline.
   using Give = std::function<void(std::optional<int> rank, std::string_view text)>;
 
   void take(std::string_view piece, const Give& give);
-  // The stream has come to its end: what may have been the beginning of a label is none.
+  // The stream has ended: a partial label is treated as text.
   void finish(const Give& give);
 
  private:
-  bool within_ = false;  // a line whose label, if it has one, was read
+  bool within_ = false;  // in a line whose label, if any, was already read
   std::optional<int> rank_;
-  std::string begin_;  // of a line that may have a label
+  std::string begin_;  // start of a line that may have a label
 };
 
 }  // namespace remote::project

@@ -1,4 +1,4 @@
-// A launch on record again: what can be had of it, its code on the servers, and its start.
+// Starts a recorded launch again: what can be restored, its code on the servers, and its start.
 
 #include <algorithm>
 #include <set>
@@ -59,8 +59,8 @@ void choose_command(const RerunRequest& asked, LaunchRequest& request) {
   request.command += asked.more.empty() ? "" : " " + asked.more;
 }
 
-// Secrets are taken from where they may still be: the request and configs.yaml. Not from this process's
-// environment, which a record that came with the project must not send to its servers.
+// Takes the values of secrets from the request and configs.yaml, but not from this process's environment: a
+// record that came with the project must not send that to its servers.
 void choose_variables(const Core& core, const RerunRequest& asked, Rerun& again) {
   const std::vector<std::string>& secrets = again.launch.secrets;
   const Env& usual = core.config.launch.env;
@@ -136,7 +136,7 @@ Rerun plan_rerun(const Core& core, const RerunRequest& asked) {
   choose_variables(core, asked, again);
   again.request.name = asked.name.value_or(again.launch.name);
   again.request.note = asked.note;
-  again.request.tell_changes = false;  // what is sent now is what it runs
+  again.request.tell_changes = false;  // the code that it runs was just sent
   find_code(core, asked, again);
   return again;
 }
@@ -149,8 +149,7 @@ std::vector<std::string> server_names(const LaunchRequest& request) {
   return names;
 }
 
-// Throws Error where a server has the tree of the request no longer, and cannot make it again from what it
-// has.
+// Throws Error if a server no longer has the tree of the request, and cannot create it again from its files.
 void require_tree(Core& core, const LaunchRequest& request) {
   const std::string list = servers::sent_text(core.config, request.tree);
   const std::vector<config::Server> chosen = core.servers(server_names(request));
@@ -204,7 +203,7 @@ void send(Core& core, const LaunchRequest& request, const config::Config& config
   }
 }
 
-// Sends the code of then, which git has, to the project's folder on the servers.
+// Sends the launch's code, from git, to the project's folder on the servers.
 void send_kept(Core& core, const Rerun& again) {
   PastCode code(core.config.project, core.cancel());
   const PastCode::Tree tree = code.then(again.launch);
@@ -214,7 +213,7 @@ void send_kept(Core& core, const Rerun& again) {
   config::Config then = core.config;
   then.project = code.write(tree);
   then.logs_folder = core.config.local(core.config.logs_folder).string();
-  // What was sent is remembered in the project's own .remote, which is never sent.
+  // The record of sent files is in the project's own .remote, which is never sent.
   std::error_code error;
   fs::create_directory_symlink(core.config.project / ".remote", then.project / ".remote", error);
   if (error) {
@@ -262,7 +261,7 @@ Rerun Project::plan_rerun(const RerunRequest& request, const std::optional<Cance
 
 LaunchResult Project::rerun(const Rerun& rerun, bool code_of_now, const std::optional<Cancel>& cancel) {
   return project::call_servers(*state_, cancel, [&](project::Core& core) {
-    project::adopt_labml_jobs(core);  // their keys must not be given again
+    project::adopt_labml_jobs(core);  // so that their keys are not reused
     return project::rerun(core, rerun, code_of_now);
   });
 }

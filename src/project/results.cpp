@@ -1,5 +1,5 @@
-// Copying what a launch wrote to results/KEY. The servers decide what their files are called, so nothing here
-// goes by their word alone.
+// Copies the files that a launch wrote to results/KEY. The servers choose the names of their files, so these
+// are not trusted.
 
 #include "servers/results.hpp"
 
@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using servers::WrittenFile;
 
-// A folder of the project by its name: what a project brings along is not to lead out of it.
+// A folder in the project, by name. A project must not redirect it with a link to the outside.
 fs::path own_folder(const Core& core, const fs::path& name) {
   fs::path folder = core.config.project / name;
   if (resolved(folder).lexically_relative(resolved(core.config.project)) != name) {
@@ -36,7 +36,7 @@ fs::path own_folder(const Core& core, const fs::path& name) {
   return folder;
 }
 
-// The first job on each server of the launch, without servers that share the folder of one before.
+// The first job on each server of the launch, skipping servers that share the folder of an earlier one.
 std::vector<Job> one_a_server(const Core& core, const std::vector<Job>& jobs) {
   const servers::SharedRecord shared(core.config);
   std::vector<Job> firsts;
@@ -50,7 +50,7 @@ std::vector<Job> one_a_server(const Core& core, const std::vector<Job>& jobs) {
   return firsts;
 }
 
-// Makes results/, which git is not to have.
+// Creates results/, which git should ignore.
 void make_results_folder(const fs::path& folder) {
   if (!is_there(folder)) {
     make_folders(folder);
@@ -65,7 +65,7 @@ void copy(Core& core, const Job& job, const std::vector<WrittenFile>& files, con
   options.update = true;
   options.pipe_program = core.hooks.rsync_helper;
   options.on_progress = core.on_caller(request.on_progress);
-  // As job-pull's, which removes what nobody asked for again.
+  // In the folder of job-pull, which removes old partial files.
   options.partial_folder = core.config.local(".remote/sent/.pulls") /
                            Sha256().add_field(job.id.text()).add_field(job.server).hex().substr(0, 16);
   make_folders(options.partial_folder);
@@ -84,7 +84,8 @@ void copy(Core& core, const Job& job, const std::vector<WrittenFile>& files, con
   results.bytes += report.bytes;
 }
 
-// Of the first server it is results/KEY, of another one a folder in it, which no output is called.
+// The folder in results/KEY for a server's files: "" for the first server, otherwise the server's name.
+// Throws Error if an output of the first server has such a name.
 fs::path place_of(const std::vector<Job>& jobs, std::size_t index, const std::vector<WrittenFile>& files) {
   if (index > 0) {
     return jobs[index].server;
@@ -101,7 +102,7 @@ fs::path place_of(const std::vector<Job>& jobs, std::size_t index, const std::ve
   return {};
 }
 
-// When the launch ran, by the clock of this server.
+// When the launch ran, by this server's clock.
 servers::RunTime time_on(const PastLaunch& launch, const std::string& server) {
   const auto& setups = launch.beginning.servers;
   const auto setup = std::ranges::find(setups, server, &ServerSetup::server);

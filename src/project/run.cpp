@@ -1,4 +1,4 @@
-// A command in the foreground of one or several servers, and a shell or a debugger on one.
+// Runs a command in the foreground on one or more servers, or a shell or debugger on one.
 
 #include <algorithm>
 #include <memory>
@@ -21,7 +21,7 @@
 namespace remote::project {
 namespace {
 
-// The program's side of a terminal, for the thread that serves it.
+// Makes the program's callbacks for a terminal callable from the thread that serves it.
 TerminalSide side_of(Core& core, const TerminalSide& given) {
   TerminalSide side = given;
   side.size = core.asked_of_caller(given.size);
@@ -60,7 +60,7 @@ ExitStatus run_on(Core& core, const config::Server& server, const RunRequest& re
   }
 }
 
-// What the program's callback has thrown, by server. Any thread.
+// Errors thrown by the program's callback, by server. Thread-safe.
 class Thrown {
  public:
   explicit Thrown(std::size_t servers) : errors_(servers) {}
@@ -80,7 +80,7 @@ class Thrown {
   std::vector<std::optional<Error>> errors_;
 };
 
-// The callback as one whose Error ends its server's part alone.
+// Wraps the callback so that its Error ends only that server's part.
 OnOutput ending_one(const OnOutput& output, const std::shared_ptr<Thrown>& thrown) {
   if (!output) {
     return {};
@@ -112,7 +112,7 @@ std::vector<ServerRun> run(Core& core, const RunRequest& request) {
   for (const config::Server& server : servers) {
     results.push_back({server.name, std::nullopt, std::nullopt});
   }
-  const SettledAtTheEnd settled(core);  // for who gives callbacks that refer to what is its own
+  const SettledAtTheEnd settled(core);  // callbacks of the caller may refer to its local variables
   servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t index) {
     ssh::Sink sink;
     if (output) {
@@ -140,8 +140,8 @@ std::vector<ServerRun> run(Core& core, const RunRequest& request) {
 
 namespace {
 
-// Adds the variables that Slurm's programs need, except those of the request. Returns the PATH with these
-// programs; "" if the server has none.
+// Adds the variables that Slurm's programs need, unless the request sets them. Returns a PATH that includes
+// these programs; "" if the server has none.
 std::string add_slurm_variables(ssh::Connection& connection, Env& env, const Cancel& cancel) {
   std::string path;
   const servers::AgentQuestion question{.what = "search for Slurm",
@@ -162,7 +162,7 @@ std::string add_slurm_variables(ssh::Connection& connection, Env& env, const Can
   return path;
 }
 
-// What is typed and shown in a shell is no command's output: it is not logged.
+// Input and output of a shell are not logged: they are not the output of a command.
 ServerRun shell(Core& core, const ShellRequest& request) {
   const config::Server server = core.one_server(request.server, "shell", "a shell");
   ServerRun result{server.name, std::nullopt, std::nullopt};
@@ -215,7 +215,7 @@ Attached attach(Core& core, const AttachRequest& request) {
     run.terminal.emplace();
   }
   TerminalSide side = side_of(core, request.terminal);
-  side.type = "dumb";  // then readline there sends nothing that EscapeFilter would not let pass
+  side.type = "dumb";  // so that readline there only sends what EscapeFilter passes
   const auto output = core.on_caller(request.on_output);
   const auto connection = core.connector().connect(server, core.cancel());
   const SettledAtTheEnd settled(core);
@@ -225,7 +225,7 @@ Attached attach(Core& core, const AttachRequest& request) {
     }
   };
   const ExitStatus status = servers::run_with_input(*connection, std::move(run), side, sink, core.cancel());
-  switch (status.code().value_or(-1)) {  // of attach.py
+  switch (status.code().value_or(-1)) {  // exit codes of attach.py
     case 0:
       return Attached::goes_on;
     case 10:

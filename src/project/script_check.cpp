@@ -25,7 +25,7 @@ std::string working_directory(const Env& env) {
   return found;
 }
 
-// The script's name in the project; "" if it is elsewhere.
+// The script's name in the project; "" if it is outside.
 std::string name_in_project(const std::string& script, const std::string& workdir) {
   const auto leads_out = [](const std::string& path) {
     return path.starts_with('/') || path.starts_with('~');
@@ -49,7 +49,7 @@ std::string path_on(const config::Config& config, const config::Server& server, 
   return folder + "/" + script;
 }
 
-// "did you mean 'train.py'?", from the names of the project's files.
+// "did you mean 'train.py'?", based on the project's files.
 std::string nearest(const Core& core, const std::string& name) {
   const std::string file = fs::path(name).filename().string();
   const auto here = files_here(core.config, core.cancel());

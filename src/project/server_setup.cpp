@@ -25,7 +25,7 @@ std::filesystem::path variables_file(const jobs::Store& store, const Job& first)
   return store.job_folder(first.id) / "variables.json";
 }
 
-// What differs between the processes of a launch by its nature.
+// Variables that always differ between the processes of a launch.
 constexpr std::array own_names{"RANK",      "LOCAL_RANK", "NODE_RANK",          "GROUP_RANK",
                                "ROLE_RANK", "RUN_UUID",   "TORCHELASTIC_RUN_ID"};
 
@@ -49,7 +49,7 @@ ServerSetup planned_setup(const config::Config& config, const config::Server& se
                            change.never_sent ? "never sent" : counted(change.names.size(), "file"));
     }
   }
-  // What was sent there is not what runs if it was changed there.
+  // If files were changed there, the digest of the sent files does not describe the code that runs.
   const std::string digest = servers::SentState(config, server, login).mark().digest;
   if (!digest.empty() && !changed_there) {
     setup.facts.emplace_back("code", is_gone ? "gone" : digest);

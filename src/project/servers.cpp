@@ -1,4 +1,4 @@
-// How each server is reached, where each setting comes from, and how the servers are now.
+// How each server is reached, the source of each setting, and the current state of the servers.
 
 #include <algorithm>
 #include <cstdlib>
@@ -20,7 +20,7 @@ namespace remote::project {
 namespace fs = std::filesystem;
 namespace {
 
-// Secrets never become a setting: of a password only its source is shown.
+// Secrets are never part of a setting: for a password, this is only its source.
 std::string password_of(const ssh::Target& target, std::string& from) {
   if (!target.password.value.empty()) {
     from = target.password.origin;
@@ -70,7 +70,7 @@ void add_route(std::vector<ServerSetting>& lines, const ssh::Target& target) {
   }
 }
 
-// What configs.yaml says beside the connection.
+// Adds the settings of configs.yaml that are not about the connection.
 void add_project(std::vector<ServerSetting>& lines, const ssh::Target& target, const config::Config& config,
                  const config::Server& server) {
   const auto at = [&](const char* key) {

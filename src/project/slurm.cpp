@@ -26,7 +26,7 @@ Error refusal(const std::string& reason, const std::string& hint) {
   return Error::usage("launch", reason, hint);
 }
 
-// What a launch on a login node cannot have.
+// Rejects options that a launch on a login node does not support.
 void check_login(const config::Server& login, const LaunchRequest& request) {
   if (!request.hosts.empty()) {
     throw refusal(
@@ -140,15 +140,15 @@ std::vector<std::string> sbatch_options(const config::Slurm& settings) {
   if (settings.gpus_per_node.value_or(0) > 0) {
     options.push_back(fmt::format("--gpus-per-node={}", *settings.gpus_per_node));
   }
-  // The later one counts.
+  // If an option is repeated, the last one wins.
   options.insert(options.end(), settings.options.begin(), settings.options.end());
   return options;
 }
 
 namespace {
 
-// Variables by which a request chooses options of sbatch: those that sbatch itself reads, and SBATCH_OPTION
-// for any.
+// Variables in a request that set options of sbatch: those that sbatch itself reads, and SBATCH_OPTION for
+// any other.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> option_variables{
     {{"SBATCH_PARTITION", "--partition="},
      {"SBATCH_ACCOUNT", "--account="},
@@ -228,7 +228,7 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
                      request.env, request.image);
   }
   if (request.tell_changes) {
-    code_check.emplace(core, std::move(prepared));  // looks at the project while the server is connected to
+    code_check.emplace(core, std::move(prepared));  // reads the project while connecting to the server
   }
   const ssh::LoginFacts facts = core.connector().connect(login, core.cancel())->login();
   CodeCheck::Result code;
@@ -264,7 +264,7 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
   job.job.world_size = result.plan.world_size;
   job.job.ranks = process.ranks;
   job.job.labelled = process.is_torch_agent && request.enable_stacks.value_or(true);
-  // Its nodes are not looked at before, so of the servers there is the code and the environment.
+  // Its nodes are not queried before the start, so the record only has the code and the environment.
   LaunchMemory memory(core, request, result.plan, git,
                       {planned_setup(core.config, login, facts, result.plan.processes, code.changed)}, {});
   jobs::StartResult started = jobs::start(core.site(), {std::move(job)});

@@ -9,22 +9,22 @@
 #include "project/core.hpp"
 #include "project/git_state.hpp"
 
-// Launches and jobs on a login node, where Slurm runs them.
+// Launches and jobs on a login node, which Slurm runs.
 
 namespace remote::project {
 
-// The login node that a launch goes to; nullopt: it goes to servers without a scheduler. Throws Error (usage)
-// where the request does not go with what it names.
+// The login node for a launch; nullopt: its servers have no scheduler. Throws Error (usage) if the request is
+// not supported on the servers that it names.
 std::optional<config::Server> login_of(const Core& core, const LaunchRequest& request);
 
-// A shell's request has its options of srun in this variable.
+// The variable in a shell request that contains options for srun.
 inline constexpr std::string_view allocate_variable = "REMOTE_ALLOCATE";
 
-// What all jobs of a login node say to sbatch: "--partition=gpu", ….
+// Options for sbatch in all jobs of a login node: "--partition=gpu", ….
 std::vector<std::string> sbatch_options(const config::Slurm& settings);
 
-// The settings with the options that variables of a request choose (SBATCH_PARTITION and so on), which are
-// taken out of it. Throws Error (usage).
+// The settings with the options from the variables in a request (SBATCH_PARTITION and so on), which are
+// removed from it. Throws Error (usage).
 config::Slurm take_options(config::Slurm settings, Env& env);
 bool chooses_option(std::string_view variable);
 
@@ -32,21 +32,22 @@ Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request, co
 LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request,
                              GitState git, bool code_was_sent);
 
-// The container of a login node's jobs, by `image` (see LaunchRequest) or configs.yaml: one of apptainer,
-// whose processes are the job's own, so that Slurm knows and ends them. Throws Error (usage) for other
-// engines.
+// The container for jobs of a login node, from `image` (see LaunchRequest) or configs.yaml. Only apptainer is
+// supported, because its processes belong to the job, so that Slurm can track and kill them. Throws Error
+// (usage) for other engines.
 std::optional<Container> container_on_slurm(const config::Server& login,
                                             const std::optional<std::string>& image);
 
-// The copy of the programs for jobs (docs/protocol.md), from a job's folder, for its batch script.
+// The path to the copy of the programs for jobs (docs/protocol.md), relative to a job's folder, for its batch
+// script.
 std::string program_for_nodes();
 
-// A single job, or those of an array, out of one that is to run on a login node.
+// The single job, or the jobs of an array, made from a job for a login node.
 std::vector<jobs::NewJob> slurm_jobs(const config::Config& config, const config::Server& login,
                                      const JobRequest& request, jobs::NewJob job);
 
-// The ids of the jobs after which one on this server is to begin. Throws Error (usage) for a job of another
-// place.
+// The ids of the jobs that must succeed before a job on this server starts. Throws Error (usage) for a job on
+// another server or in another folder.
 std::vector<JobId> ids_before(const config::Config& config, const config::Server& server,
                               const std::vector<Job>& after);
 

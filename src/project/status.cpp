@@ -1,4 +1,4 @@
-// What runs, and what ended since a person last looked.
+// The running jobs, and those that have ended since the user last looked.
 
 #include <algorithm>
 #include <iterator>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::chrono::hours a_day{24};
 
-// What was told the last time: the highest key that there was, and the jobs that had not ended.
+// The last status that was displayed: the highest key at that time, and the unfinished jobs.
 struct Told {
   int highest = 0;
   std::set<int> unfinished;
@@ -30,7 +30,7 @@ fs::path told_file(const Core& core) {
   return core.store.folder() / "told";
 }
 
-// nullopt where nothing was told yet, or the file is damaged.
+// nullopt if no status was displayed yet, or the file is damaged.
 std::optional<Told> read_told(const Core& core) {
   const auto text = read_beneath(core.store.folder(), told_file(core));
   if (!text) {
@@ -53,7 +53,7 @@ std::optional<Told> read_told(const Core& core) {
   return first ? std::nullopt : std::optional(told);
 }
 
-// Whether the end of this job is news.
+// Whether the user has not yet seen that this job ended.
 bool is_news(const Job& job, const std::optional<Told>& told) {
   if (!told) {
     return now_seconds() - end_of(job) < a_day;
@@ -108,12 +108,12 @@ void status_was_told(Core& core, const ProjectStatus& status) {
     highest = std::max(highest, before->highest);
   }
   if (!is_folder(core.store.folder())) {
-    return;  // there was no job yet
+    return;  // there has never been a job
   }
   try {
     write_file_atomic(told_file(core), std::to_string(highest) + keys + "\n");
   } catch (const Error& error) {
-    log_info("", "{}", error.message());  // it is told again the next time
+    log_info("", "{}", error.message());  // it will be displayed again next time
   }
 }
 

@@ -20,8 +20,7 @@ bool is_beneath(const fs::path& path) {
   return path.is_relative() && std::ranges::find(path, "..") == path.end();
 }
 
-// The paths of the submodules in the project, by lines "path = NAME" of .gitmodules, which another person may
-// have written.
+// The paths of the project's submodules, from lines "path = NAME" in .gitmodules. The file is untrusted.
 std::vector<std::string> list_submodules(const fs::path& project) {
   std::vector<std::string> paths;
   try {

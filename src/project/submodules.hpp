@@ -6,11 +6,11 @@
 
 namespace remote::project {
 
-// The submodules whose folders are empty, as after `git clone` without --recurse-submodules.
+// Submodules with empty folders, as after `git clone` without --recurse-submodules.
 std::vector<std::string> find_empty_submodules(const std::filesystem::path& project);
 
-// The git submodule of the project whose folder is empty here and has one of these modules or files, by the
-// names in its path; "" for none.
+// The submodule with an empty folder here that contains one of these modules or files, judging by the names
+// in its path; "" if none.
 std::string find_empty_submodule(const std::filesystem::path& project, const std::vector<std::string>& names);
 
 }  // namespace remote::project

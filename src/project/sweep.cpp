@@ -1,4 +1,4 @@
-// A sweep: its start, and its results. docs/sweep.md tells the rules.
+// Starts a sweep, and collects its results. docs/sweep.md describes the rules.
 
 #include <algorithm>
 #include <iterator>
@@ -103,7 +103,7 @@ LaunchMemory remember_sweep(Core& core, const SweepRequest& request, const std::
 
 namespace {
 
-constexpr int most_leased = 1000;  // points on a server, where what they lease is what limits them
+constexpr int most_leased = 1000;  // points per server, if only their leases limit the number
 
 jobs::SweepPoints points_on(const Core& core, const SweepRequest& request, const Member& member,
                             const Env& env, const std::vector<SweepRow>& points) {
@@ -145,7 +145,7 @@ SweepPlan plan_sweep(const SweepRequest& request, const std::vector<config::Serv
 
 SweepStarted start_sweep(Core& core, const SweepRequest& request) {
   const std::vector<config::Server> servers = core.servers(request.servers);
-  // What is wrong is found before any server is asked.
+  // Finds errors before any server is contacted.
   const std::vector<SweepRow> points = plan_sweep(request, servers).points;
   if (request.check) {
     check_script(core, servers, command_template(request), request.env, request.image, {});
@@ -174,7 +174,7 @@ SweepStarted start_sweep(Core& core, const SweepRequest& request) {
   }
   jobs::add_new(core.config, core.store, result.jobs);
   LaunchMemory memory = remember_sweep(core, request, members, result.launch, git, found);
-  // Also where no answer comes, they may run.
+  // Before the start, because the points may be running even without an answer.
   memory.started(result.jobs, std::nullopt, "");
   try {
     result.servers = begin_run(core, members, run, &texts, {}, result.errors);
@@ -207,7 +207,7 @@ SweepPlan Project::plan(const SweepRequest& request) {
 
 SweepStarted Project::sweep(const SweepRequest& request, const std::optional<Cancel>& cancel) {
   return project::call_servers(*state_, cancel, [&](project::Core& core) {
-    project::adopt_labml_jobs(core);  // their keys must not be given again
+    project::adopt_labml_jobs(core);  // so that their keys are not reused
     return project::start_sweep(core, request);
   });
 }

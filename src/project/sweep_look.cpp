@@ -1,4 +1,4 @@
-// What the servers of a sweep know of its points, and the end of a sweep.
+// Asks the servers of a sweep about its points, and stops a sweep.
 
 #include <algorithm>
 #include <set>
@@ -32,7 +32,7 @@ const config::Server& server_named(const Core& core, const std::string& name) {
   return *found;
 }
 
-// What a server says to this.
+// Sends the question to a server, and returns the answer.
 jobs::SweepAnswer ask_server(Core& core, const std::string& name, const jobs::SweepQuestion& question,
                              const Cancel& cancel, ssh::ConnectLimit limit) {
   const config::Server& server = server_named(core, name);
@@ -50,7 +50,7 @@ std::vector<JobId> waiting_ids(const std::vector<Job>& points) {
   return ids;
 }
 
-// The points among these jobs, by sweep, without arrays of Slurm: it is asked about them as about any job.
+// The points among these jobs, by sweep. Without Slurm arrays, whose tasks are queried like normal jobs.
 std::vector<Group<JobId>> by_sweep(const std::vector<Job>& jobs, bool waiting_only) {
   return group_by(jobs, [&](const Job& job) {
     return job.point && job.launch && job.backend != jobs::slurm_backend &&
@@ -66,7 +66,7 @@ std::vector<Job> chosen(const std::vector<Job>& jobs, const std::vector<std::siz
   return some;
 }
 
-// What is wrong with a sweep of which points wait.
+// Reports problems of a sweep with waiting points.
 void tell_trouble(Core& core, const SweepView& view) {
   using jobs::SweepRunner;
   using Cause = SweepTrouble::Cause;
@@ -99,7 +99,7 @@ const std::string& SweepView::owner(const JobId& id) const {
 
 namespace {
 
-// Who takes part in the sweep of these jobs, and its key.
+// The participating servers and the key of the sweep of these jobs.
 SweepView sweep_of(const Core& core, const std::vector<Job>& points) {
   SweepView view;
   try {
@@ -122,7 +122,7 @@ SweepView sweep_of(const Core& core, const std::vector<Job>& points) {
 }
 
 void find_places(SweepView& view) {
-  // The first one gives out the points now; another one may have done so before.
+  // The first server hands out the points now, but another one may have done so before.
   for (const std::string& name : view.servers) {
     const auto answer = view.answers.find(name);
     if (answer == view.answers.end()) {
@@ -276,7 +276,8 @@ void measure_points(Core& core, std::vector<Job>& jobs) {
 
 namespace {
 
-// Ends a point that waits, of a sweep that was stopped. Returns why that cannot be; "" where it never begins.
+// Marks a waiting point of a stopped sweep as killed. Returns why that is not possible; "" if it will never
+// start.
 std::string end_waiting(const SweepView& view, Job& job, const KillRequest& request) {
   if (const std::string& owner = view.owner(job.id); !view.answered(owner)) {
     return owner + " does not answer, and may begin it";
@@ -309,11 +310,11 @@ void stop_sweeps(Core& core, std::vector<Job>& jobs, const KillRequest& request,
     for (const std::size_t i : indices) {
       Job& job = jobs[i];
       if (is_over(job)) {
-        apart.insert(job.id);  // a sweep may have thousands, and most have ended
+        apart.insert(job.id);  // a sweep may have thousands, most of which have ended
       } else if (job.point->waiting) {
         place_point(core, view, job);
         if (view.began(job.id)) {
-          note_begun(job);  // a start that is under way is given up
+          note_begun(job);  // a start in progress is cancelled
           continue;
         }
         const std::string refusal = whole ? end_waiting(view, job, request)
@@ -338,7 +339,7 @@ void drop_sweeps(Core& core, const std::vector<Job>& jobs) {
       const SweepView view = ask_sweep(core, jobs::SweepAsk::drop, chosen(jobs, indices), core.cancel(),
                                        std::chrono::ceil<std::chrono::seconds>(ask_limit));
       for (const Error& error : view.errors) {
-        log_info("", "{}", error.message());  // some files stay there, which harm nobody
+        log_info("", "{}", error.message());  // some files remain there, which are harmless
       }
     }
   }

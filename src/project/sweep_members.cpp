@@ -29,7 +29,7 @@ Member ready(Core& core, const config::Server& server, const std::optional<std::
   }
   const servers::FactsAnswer answer = servers::ask_facts(*connection, request, core.cancel());
   if (lease.any()) {
-    LeaseRequest ever = lease;  // a point waits for its turn
+    LeaseRequest ever = lease;  // a point waits for its lease
     ever.wait = true;
     judge_lease(ever, answer, server.name);
   }
@@ -40,7 +40,7 @@ Member ready(Core& core, const config::Server& server, const std::optional<std::
   return member;
 }
 
-// The values of those that succeeded. The errors of the others are told, and added to `errors`.
+// The values of the successful ones. Reports the errors of the others and adds them to `errors`.
 template <typename Value>
 std::vector<Value> successes(Core& core, const std::vector<servers::Outcome<Value>>& outcomes,
                              std::vector<Error>& errors) {

@@ -1,4 +1,4 @@
-// The points of a sweep beside each other: asks nobody.
+// Compares the points of a sweep. Contacts no server.
 
 #include <algorithm>
 #include <map>
@@ -12,7 +12,7 @@
 namespace remote {
 namespace {
 
-// The loss that most points have printed, "loss" itself before others.
+// The loss that most points have printed; prefers the name "loss".
 std::string usual_loss(const SweepResults& results, const std::map<std::string, int>& counts) {
   std::string usual;
   for (const std::string& name : results.numbers) {

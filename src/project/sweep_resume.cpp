@@ -1,4 +1,5 @@
-// Going on with a sweep: what is missing of it, and a new run of its servers. docs/sweep.md tells the rules.
+// Continues a sweep: finds the missing points, and starts a new run on its servers. docs/sweep.md describes
+// the rules.
 
 #include <algorithm>
 #include <iterator>
@@ -20,7 +21,8 @@ int point_number(const Job& job) {
   return job.point->number;
 }
 
-// How the points that may have begun are, when nothing more begins: a start that did not get far never will.
+// The state of the points that may have started, once the runners are stopped: an incomplete start will not
+// be completed.
 std::vector<Job> settled(Core& core, const SweepView& view, std::vector<Job> points) {
   std::vector<Job> asked;
   std::vector<Job> others;
@@ -39,7 +41,7 @@ std::vector<Job> settled(Core& core, const SweepView& view, std::vector<Job> poi
   return others;
 }
 
-// Whether a point is to run (again), as it is now.
+// Whether a point must run (again), given its current state.
 bool is_missing(const SweepView& view, const Job& job, const ResumeRequest& request) {
   switch (job.state) {
     case JobState::succeeded:
@@ -47,7 +49,7 @@ bool is_missing(const SweepView& view, const Job& job, const ResumeRequest& requ
     case JobState::starting:
       return false;
     case JobState::failed:
-      return request.failed || !job.pid;  // without a process it never ran: its server's disk was full
+      return request.failed || !job.pid;  // without a process it never ran: the server's disk was full
     case JobState::killed:
     case JobState::lost:
       return !job.leftovers;
@@ -59,7 +61,7 @@ bool is_missing(const SweepView& view, const Job& job, const ResumeRequest& requ
   return request.unknown || view.answered(view.owner(job.id));
 }
 
-// The job that a missing point is to be: the same one where it is certain that it never began.
+// The job for a missing point: the same job if it certainly never started, otherwise a new one.
 Job next_job(const Core& core, const SweepView& view, const Job& job, const Member& first) {
   Job next = waiting_job(core, first, *job.launch);
   if (job.state == JobState::queued && view.answered(view.owner(job.id))) {
@@ -75,8 +77,8 @@ Job next_job(const Core& core, const SweepView& view, const Job& job, const Memb
   return next;
 }
 
-// Ends what begins the points of the sweep, on all servers that answer. Throws Error where it cannot be known
-// whether others begin.
+// Stops the runners that start the sweep's points, on all servers that answer. Throws Error if it is unknown
+// whether a server still hands out points.
 SweepView stop_runners(Core& core, const std::vector<Job>& points, const ResumeRequest& request) {
   SweepView view = ask_sweep(core, jobs::SweepAsk::stop, points, core.cancel(),
                              std::chrono::ceil<std::chrono::seconds>(ask_limit));
@@ -101,7 +103,7 @@ Error nothing_missing(const std::vector<Job>& points, std::size_t running) {
       .mended_by(failed ? Remedy::rerun_failed : Remedy::none);
 }
 
-// The record of the sweep runs again, with the jobs that were added. Its first server gives out the points.
+// Reopens the record of the sweep and adds the new jobs. Its first server hands out the points.
 void reopen_record(Core& core, const SweepStarted& started, const std::vector<Job>& added) {
   jobs::LaunchStore records(core.store);
   records.reopen(started.launch);
@@ -135,8 +137,8 @@ SweepStarted resume_sweep(Core& core, const ResumeRequest& request) {
   const std::vector<Member> members = ready_all(core, servers, std::nullopt, {}, result.errors);
   jobs::SweepRun run = run_of(members, result.launch);
   run.ids.resize(static_cast<std::size_t>(points.back().point->number) + 1);
-  std::vector<Job> waiting;  // missing, with their first ids
-  std::vector<Job> again;    // missing, with new ones
+  std::vector<Job> waiting;  // missing, keep their ids
+  std::vector<Job> again;    // missing, get new ids
   std::vector<Job> running;
   for (const Job& job : points) {
     if (is_missing(view, job, request)) {

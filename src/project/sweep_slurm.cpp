@@ -1,4 +1,4 @@
-// A sweep behind a login node: an array of Slurm, which itself gives out its tasks. docs/sweep.md.
+// A sweep on a login node: an array of Slurm, which hands out the tasks itself. docs/sweep.md.
 
 #include <algorithm>
 #include <iterator>

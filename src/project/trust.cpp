@@ -1,4 +1,4 @@
-// What the project wants of this machine, and what of it the user has allowed.
+// What the project wants to do on this machine, and which of it the user has allowed.
 
 #include "config/trust.hpp"
 
@@ -27,7 +27,7 @@ bool Core::ask_for(const std::vector<Demand>& demands) {
   try {
     config::TrustStore(config.project).allow(demands);
   } catch (const Error& error) {
-    tell(ConfigWarning{error.message()});  // it holds for this time
+    tell(ConfigWarning{error.message()});  // allowed for this time
   }
   return true;
 }
@@ -81,7 +81,7 @@ servers::ProjectState files_here(const config::Config& config, const Cancel& can
 
 std::vector<std::string> links_to_leave(Core& core) {
   const config::TrustStore store(core.config.project);
-  std::set<std::string> yes;  // names of links that were allowed just now
+  std::set<std::string> yes;  // names of links that were just allowed
   const auto allowed = [&](const Link& link) {
     return yes.contains(link.name) || store.allows(demand_of(link));
   };
@@ -96,7 +96,7 @@ std::vector<std::string> links_to_leave(Core& core) {
         asked.push_back(demand_of(link));
       }
     }
-    // What lies behind a link that was just allowed may have links of its own.
+    // The target of a link that was just allowed may contain more links.
     again = !asked.empty() && core.ask_for(asked);
     for (const Demand& demand : again ? asked : std::vector<Demand>()) {
       yes.insert(demand.value);
@@ -105,7 +105,7 @@ std::vector<std::string> links_to_leave(Core& core) {
   std::vector<std::string> names;
   EnvironmentsLeftOut environments;
   for (const Link& link : links) {
-    // An editor's lock, as of Emacs, is such a link while the file is open.
+    // For example Emacs creates such a link as a lock while a file is open.
     const bool is_lock = link.why == LinkLeftOut::Why::nowhere &&
                          std::filesystem::path(link.name).filename().string().starts_with(".#");
     if (link.why == LinkLeftOut::Why::environment) {

@@ -6,8 +6,8 @@
 
 namespace remote::project {
 
-// Tells which sent files are only pointers of git-lfs, and which selected submodules are empty. `state`: of
-// the project of this configuration. Any thread. Throws Error.
+// Reports sent files that are only git-lfs pointers, and selected submodules that are empty. `state`: of the
+// project with this configuration. Thread-safe. Throws Error.
 void tell_unfetched(Core& core, const config::Config& config, const servers::ProjectState& state);
 
 }  // namespace remote::project

@@ -22,7 +22,8 @@ UninstallResult uninstall_from(Core& core, const config::Server& server, bool dr
   return {server.name, std::move(answer.running), std::move(answer.removed), std::move(answer.left)};
 }
 
-// Whether to try again: servers with one home directory remove and install the same program.
+// Whether to retry: servers with the same home directory remove and install the same program at the same
+// time.
 bool is_disturbed(const servers::Outcome<UninstallResult>& outcome) {
   return outcome.ok()
              ? std::ranges::any_of(outcome.value->left,

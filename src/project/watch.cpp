@@ -1,5 +1,5 @@
-// Samples of the servers and their jobs, again and again. Each server has a thread with a connection of its
-// own, so a server that does not answer holds up no other one.
+// Samples the servers and their jobs repeatedly. Each server has a thread with its own connection, so that a
+// server that does not answer does not delay the others.
 
 #include <algorithm>
 #include <array>
@@ -29,11 +29,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// The programs of the vendors' GPUs may take 10 s, and say nothing meanwhile.
+// The vendors' GPU programs may take 10 s without any output.
 constexpr milliseconds patience{15'000};
 constexpr std::chrono::seconds connect_limit{5};
 
-// What the threads share.
+// State that the threads share.
 class Board {
  public:
   Board() : pipe_(make_pipe()) {
@@ -42,7 +42,7 @@ class Board {
     }
   }
 
-  // The unfinished jobs as they are known here.
+  // The unfinished jobs, from the records here.
   void set_jobs(const std::vector<Job>& all) {
     std::map<std::string, std::vector<Job>> sorted;
     for (const Job& job : all) {
@@ -63,9 +63,9 @@ class Board {
       samples_[index] = std::move(sample);
     }
     static_cast<void>(
-        !::write(pipe_.write.get(), "s", 1));  // where the pipe is full, the reader knows already
+        !::write(pipe_.write.get(), "s", 1));  // if the pipe is full, the reader already has a wakeup
   }
-  // Those that came since, by index; of one server the newest.
+  // The new samples, by server index; only the newest of each server.
   std::map<std::size_t, ServerSample> take() {
     std::array<char, 256> signs{};
     while (::read(pipe_.read.get(), signs.data(), signs.size()) > 0) {
@@ -73,7 +73,7 @@ class Board {
     const std::lock_guard lock(mutex_);
     return std::exchange(samples_, {});
   }
-  // Can be read when there is something to take.
+  // Readable if there are new samples.
   int fd() const { return pipe_.read.get(); }
 
  private:
@@ -83,7 +83,7 @@ class Board {
   std::map<std::size_t, ServerSample> samples_;
 };
 
-// One server, on its thread.
+// Samples one server, on its own thread.
 class Watcher {
  public:
   Watcher(Core& core, config::Server server, const Cancel& stop)
@@ -117,7 +117,7 @@ class Watcher {
     std::vector<Job> asked;
     std::vector<JobSample> others;
     for (const Job& job : known) {
-      // A job whose folder is elsewhere is of an earlier configuration: it is shown as it is known.
+      // A job in another folder is from an earlier configuration: it is displayed from its record.
       if (job.remote_folder == folder_) {
         asked.push_back(job);
       } else {
@@ -137,7 +137,7 @@ class Watcher {
     find_other_keys();
   }
 
-  // Reads the records again only if a job is new here.
+  // Reads the records again only for jobs that were not looked up before.
   void find_other_keys() {
     std::set<std::string> unknown;
     for (const Gpu& gpu : sample_.gpus.gpus) {
@@ -172,7 +172,7 @@ class Watcher {
         sample_.jobs.push_back({job});
       }
     }
-    for (JobSample& one : sample_.jobs) {  // silence is no news of them
+    for (JobSample& one : sample_.jobs) {  // without an answer, their state is unknown
       if (one.job.state != JobState::unknown) {
         one.job = jobs::as_unanswered(one.job, now_seconds());
       }
@@ -190,7 +190,7 @@ class Watcher {
   std::set<std::string> looked_up_;  // jobs that are not in sample_.jobs
 };
 
-// Until `stop`, or once.
+// Samples until `stop`, or once.
 void watch_server(Core& core, const config::Server& server, std::size_t index, const WatchRequest& request,
                   Board& board, const Cancel& stop) {
   const SigpipeGuard guard;
@@ -211,8 +211,8 @@ void watch_server(Core& core, const config::Server& server, std::size_t index, c
   }
 }
 
-// Keeps the records of points that wait up to date: the server that a point is stored with changes when it is
-// given to another one.
+// Updates the records of waiting points: the server in a point's record changes when the point is given to
+// another one.
 void watch_points(Core& core, std::chrono::milliseconds interval, const Cancel& stop) {
   const SigpipeGuard guard;
   try {
@@ -231,8 +231,7 @@ void watch_points(Core& core, std::chrono::milliseconds interval, const Cancel& 
   }
 }
 
-// Hands over what has come, and keeps what it says of GPUs. Returns how many servers have been heard for the
-// first time.
+// Passes on the new samples, and stores their GPU values. Returns the number of servers with a first sample.
 std::size_t hand_over(Board& board, const decltype(WatchRequest::on_sample)& on_sample, GpuSamples& kept,
                       std::vector<bool>& seen) {
   std::size_t fresh = 0;
@@ -260,7 +259,7 @@ void serve(Core& core, const WatchRequest& request, std::size_t count, Board& bo
   for (std::size_t missing = count; !request.once || missing > 0;) {
     const auto left = std::max(std::chrono::ceil<milliseconds>(next - Clock::now()), milliseconds(0));
     if (::poll(slots.data(), slots.size(), static_cast<int>(left.count())) < 0) {
-      std::ranges::for_each(slots, [](pollfd& slot) { slot.revents = 0; });  // a signal
+      std::ranges::for_each(slots, [](pollfd& slot) { slot.revents = 0; });  // interrupted by a signal
     }
     core.cancel().check();
     missing -= hand_over(board, on_sample, kept, seen);
@@ -268,7 +267,7 @@ void serve(Core& core, const WatchRequest& request, std::size_t count, Board& bo
         std::any_of(slots.begin() + 2, slots.end(), [](const pollfd& slot) { return slot.revents != 0; });
     if (Clock::now() >= next) {
       next = Clock::now() + request.interval;
-      board.set_jobs(stored_jobs(core, {.unfinished_only = true}));  // others start and end jobs, too
+      board.set_jobs(stored_jobs(core, {.unfinished_only = true}));  // other programs start and stop jobs too
       wake = true;
     }
     if (wake && on_wake && !on_wake()) {

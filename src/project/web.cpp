@@ -1,4 +1,4 @@
-// Jobs with pages for a browser: TensorBoard and Jupyter, with their port here.
+// Jobs with a web interface, TensorBoard and Jupyter, whose port is forwarded to this machine.
 
 #include <algorithm>
 #include <array>
@@ -23,12 +23,11 @@ namespace {
 
 constexpr std::chrono::milliseconds look_again{300};
 
-// The tool as a job: what it is called, and what it runs.
 struct WebProgram {
   std::string name;
-  std::string shown;    // the job's command for people; two that are equal show the same
-  std::string command;  // with the port and the token in its environment
-  int local;            // its usual port
+  std::string shown;    // the displayed command of the job; equal for equal programs
+  std::string command;  // gets the port and the token from its environment
+  int local;            // default local port
 };
 
 WebProgram program_of(const WebRequest& request) {
@@ -39,14 +38,14 @@ WebProgram program_of(const WebRequest& request) {
             6006};
   }
   return {"jupyter", "jupyter",
-          // Jupyter refuses to run as root without being told.
+          // Jupyter refuses to run as root without this option.
           R"(tool=jupyter-lab; command -v $tool >/dev/null 2>&1 || tool=jupyter-notebook
 [ $(id -u) != 0 ] || set -- --allow-root
 exec $tool "$@" --no-browser --ip=127.0.0.1 --port="$REMOTE_WEB_PORT" --port-retries=0)",
           8888};
 }
 
-// One that runs on the server and shows the same.
+// A running job on the server with the same displayed command.
 std::optional<Job> running_job(Core& core, const config::Server& server, const WebProgram& program) {
   std::vector<Job> jobs = stored_jobs(core, {.unfinished_only = true});
   std::erase_if(jobs, [&](const Job& job) {
@@ -57,7 +56,7 @@ std::optional<Job> running_job(Core& core, const config::Server& server, const W
   return running == jobs.end() ? std::nullopt : std::optional(*running);
 }
 
-// A free port of the server, and a random token: the content of the job's file `web`.
+// A free port of the server and a random token: the content of the job's file `web`.
 std::string choose_port_and_token(Core& core, const config::Server& server, const WebProgram& program) {
   servers::FactsRequest request;
   request.wanted.port = 0;
@@ -85,7 +84,7 @@ Job start_web(Core& core, const config::Server& server, const WebProgram& progra
   return std::move(result.jobs.front());
 }
 
-// Waits until the program listens. Throws Error when the job ends before.
+// Waits until the program listens. Throws Error if the job ends first.
 wire::WebPortReply await_port(Core& core, const config::Server& server, Job job, const WebProgram& program) {
   servers::AgentQuestion question;
   question.what = "port of " + program.name;
@@ -183,7 +182,7 @@ namespace remote {
 
 void Project::web(const WebRequest& request, const std::optional<Cancel>& cancel) {
   project::call_servers(*state_, cancel, [&](project::Core& core) {
-    project::adopt_labml_jobs(core);  // their keys must not be given again
+    project::adopt_labml_jobs(core);  // so that their keys are not reused
     project::show_web(core, request);
   });
 }

@@ -7,6 +7,7 @@ Three processes: the one that was started waits for the guard, which has the run
 import ctypes
 import os
 import pathlib
+import re
 import select
 import shutil
 import signal
@@ -19,6 +20,7 @@ from results import hash_tree
 
 PR_SET_NAME = 15
 PR_SET_CHILD_SUBREAPER = 36
+TEST_NETWORKS = re.compile(r"bridge|eth1|nowhere|(to|host)\d+")  # names that tests give to interfaces and namespaces
 PATIENCE = 75  # seconds, for processes that are ending by themselves
 SHOWN = 20
 
@@ -176,7 +178,7 @@ class Surroundings:
 
     def __init__(self):
         self.tree = hash_tree()
-        self.networks = set(list_names("/run/netns") + list_names("/sys/class/net"))
+        self.networks = {name for name in list_names("/run/netns") + list_names("/sys/class/net") if TEST_NETWORKS.fullmatch(name)}
 
 
 def find_left(before):
@@ -189,7 +191,10 @@ def find_left(before):
     left += ["mount: " + place for place in list_mounts(os.environ["TMPDIR"])]
     left += ["file: " + str(path) for path in pathlib.Path(os.environ["TMPDIR"]).iterdir()]
     now = Surroundings()
-    left += ["network: " + name for name in sorted(now.networks - before.networks)]
+    for name in sorted(now.networks - before.networks):
+        left.append("network: " + name)
+        for kind in ("link", "netns"):
+            subprocess.run(["ip", kind, "delete", name], check=False, stderr=subprocess.DEVNULL)
     if now.tree != before.tree:
         left.append("the sources were changed: git status")
     return left

@@ -1,4 +1,5 @@
-// `remote attach [RANK]`: pdb of a rank that waits in breakpoint() or after an error, on this terminal.
+// `remote attach [RANK]`: connects this terminal to pdb of a rank that waits in breakpoint() or after an
+// error.
 
 #include <algorithm>
 #include <optional>
@@ -34,7 +35,7 @@ struct Waiter {
   }
 };
 
-// Those that wait, and are meant; asked just now.
+// The selected ranks that wait in a debugger, after asking their servers.
 std::vector<Waiter> waiters(Context& context, const AttachArguments& arguments) {
   const Waiting waiting(context.terminal, "for servers with jobs");
   std::vector<Waiter> all;
@@ -52,7 +53,7 @@ std::vector<Waiter> waiters(Context& context, const AttachArguments& arguments) 
   return all;
 }
 
-// The one that is meant. Where a rank waits in several threads or processes: the first of them.
+// The selected one. If a rank waits in several threads or processes, the first of them.
 Waiter chosen(Context& context, const AttachArguments& arguments) {
   const std::vector<Waiter> all = waiters(context, arguments);
   std::vector<Waiter> fit;
@@ -80,7 +81,7 @@ Waiter chosen(Context& context, const AttachArguments& arguments) {
                      "name one of these");
 }
 
-// What became of it; the exit code.
+// Reports how it ended; returns the exit code.
 int tell(Context& context, const Waiter& waiter, Attached end) {
   const std::string again = attach_command(waiter.job, waiter.wait);
   switch (end) {
@@ -118,7 +119,7 @@ int run_attach(Context& context, const AttachArguments& arguments) {
   context.terminal.notice(fmt::format("{}: {}. c lets it go on, {} leaves it waiting, h is pdb's help",
                                       waiter.name(), wait_text(waiter.wait),
                                       typed ? "Ctrl-C" : "the end of the input"));
-  context.terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back the end
+  context.terminal.set_cancel(context.cancel);  // a terminal that blocks must not delay the end
   EscapeFilter filter;
   AttachRequest request{.job = waiter.job, .wait = waiter.wait.id};
   request.on_output = [&](std::string_view data) { context.terminal.out(filter.take(data)); };

@@ -1,5 +1,5 @@
-// `remote authorize`: puts a public key on the servers over whatever login works, and proves that it is
-// enough.
+// `remote authorize`: installs a public key on the servers over any login that works, and verifies that a
+// login with it works.
 
 #include <optional>
 #include <set>
@@ -16,7 +16,7 @@
 namespace remote::cli {
 namespace {
 
-// Of a server whose key is there and works.
+// Shows a server with a working key.
 void show_result(Context& context, const AuthorizeResult& result) {
   if (!context.options.json) {
     context.terminal.out(fmt::format("{}: {}; logged in with it alone\n", result.server,
@@ -40,7 +40,7 @@ nlohmann::json authorize_json(const AuthorizeResult& result) {
   return entry;
 }
 
-// That no key logs in yet is why the command is run: its errors do not advise it again.
+// Removes the advice to run `remote authorize` from its own errors.
 std::optional<Error> without_advice(const AuthorizeResult& result) {
   if (!result.error || result.error->remedy() != Remedy::authorize_key) {
     return result.error;

@@ -1,4 +1,4 @@
-// `remote check`: whether the servers are fit for a run, and what would mend what is not.
+// `remote check`: checks whether the servers are ready for a run, and shows fixes for problems.
 
 #include "cli/show/check.hpp"
 
@@ -20,14 +20,14 @@
 namespace remote::cli {
 namespace {
 
-// What is not well on a server, as it comes, and what the check is at: on stderr's terminal in rows that are
-// gone with the object, else in lines that stay.
+// Shows findings and the current step during the check: on a terminal as live rows that are removed by the
+// destructor, otherwise as permanent lines.
 class News {
  public:
   News(Context& context, bool announce) : context_(context), announce_(announce), usual_(context.on_event) {
     context.on_event = [this](const Event& event) {
       if (const auto* warned = std::get_if<CheckWarned>(&event)) {
-        add(finding_line(warned->servers.front(), warned->finding));  // one by one
+        add(finding_line(warned->servers.front(), warned->finding));  // once per server
       } else {
         usual_(event);
       }
@@ -46,7 +46,7 @@ class News {
     if (context_.options.quiet) {
       return;
     }
-    // What takes long is announced where no line can be redrawn, too.
+    // Long steps are announced even if lines cannot be redrawn.
     if (!context_.terminal.can_redraw() && announce_ && name != step_) {
       context_.terminal.notice(name);
     }
@@ -65,7 +65,7 @@ class News {
     }
   }
 
-  // As many of the newest rows as there is room for.
+  // Shows as many of the newest rows as fit.
   void draw() {
     ui::Terminal& terminal = context_.terminal;
     if (!terminal.can_redraw()) {
@@ -100,13 +100,13 @@ CheckReport checked(Context& context, CheckRequest request) {
 
 struct CheckArguments {
   CheckRequest request;
-  std::string svg;  // empty: no heat map
+  std::string svg;  // "": no heat map
   bool fix = false;
   bool yes = false;
   int burn_s = 0;
 };
 
-// Before the servers are asked for minutes.
+// Runs before the check, which may take minutes.
 void check_svg(const CheckArguments& arguments) {
   const std::filesystem::path file = arguments.svg;
   if (file.empty()) {
@@ -122,7 +122,7 @@ void check_svg(const CheckArguments& arguments) {
   }
 }
 
-// Runs what is harmless on the servers, when the user agrees; whether it did.
+// Runs the harmless fixes on the servers if the user agrees; returns whether it did.
 bool mended(Context& context, const CheckReport& report, bool yes) {
   const std::string fixes = harmless_text(report);
   if (fixes.empty()) {
@@ -149,7 +149,7 @@ int run_check(Context& context, const CheckArguments& arguments) {
   request.burn = std::chrono::seconds(arguments.burn_s);
   CheckReport report = checked(context, request);
   if (arguments.fix && mended(context, report, arguments.yes)) {
-    // What was measured for minutes is not changed by that.
+    // Keeps the results of long measurements, which the fixes do not change.
     request.bandwidth = false;
     request.burn = {};
     CheckReport before = std::exchange(report, checked(context, request));

@@ -1,4 +1,4 @@
-// What follows the end of a launch: `remote pull`, `remote notify`, and --notify and --bell of who waits.
+// Commands and options for the end of a launch: `remote pull`, `remote notify`, and --notify and --bell.
 
 #include "cli/commands/ends.hpp"
 

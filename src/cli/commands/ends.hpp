@@ -11,19 +11,19 @@
 
 namespace remote::cli {
 
-// Copies what the launch of this job wrote to results/KEY, and says so. Returns the exit code.
+// Copies the files that the launch of this job wrote to results/KEY, and reports that. Returns the exit code.
 int pull_at_end(Context& context, const Job& job);
 
-// Project::history(); says what it waits for.
+// Project::history(), with a notice while waiting for servers.
 History asked_history(Context& context);
 
-// --notify CMD and --bell: news for who waits here.
+// --notify CMD and --bell: local notification of a user who waits.
 class AtEnd {
  public:
   void add(CLI::App& command);
-  // Throws Error (usage) where it is asked for and nobody waits. `name`: the subcommand's.
+  // Throws Error (usage) if it is requested but the command does not wait. `name`: of the subcommand.
   void check(const std::string& name, bool waits) const;
-  // What was waited for has ended. `jobs`: as they are now. A command that fails is a warning.
+  // Call when the wait is over. `jobs`: their current state. If the command fails, prints a warning.
   void tell(Context& context, const std::vector<Job>& jobs, bool succeeded) const;
 
  private:

@@ -1,5 +1,5 @@
-// `remote forward SERVER [LOCAL:]PORT…`: ports of servers on this machine. `remote tensorboard` and `remote
-// jupyter`: a job and its port in one word.
+// `remote forward SERVER [LOCAL:]PORT…`: forwards ports of servers to this machine. `remote tensorboard` and
+// `remote jupyter`: start a job and forward its port.
 
 #include <algorithm>
 #include <optional>
@@ -31,7 +31,7 @@ std::optional<int> port_of(std::string_view text) {
   return port && *port > 0 && *port < 65536 ? port : std::nullopt;
 }
 
-// "rank:3": 3.
+// 3 for "rank:3".
 std::optional<int> rank_of(std::string_view text) {
   return text.starts_with("rank:") ? parse_number<int>(text.substr(5)) : std::nullopt;
 }
@@ -41,7 +41,7 @@ Error wrong_port(const std::string& word) {
                       "a port is PORT, LOCAL:PORT, LOCAL:HOST:PORT or rank:N:PORT, and PORT is 1 to 65535");
 }
 
-// PORT, LOCAL:PORT, LOCAL:HOST:PORT and rank:N:PORT; nullopt for what has not the form of any: a server.
+// Parses PORT, LOCAL:PORT, LOCAL:HOST:PORT and rank:N:PORT; nullopt for any other form, which is a server.
 std::optional<ForwardedPort> parse_port(const std::string& word) {
   const std::size_t colon = word.rfind(':');
   const std::string_view last = std::string_view(word).substr(colon == std::string::npos ? 0 : colon + 1);
@@ -82,7 +82,7 @@ std::optional<ForwardedPort> parse_port(const std::string& word) {
   return port;
 }
 
-// PORT and PORT:LOCAL.
+// Parses PORT and PORT:LOCAL.
 ForwardedPort parse_reverse(const std::string& word) {
   ForwardedPort port;
   const std::size_t colon = word.find(':');
@@ -98,11 +98,11 @@ ForwardedPort parse_reverse(const std::string& word) {
   return port;
 }
 
-// A word that names no port names the server of the ports behind it. --reverse is about the last one.
+// A word that is not a port is the server for the following ports; --reverse applies to the last one.
 std::vector<ForwardedPort> ports_of(Context& context, const ForwardArguments& arguments) {
   std::vector<ForwardedPort> ports;
   std::optional<std::string> server;
-  bool without_port = false;  // the last server
+  bool without_port = false;  // for the last server
   const auto require_port = [&] {
     if (without_port) {
       throw Error::usage("remote forward",
@@ -146,7 +146,7 @@ std::string here(int port) {
   return fmt::format("127.0.0.1:{}", port);
 }
 
-// Prints the ports when all of them listen.
+// Prints the ports once all of them are listening.
 class Ports {
  public:
   Ports(Context& context, std::vector<ForwardedPort> ports)
@@ -197,7 +197,7 @@ class Ports {
   std::size_t known_ = 0;
 };
 
-// A link that breaks takes the open connections along, unlike one on which jobs are followed.
+// A broken connection also breaks the open connections through it, unlike when following jobs.
 void show_link_news(Context& context) {
   context.on_event = [&context](const Event& event) {
     const auto* lost = std::get_if<LinkLost>(&event);
@@ -263,7 +263,7 @@ int run_web(Context& context, const WebArguments& arguments) {
   WebRequest request = arguments.request;
   const std::string name = request.tool == WebTool::jupyter ? "jupyter" : "tensorboard";
   bool ended = false;
-  bool left = false;  // running
+  bool left = false;  // left running
   int key = 0;
   request.on_job = [&](const Job& job, bool joined) {
     key = job.key;

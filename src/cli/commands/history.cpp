@@ -1,4 +1,4 @@
-// `remote history`, `show` and `note`: launches as they are remembered.
+// `remote history`, `show` and `note`: recorded launches.
 
 #include <algorithm>
 #include <array>
@@ -62,7 +62,7 @@ std::string took(const LaunchSummary& launch) {
 
 constexpr std::array property_columns{"commit", "servers", "ranks", "tags", "note"};
 
-// What a column of this name says of a launch: one of its properties, else the last number of that name.
+// The value in a column: a property of the launch or, for other names, the last number with that name.
 std::string cell_of(const LaunchSummary& launch, const std::string& column) {
   if (column == "note") {
     return launch.note;
@@ -83,7 +83,7 @@ std::string cell_of(const LaunchSummary& launch, const std::string& column) {
   return found == launch.numbers.end() ? "" : fmt::format("{:.6g}", found->value);
 }
 
-// The names of the numbers that launches on record have printed.
+// The names of the numbers that recorded launches have printed.
 std::set<std::string> printed_numbers(const History& history) {
   std::set<std::string> names;
   for (const LaunchSummary& launch : history.list()) {
@@ -92,7 +92,7 @@ std::set<std::string> printed_numbers(const History& history) {
   return names;
 }
 
-// Throws Error for a name that is neither one of `others` nor one of these numbers.
+// Throws Error for a name that is neither in `others` nor in `numbers`.
 void check_columns(const std::set<std::string>& numbers, const std::vector<std::string>& names,
                    std::vector<std::string> others) {
   const auto known = [&](const std::string& name) {
@@ -109,7 +109,7 @@ void check_columns(const std::set<std::string>& numbers, const std::vector<std::
                                     : "there are " + visible_line(join(others, ", "), 300));
 }
 
-// Where nobody named any: the two that most launches have, a loss first, and no counter.
+// The default columns: the two most common numbers of the launches, losses first, without counters.
 std::vector<std::string> usual_columns(const std::vector<LaunchSummary>& launches) {
   std::map<std::string, int> counts;
   for (const LaunchSummary& launch : launches) {
@@ -131,7 +131,7 @@ std::vector<std::string> usual_columns(const std::vector<LaunchSummary>& launche
   return columns;
 }
 
-// A name as the title of a column. That of a number is what a server said.
+// The title of a column. The name of a number may be any text that a server sent.
 std::string title_of(const std::string& name) {
   std::string text = visible_line(name);
   std::ranges::transform(text, text.begin(),
@@ -221,7 +221,7 @@ int run_history(Context& context, const HistoryArguments& arguments) {
 
 // ---- show
 
-// A line of `show`; none for an empty text.
+// Adds a line to the output of `show`, unless `value` is empty.
 void put(std::string& text, const char* name, const std::string& value) {
   text += value.empty() ? "" : fmt::format("{:<10} {}\n", name, visible_line(value));
 }
@@ -237,7 +237,7 @@ std::string code_text(const PastLaunch& record) {
          (untracked > 0 ? ", " + counted(untracked, "untracked file") : "");
 }
 
-// What its servers were, a row for each fact with the servers beside each other.
+// A table of its servers' facts, with one row per server.
 std::string servers_table(const Context& context, const PastLaunch& record) {
   std::vector<ui::Column> heads{"SERVER"};
   std::vector<std::string> names;

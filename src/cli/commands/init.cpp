@@ -30,7 +30,7 @@ struct InitOptions {
   std::string from;
 };
 
-// One line from the terminal, trimmed. The end of input ends the command, with nothing written.
+// Reads a line from the terminal, trimmed. End of input ends the command without writing anything.
 std::string ask(Context& context, const std::string& prompt) {
   const auto answer = context.terminal.ask(prompt, context.cancel);
   context.cancel.check();
@@ -111,11 +111,11 @@ std::string ask_manager(Context& context) {
   }
 }
 
-// In the order of the forms.
+// in the order of ServerListForm
 constexpr std::array form_words{"a hostfile",         "an ssh_config",        "SkyPilot's SSH node pools",
                                 "dstack's SSH fleet", "an Ansible inventory", "an Ansible inventory"};
 
-// --from: says what the file was taken for, and what of it configs.yaml does not get.
+// --from: reports the detected form, and the settings that configs.yaml does not support.
 std::vector<config::NewServer> servers_of_file(Context& context, const std::string& name,
                                                const fs::path& folder) {
   const fs::path file = absolute_path(expand_home(name)).lexically_normal();
@@ -136,7 +136,7 @@ fs::path project_folder(const Context& context) {
   return folder.has_filename() ? folder : folder.parent_path();
 }
 
-// The answers to labml_remote's questions, for what pipes them in: name, hostname, username, key.
+// Reads the answers to labml_remote's questions from a pipe: name, hostname, username, key.
 config::NewProject gather_piped(Context& context, const fs::path& folder) {
   const auto answer = [&](const std::string& prompt) {
     return std::string(trim(context.terminal.ask_stdin(prompt, context.cancel).value_or("")));
@@ -166,7 +166,7 @@ config::NewProject gather_piped(Context& context, const fs::path& folder) {
 config::NewProject gather(Context& context, const InitOptions& options, const fs::path& folder) {
   const bool asks = context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
   const bool options_given = options.name || options.key || !options.servers.empty() || !options.from.empty();
-  // Where nobody has put anything into the pipe, there are no answers to wait for.
+  // An empty pipe has no answers to wait for.
   if (!context.terminal.stdin_is_terminal() && !options_given &&
       context.terminal.stdin_input(std::chrono::seconds(1)) == ui::Terminal::Input::some) {
     return gather_piped(context, folder);
@@ -178,7 +178,7 @@ config::NewProject gather(Context& context, const InitOptions& options, const fs
   }
   std::vector<std::string> left_out;
   for (const std::string& text : options.servers) {
-    // An ssh command without a name can contain a '=', too.
+    // An ssh command without a name may also contain '='.
     const auto [name, address] = config::is_ssh_line(text)
                                      ? std::pair(fmt::format("server-{}", project.servers.size() + 1), text)
                                      : config::split_new_server(text);

@@ -1,4 +1,4 @@
-// `remote job-kill`: ends jobs, and proves it. `remote job-clean`: removes ended jobs, here and on the
+// `remote job-kill`: kills jobs, and verifies that. `remote job-clean`: removes ended jobs, here and on the
 // servers.
 
 #include <algorithm>
@@ -85,7 +85,7 @@ bool show_ended(Context& context, const std::vector<Job>& chosen, const KillResu
                                       visible_line(suspect)));
     }
   }
-  for (const Job& job : chosen) {  // their servers' errors follow
+  for (const Job& job : chosen) {  // the errors of their servers are shown later
     if (is_unended(job) && std::ranges::none_of(result.entries, [&](const KillResult::Entry& entry) {
           return entry.job.id == job.id;
         })) {
@@ -106,7 +106,7 @@ bool show_ended(Context& context, const std::vector<Job>& chosen, const KillResu
   return all_ended;
 }
 
-// Of launches of which only some ranks were to end: says what becomes of the others.
+// If only some ranks of a launch were stopped, reports what will happen to the others.
 void tell_the_others(Context& context, const std::vector<Job>& ended) {
   std::vector<Job> others = context.project().with_launch(ended);
   std::erase_if(others, [&](const Job& job) {
@@ -124,8 +124,8 @@ void tell_the_others(Context& context, const std::vector<Job>& ended) {
   }
 }
 
-// Asks before jobs are ended or removed that were started from another folder: the records here are copies,
-// and the other folder may need the jobs. If no job is named, these are removed from `chosen`.
+// Asks before killing or removing jobs that were started from another folder: the records here are copies,
+// and the other folder may need the jobs. If no job is named, removes these from `chosen`.
 void ask_about_copied(Context& context, std::vector<Job>& chosen, const JobOptions& jobs, bool yes,
                       const std::string& command, const std::string& verb) {
   std::vector<Job> copied;
@@ -147,7 +147,7 @@ void ask_about_copied(Context& context, std::vector<Job>& chosen, const JobOptio
   }
 }
 
-// The unfinished jobs that fit; those that are named also when they have ended.
+// The matching unfinished jobs; named jobs are included even if they have ended.
 std::vector<Job> jobs_to_kill(Context& context, const KillArguments& arguments) {
   const JobSelection selection = arguments.jobs.selection();
   bool hinted = false;
@@ -167,7 +167,7 @@ std::vector<Job> jobs_to_kill(Context& context, const KillArguments& arguments) 
   } const usual{context};
   std::vector<Job> chosen = context.project().jobs(
       {.selection = selection, .unfinished_only = !arguments.jobs.by_name(), .ask = false});
-  if (chosen.empty() && !arguments.jobs.tags.empty()) {  // a tag that no job has, ended or not, is a mistake
+  if (chosen.empty() && !arguments.jobs.tags.empty()) {  // no job ever had the tag: a mistake
     context.project().jobs({.selection = selection, .some = true, .ask = false});
   }
   if (chosen.empty()) {
@@ -227,7 +227,7 @@ struct CleanArguments {
   bool forget = false;
 };
 
-// For jobs of servers that are gone: removes what is here of them, and asks no server.
+// For jobs on servers that are gone: removes only their local records, without contacting a server.
 int forget(Context& context, const CleanArguments& arguments) {
   if (!arguments.jobs.by_name()) {
     throw Error::usage("job-clean --forget", "no job is named", "name those whose servers are gone for good");
@@ -253,7 +253,7 @@ int forget(Context& context, const CleanArguments& arguments) {
 }
 
 // Returns the chosen jobs that have ended, and reports the others. `left` counts those that stay although
-// they were named, or because their state is not known.
+// they were named, or because their state is unknown.
 std::vector<Job> ended_ones(Context& context, const CleanArguments& arguments, std::vector<Job> chosen,
                             int& left) {
   std::size_t unfinished = 0;
@@ -288,7 +288,7 @@ int clean(Context& context, const CleanArguments& arguments) {
   if (arguments.forget) {
     return forget(context, arguments);
   }
-  // A job that runs according to the record here may have ended meanwhile.
+  // A job that is running according to its record may have ended since.
   std::optional<Waiting> waiting(std::in_place, context.terminal, "for servers with jobs");
   std::vector<Job> chosen =
       context.project().jobs({.selection = arguments.jobs.selection(), .some = !arguments.jobs.tags.empty()});

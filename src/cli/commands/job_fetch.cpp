@@ -1,5 +1,5 @@
-// `remote job-rsync`: brings the jobs' output into .remote/jobs, once or again and again. `remote job-pull
-// --job KEY PATH…`: brings files that a job wrote from its server.
+// `remote job-rsync`: copies the jobs' output to .remote/jobs, once or repeatedly. `remote job-pull --job KEY
+// PATH…`: copies files that a job wrote from its server.
 
 #include <algorithm>
 #include <optional>
@@ -25,7 +25,7 @@ struct FetchArguments {
   bool show_output = false;
 };
 
-// Returns whether all was brought.
+// Returns whether everything was copied.
 bool bring(Context& context, const FetchArguments& arguments) {
   Project& project = context.project();
   const std::vector<std::string> names = project.server_names(arguments.servers);
@@ -57,14 +57,14 @@ int fetch(Context& context, const FetchArguments& arguments) {
   }
   context.when_interrupted = "stopped; the jobs go on";
   for (;;) {
-    bring(context, arguments);  // a server that fails now is asked again the next time
+    bring(context, arguments);  // a server that fails now is retried next time
     context.pause(std::chrono::seconds(*arguments.delay));
   }
 }
 
 struct PullArguments {
   JobOptions jobs;
-  std::vector<std::string> words;  // the paths; before them the job's key, unless an option names it
+  std::vector<std::string> words;  // the paths, preceded by the job's key unless an option names it
   std::string to = ".";
   bool force = false;
 };
@@ -92,8 +92,7 @@ void print(Context& context, const PullArguments& arguments, const Job& job, con
                                       size_text(report.bytes), job.server, arguments.to));
 }
 
-// The one job that they name: of a launch, its first rank; of several launches and jobs with a tag, the
-// newest.
+// The selected job: the first rank of a launch; with tags, that of the newest matching launch or job.
 Job job_to_pull_from(Project& project, const JobOptions& options) {
   const std::vector<Job> jobs = project.jobs({.selection = options.selection(), .some = true, .ask = false});
   const std::vector<Batch> batches = by_launch(jobs);
@@ -110,7 +109,7 @@ int pull(Context& context, const PullArguments& arguments) {
   request.paths = arguments.words;
   JobOptions named = arguments.jobs;
   if (!named.named()) {
-    if (request.paths.front().find(':') != std::string::npos) {  // as scp has it
+    if (request.paths.front().find(':') != std::string::npos) {  // scp's syntax
       throw Error::usage("job-pull", fmt::format("'{}' is no job", visible_line(request.paths.front(), 60)),
                          "a job's key and its files are two words: remote job-pull KEY PATH --to DIR");
     }
@@ -120,7 +119,7 @@ int pull(Context& context, const PullArguments& arguments) {
   if (request.paths.empty()) {
     throw Error::usage("job-pull", "no path is given", "remote job-pull KEY PATH…");
   }
-  const std::string& last = request.paths.back();  // as cp has it, which would copy the whole project
+  const std::string& last = request.paths.back();  // in cp's syntax, which would copy the whole project
   if (request.paths.size() > 1 && (last == "." || last == "./" || last == "..")) {
     throw Error::usage("job-pull", fmt::format("'{}' is given as a path to copy", last),
                        fmt::format("the folder to copy to is named by --to {}", last));

@@ -1,5 +1,5 @@
-// `remote job-tail`: shows and follows jobs' output. `remote job-wait`: waits until jobs end; exit code 0
-// only if all succeeded.
+// `remote job-tail`: shows and follows the output of jobs. `remote job-wait`: waits until jobs end; the exit
+// code is 0 only if all succeeded.
 
 #include <algorithm>
 #include <cstddef>
@@ -28,7 +28,7 @@ namespace {
 struct TailArguments {
   JobOptions jobs;
   bool all = false;
-  std::vector<std::string> ranks;  // each a number or a range
+  std::vector<std::string> ranks;  // numbers or ranges
   std::optional<int> lines;
   std::string since;
   std::string grep;
@@ -36,17 +36,17 @@ struct TailArguments {
   bool no_follow = false;
   bool follow = false;
   bool raw = false;
-  std::optional<double> delay;  // labml_remote asks again and again; following needs none
+  std::optional<double> delay;  // labml_remote polls at this interval; following does not need one
 };
 
-// Whether this names a job, by its key or the start of its id, and no launch.
+// Whether this names a job, by its key or the start of its id, and not a launch.
 bool names_job(const std::string& name) {
   const bool digits = name.find_first_not_of("0123456789") == std::string::npos;
   return digits || (name.size() >= 4 && name.find_first_not_of("0123456789abcdef") == std::string::npos);
 }
 
-// What is followed: the jobs that are named, and of launches that are named the first rank; else the newest
-// running master. With --all every rank of the launch.
+// The jobs to follow: the named jobs, and the first rank of each named launch; by default, the newest running
+// master. With --all, every rank of the launch.
 std::vector<Job> choose(Project& project, const JobOptions& options, bool all) {
   if (!options.by_name()) {
     const Job newest = project.newest_master(options.tags);
@@ -56,7 +56,7 @@ std::vector<Job> choose(Project& project, const JobOptions& options, bool all) {
   if (all) {
     return project.with_launch(project.jobs({.selection = selection, .some = true, .ask = false}));
   }
-  // A launch stands for its first rank; a rank that is named by its key, for itself.
+  // A launch means its first rank; the key of a rank means that rank.
   JobSelection jobs{.names = {}, .launches = {}, .tags = selection.tags};
   JobSelection launches{.names = {}, .launches = selection.launches, .tags = selection.tags};
   for (const std::string& name : selection.names) {
@@ -114,7 +114,7 @@ std::vector<Job> with_ranks(Project& project, const JobOptions& options, const s
   return found;
 }
 
-// Leaves out the points of a sweep that have not begun where others have.
+// Removes the points of a sweep that have not started, if others have.
 void leave_waiting(Context& context, std::vector<Job>& jobs) {
   if (jobs.size() > 1 && std::ranges::any_of(jobs, waits_for_turn)) {
     jobs = context.project().refresh(std::move(jobs));
@@ -133,11 +133,11 @@ int tail(Context& context, const TailArguments& arguments) {
   if (!arguments.since.empty()) {
     request.since = std::max(std::chrono::seconds(0), now_seconds() - parse_since(arguments.since));
   }
-  // What is searched is searched from its beginning.
+  // With --grep, searches from the start.
   request.lines = arguments.lines || request.since || !arguments.grep.empty() ? arguments.lines : 20;
   request.grep = arguments.grep;
   request.fold = arguments.fold;
-  request.follow = !arguments.no_follow && arguments.delay != 0;  // labml_remote: 0 is not to watch
+  request.follow = !arguments.no_follow && arguments.delay != 0;  // in labml_remote, 0 means not to follow
   request.judge = true;
   const bool all = arguments.all || (arguments.fold && arguments.ranks.empty());
   request.each_rank = all;
@@ -155,7 +155,7 @@ int tail(Context& context, const TailArguments& arguments) {
   const bool by_key = std::ranges::any_of(selection.names, names_job);
   if (!all && !by_key) {
     request.ranks = {0};
-    if (request.follow && jobs.size() == 1 && jobs.front().launch) {  // the verdict waits for all of them
+    if (request.follow && jobs.size() == 1 && jobs.front().launch) {  // the verdict waits for all ranks
       request.first_rank_only = true;
       for (Job& job : context.project().with_launch(jobs)) {
         if (job.id != jobs.front().id && !is_final(job.state)) {
@@ -173,8 +173,8 @@ struct WaitArguments {
   AtEnd at_end;
 };
 
-// Leaves the jobs from this one on: of a launch, from its first one. `since`: a key, the start of an id, or
-// last, for the newest of the jobs.
+// Keeps the jobs from `since` on: a key, the start of an id, or "last" for the newest job. For a launch, from
+// its first job on.
 void leave_since(Project& project, const WaitArguments& arguments, std::vector<Job>& jobs) {
   const std::vector<Job> from = project.with_launch(
       project.jobs({.selection = {.names = {arguments.since}, .launches = {}, .tags = arguments.jobs.tags},
@@ -191,8 +191,8 @@ void tell_of_ended(Context& context, std::ptrdiff_t launches) {
   }
 }
 
-// What the servers tell of these jobs at once. One that is too slow for that is waited for all the same,
-// which is no news.
+// The jobs with their servers' immediate answers. The command waits for slow servers later, so these are not
+// reported.
 std::vector<Job> asked_quickly(Context& context, std::vector<Job> jobs) {
   const auto usual = std::exchange(context.on_event, [&context](const Event& event) {
     if (!std::holds_alternative<SilentServers>(event)) {
@@ -211,14 +211,14 @@ int wait(Context& context, const WaitArguments& arguments) {
                                                   .some = options.named(),
                                                   .unfinished_only = !options.named(),
                                                   .ask = false});
-  if (!options.named()) {  // it is not waited for what an ended one has left behind
+  if (!options.named()) {  // do not wait for leftover processes of an ended job
     std::erase_if(jobs, [](const Job& job) { return is_final(job.state); });
   }
-  std::ptrdiff_t before = -1;  // launches of a tag that had ended; below 0: none are counted
+  std::ptrdiff_t before = -1;  // number of launches with the tag that had ended; below 0: not counted
   if (!arguments.since.empty()) {
     leave_since(context.project(), arguments, jobs);
   } else if (!options.tags.empty() && by_launch(jobs).size() > 1) {
-    jobs = asked_quickly(context, std::move(jobs));  // that some have ended may not be known here yet
+    jobs = asked_quickly(context, std::move(jobs));  // the records here may not yet show that some have ended
     before = std::ranges::count_if(by_launch(jobs), has_ended);
     tell_of_ended(context, before);
   }
@@ -246,7 +246,7 @@ int wait(Context& context, const WaitArguments& arguments) {
       running == 1 ? "stopped waiting; the job goes on" : "stopped waiting; the jobs go on";
   const FollowResult result = context.project().wait(jobs, [&](std::size_t, const Job& job) { take(job); });
   ends.finish(result.verdict.has_value(), result.jobs);
-  if (before == 0) {  // what a slow server has told by now
+  if (before == 0) {  // a slow server may have reported some since
     tell_of_ended(context, std::ranges::count_if(by_launch(result.jobs), [&](const Batch& batch) {
                     return has_ended(batch) &&
                            std::ranges::all_of(batch, [&](const Job& job) { return end_of(job) < begin; });

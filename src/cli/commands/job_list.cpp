@@ -1,4 +1,4 @@
-// `remote job-list`: the jobs of the project, after asking the servers of the unfinished ones.
+// `remote job-list`: lists the jobs of the project, after asking the servers of unfinished ones.
 
 #include <algorithm>
 #include <iterator>
@@ -33,22 +33,22 @@ struct ListArguments {
   int patience = 3;
   TableOptions table;
 
-  // Whether it lists all jobs that fit, and not the unfinished ones and what ended lately.
+  // Whether it lists all matching jobs, not only the unfinished and recently ended ones.
   bool all() const { return stopped || failed || jobs.by_name(); }
 };
 
-// What ended lately is listed too, but no more than so many launches and jobs.
+// Limits for the recently ended launches and jobs that are listed.
 constexpr std::chrono::hours lately{24};
 constexpr std::size_t most_ended = 10;
 
 struct Listing {
   std::vector<Job> jobs;       // for JSON
   std::vector<TableRow> rows;  // by key
-  std::size_t earlier = 0;     // launches and jobs that have ended and are in no row
-  bool lacks_logs = false;     // not all of them could be copied, with --rsync
+  std::size_t earlier = 0;     // number of ended launches and jobs without a row
+  bool lacks_logs = false;     // with --rsync: not all of them could be copied
 };
 
-// Leaves of what has ended what ended lately, and what had not ended as far as was known here before.
+// Drops ended ones, unless they ended recently, or their end was not known here before.
 void leave_the_recent(Listing& listing) {
   const auto is_news = [&](const Batch& batch) {
     return std::ranges::any_of(batch, [&](const Job& job) {
@@ -78,8 +78,8 @@ std::vector<TableRow> rank_rows(const std::vector<TableRow>& rows) {
   return all;
 }
 
-// What is known here of the jobs that fit: what goes on, and what ended lately. `earlier` is set to how many
-// launches and jobs are left out.
+// The matching jobs, from the records here: the unfinished and the recently ended. Sets `earlier` to the
+// number of other launches and jobs.
 std::vector<Job> stored_lately(Project& project, JobsRequest request, std::size_t& earlier) {
   request.unfinished_only = false;
   request.ask = false;
@@ -87,7 +87,7 @@ std::vector<Job> stored_lately(Project& project, JobsRequest request, std::size_
   return project.jobs(request);
 }
 
-// The same jobs with the answers of those that were asked just now, by key.
+// The stored jobs, updated with the answers of their servers, by key.
 std::vector<Job> with_answers(const std::vector<Job>& stored, const std::vector<Job>& asked) {
   std::map<std::pair<int, JobId>, Job> all;
   for (const auto* jobs : {&stored, &asked}) {
@@ -109,7 +109,7 @@ Listing look(Context& context, const ListArguments& arguments) {
   request.ask = !arguments.offline;
   request.patience = std::chrono::seconds(arguments.patience);
   Listing listing;
-  // Where nothing goes on, one look at the store says all.
+  // If nothing is unfinished, the records here are sufficient.
   const bool recent = !arguments.all() && !context.options.json;
   const std::vector<Job> stored =
       recent ? stored_lately(project, request, listing.earlier) : std::vector<Job>();
@@ -182,17 +182,17 @@ void print(Context& context, const ListArguments& arguments, const Listing& list
   }
 }
 
-// A screen that is drawn anew. What events have to say stands below the table.
+// A live screen. Shows events below the table.
 [[noreturn]] void watch_on_screen(Context& context, const ListArguments& arguments) {
   std::string notes;
-  Listing listing = look(context, arguments);  // whoever is asked for a password is asked before
+  Listing listing = look(context, arguments);  // ask for passwords before the screen is drawn
   context.on_event = [&](const Event& event) {
     notes += context.terminal.captured([&] { context.show(event); });
   };
-  context.terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back Ctrl-C
+  context.terminal.set_cancel(context.cancel);  // a terminal that blocks must not delay Ctrl-C
   ui::FullScreen screen(context.terminal.out_descriptor());
   for (;;) {
-    // What goes on comes first, and what is newer: a small window shows the first lines.
+    // Unfinished ones first, then newest first, because a small window only shows the first lines.
     std::ranges::stable_sort(listing.rows, std::greater(),
                              [](const TableRow& row) { return std::pair(!row.dim, row.batch.front().key); });
     std::string text = context.terminal.paint_out(
@@ -207,7 +207,7 @@ void print(Context& context, const ListArguments& arguments, const Listing& list
       text += wrapped(notice, 0, context.terminal.columns()) + "\n";
     }
     std::vector<std::string> lines = split(text + notes, '\n');
-    lines.pop_back();  // behind the last newline
+    lines.pop_back();  // the empty text after the last newline
     screen.enter();
     context.terminal.out(ui::FullScreen::frame(lines, context.terminal.rows()));
     context.pause(std::chrono::seconds(2));
@@ -228,7 +228,7 @@ void print(Context& context, const ListArguments& arguments, const Listing& list
 }
 
 int run_list(Context& context, const ListArguments& arguments) {
-  // What is wrong with a launch is reported below the table, once.
+  // Problems of launches are reported below the table, once.
   std::vector<Event> notes;
   context.on_event = [&](const Event& event) {
     if (std::holds_alternative<NoLifeline>(event) || std::holds_alternative<SweepTrouble>(event)) {

@@ -1,4 +1,4 @@
-// `remote job-run --cmd C --server S`: C as a job that outlives the connection.
+// `remote job-run --cmd C --server S`: runs C as a job that outlives the connection.
 
 #include <algorithm>
 #include <iterator>
@@ -18,7 +18,7 @@
 namespace remote::cli {
 namespace {
 
-// "0-9", "1,4,7", "0-20:5", with "%4" at its end for at most four at a time.
+// Parses "0-9", "1,4,7", "0-20:5"; a "%4" at the end means at most four at a time.
 void read_array(const std::string& text, JobRequest& request) {
   constexpr int highest = 100000;
   const auto wrong = [&] {
@@ -70,7 +70,7 @@ struct JobArguments {
   bool rsync = false;
 };
 
-// The server of a job: the only one there is, else the one that is named on the terminal.
+// The server for the job: the only one or, if there are several, the user's answer on the terminal.
 std::string ask_server(Context& context) {
   const std::vector<std::string> names = context.project().server_names();
   if (names.size() == 1) {
@@ -182,7 +182,7 @@ void add_job_run(CLI::App& command, Context& context) {
   arguments.slurm.add(command, context);
   command.add_option("--array", arguments.array, "Slurm: one job for each number (SLURM_ARRAY_TASK_ID)")
       ->type_name("0-9");
-  // For programs that need the id before the job starts (labml_remote's API); not in the help.
+  // For programs that need the id before the job starts (labml_remote's API); not documented in the help.
   command.add_option("--id", arguments.id)->group("");
   command.add_flag("--enable-stacks", arguments.request.enable_stacks,
                    "Let job-stacks read Python stacks without py-spy (signal 50)");

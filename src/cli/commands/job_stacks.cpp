@@ -1,4 +1,4 @@
-// `remote job-stacks`: where all ranks of a launch stand in their Python code, the odd one out first.
+// `remote job-stacks`: shows the Python stacks of all ranks of a launch, starting with those that differ.
 
 #include <algorithm>
 #include <iterator>
@@ -142,7 +142,7 @@ void print(Context& context, bool all_threads, const std::vector<StackGroup>& gr
     const bool odd = i + 1 < groups.size() && groups[i].members.size() < groups.back().members.size();
     text += (text.empty() ? "" : "\n") + group_text(context, groups[i], odd, all_threads);
   }
-  // Of processes that have none for the same reason, what the kernel says of the first.
+  // For processes without a stack for the same reason, shows the kernel's view of the first.
   const auto reasons = group_by(without, [](const RankStack& one) { return std::optional(one.why); });
   for (const Group<std::string>& reason : reasons) {
     std::vector<RankStack> members;
@@ -161,7 +161,7 @@ void print(Context& context, bool all_threads, const std::vector<StackGroup>& gr
   context.terminal.out(text);
 }
 
-// Jobs whose server has said nothing of them after all.
+// Jobs about which their server has not reported anything.
 std::vector<Job> unheard(const std::vector<Job>& asked, const StacksResult& result) {
   std::vector<Job> jobs;
   for (Job job : asked) {
@@ -200,7 +200,7 @@ int run_stacks(Context& context, const StacksArguments& arguments) {
     context.terminal.notice(line);
   }
   context.show(result.errors);
-  // What is no Python gets no advice about Python; the server has told what it is.
+  // No Python advice for processes that are not Python; the server has already reported their kind.
   if (std::ranges::any_of(without, [](const RankStack& one) {
         return one.why.find("not a Python process") == std::string::npos;
       })) {

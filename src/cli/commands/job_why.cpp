@@ -1,4 +1,4 @@
-// `remote job-why`: why a launch stands still or is slow.
+// `remote job-why`: explains why a launch hangs or is slow.
 
 #include <algorithm>
 #include <iterator>
@@ -24,8 +24,8 @@ struct WhyArguments {
   bool kept = false;
 };
 
-// The jobs of a launch that has ended and stood still before that, or with --kept of any; none: it is to be
-// looked at as it is now.
+// The jobs of a launch whose saved data is to be shown: one that hung and has ended or, with --kept, any.
+// Empty: take new samples.
 std::vector<Job> with_kept(Context& context, const WhyArguments& arguments) {
   if (!arguments.kept && !arguments.jobs.by_name()) {
     return {};

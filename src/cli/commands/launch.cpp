@@ -1,4 +1,4 @@
-// `remote torch-launch`, `helper-torch-launch` and `launch`: the same ranks on several servers as jobs.
+// `remote torch-launch`, `helper-torch-launch` and `launch`: start the same ranks on several servers as jobs.
 
 #include <algorithm>
 #include <optional>
@@ -28,18 +28,18 @@
 namespace remote::cli {
 namespace {
 
-// any: a command that need not be Python.
+// any: a command that is not necessarily Python.
 enum class Kind { torch, helper, any };
 
-// nullopt: what `launch:` of configs.yaml says, else the usual.
+// nullopt: the setting in `launch:` of configs.yaml, or else the default.
 struct LaunchArguments {
   Kind kind = Kind::torch;
   const CLI::App* app = nullptr;
   std::string name;    // of the subcommand
-  std::string launch;  // which of `launches:`; "": none
+  std::string launch;  // the name of an entry in `launches:`; "": none
   LaunchRequest request;
   CommandOption command;
-  std::optional<std::string> nproc;  // default: auto, where the command is Python; else 1
+  std::optional<std::string> nproc;  // default: auto if the command is Python, otherwise 1
   EnvOptions env;
   WorkdirOption workdir;
   HostOptions hosts;
@@ -70,7 +70,7 @@ void show_started(Context& context, const LaunchResult& launched, const std::str
     return;
   }
   if (!launched.errors.empty()) {
-    return;  // what became of it is told at the end
+    return;  // the outcome is reported at the end
   }
   const Plan& plan = launched.plan;
   std::vector<int> keys;
@@ -91,7 +91,7 @@ void show_started(Context& context, const LaunchResult& launched, const std::str
                                       plan.master_port, launched.jobs.front().key));
 }
 
-// Says what became of a launch of which not all was started.
+// Reports the state of a launch that did not start completely.
 void show_failed(Context& context, const LaunchResult& launched) {
   const auto left = static_cast<std::size_t>(
       std::ranges::count_if(launched.jobs, [](const Job& job) { return !is_final(job.state); }));
@@ -101,7 +101,7 @@ void show_failed(Context& context, const LaunchResult& launched) {
                                                   left == 1 ? "it" : "them", kill_command(launched.jobs)));
 }
 
-// Shows rank 0 until all ranks have ended, and the verdict. Returns the exit code.
+// Shows the output of rank 0 until all ranks have ended, then the verdict. Returns the exit code.
 int follow(Context& context, const LaunchRequest& launch, const std::vector<Job>& ranks) {
   FollowRequest request;
   request.first_rank_only = true;
@@ -113,18 +113,18 @@ int follow(Context& context, const LaunchRequest& launch, const std::vector<Job>
   return follow_on_screen(context, ranks, request);
 }
 
-// What is asked for, and what is done around it.
+// The request, and the steps around it.
 struct Launch {
   LaunchRequest request;
   bool follow = false;
   bool pull = false;
   bool rsync = false;
-  bool ask_rsync = false;     // nobody said whether to copy the project first
-  bool one_a_server = false;  // nobody said how many
+  bool ask_rsync = false;     // it was not specified whether to copy the project first
+  bool one_a_server = false;  // the number of ranks was not specified
   LaunchDefaults usual{};
 };
 
-// The Python script that a line names; train.py without one.
+// The Python script in a command line; train.py if there is none.
 std::string script_in(const std::string& line) {
   const std::vector<std::string> words = shell_words(line);
   const auto script =
@@ -132,7 +132,8 @@ std::string script_in(const std::string& line) {
   return script == words.end() ? "train.py" : visible_line(shell_quote(*script), 60);
 }
 
-// A launcher as the command would start its ranks once for each rank.
+// Rejects a command that is itself a launcher, or warns about it: it would start its ranks once for each
+// rank.
 void refuse_other_launcher(Context& context, const std::string& name, const Launch& launch) {
   const LaunchRequest& request = launch.request;
   const std::string other = other_launcher(request.command);
@@ -188,7 +189,6 @@ bool follows_its_name(const std::vector<std::string>& typed, const std::string& 
   return false;
 }
 
-// Sets the command of the ranks and its variables.
 void choose_command(Context& context, const LaunchArguments& arguments, const LaunchDefaults& usual,
                     LaunchRequest& request) {
   const auto command = arguments.command.given(context, arguments.name);
@@ -210,7 +210,7 @@ void choose_command(Context& context, const LaunchArguments& arguments, const La
   request.command = command ? *command : *usual.command;
   request.env = usual.env;
   request.env.insert(request.env.end(), env.begin(), env.end());
-  // labml_remote ran from the project's folder, and a command of configs.yaml means that, too
+  // labml_remote ran commands in the project's folder; a command in configs.yaml also expects that
   if (arguments.workdir.given() || (command && arguments.kind != Kind::helper)) {
     arguments.workdir.choose(context, request.env);
   }
@@ -226,7 +226,7 @@ void choose_command(Context& context, const LaunchArguments& arguments, const La
   }
 }
 
-// The command line wins over configs.yaml.
+// The command line overrides configs.yaml.
 Launch launch_of(Context& context, const LaunchArguments& arguments) {
   Launch launch{arguments.request};
   LaunchRequest& request = launch.request;
@@ -246,7 +246,7 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   refuse_other_launcher(context, arguments.name, launch);
   request.launcher =
       arguments.launcher ? *parse_launcher(*arguments.launcher) : usual.launcher.value_or(request.launcher);
-  // What configs.yaml says for torchrun is of no effect with another launcher on the command line.
+  // The torchrun settings in configs.yaml do not apply if the command line selects another launcher.
   const bool other = arguments.launcher && request.launcher != Launcher::torchrun;
   request.torchrun = arguments.agents.choose(other ? TorchrunOptions{} : usual.torchrun);
   request.mpi_over_ssh = arguments.mpi_agent == "ssh";
@@ -272,7 +272,7 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
                      context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
   request.check = arguments.check.value_or(usual.check.value_or(true));
   request.frozen = arguments.frozen ? arguments.frozen : usual.frozen;
-  request.await_lifelines = !launch.follow;  // following tells it too
+  request.await_lifelines = !launch.follow;  // following also reports this
   launch.usual = std::move(usual);
   return launch;
 }
@@ -297,7 +297,7 @@ int run_launch(Context& context, const LaunchArguments& arguments) {
                          [&] { return context.project().launch(request); });
 }
 
-// How the ranks are started and watched.
+// Options for starting and monitoring the ranks.
 void add_running_options(CLI::App& command, LaunchArguments& arguments) {
   add_launcher_option(command, arguments.launcher);
   arguments.agents.add(command);
@@ -389,7 +389,7 @@ int start_on_screen(Context& context, const LaunchRequest& request, const Onward
   context.on_event = [&](const Event& event) {
     if (std::holds_alternative<StepBegun>(event) || std::holds_alternative<StepDetail>(event) ||
         std::holds_alternative<TransferNews>(event) || std::holds_alternative<ServerPrepared>(event)) {
-      context.show(event);  // of a rerun, which sends its code
+      context.show(event);  // for a rerun, which sends its code
       return;
     }
     waiting.reset();

@@ -86,7 +86,7 @@ void InitMethodOptions::choose(const std::string& name, const LaunchDefaults& us
   if (method_) {
     request.init_method = *parse_init_method(*method_);
   } else if (dir_) {
-    request.init_method = InitMethod::file;  // the folder is for nothing else
+    request.init_method = InitMethod::file;  // the folder has no other purpose
   } else {
     request.init_method = usual.init_method.value_or(usual.init_dir ? InitMethod::file : InitMethod::env);
   }
@@ -161,13 +161,14 @@ void WorkdirOption::add(CLI::App& command) {
 
 namespace {
 
-// Where the user is, from the project's top; outside of the project it begins with "..".
+// The current folder, relative to the project; starts with ".." if it is outside.
 std::filesystem::path place_in_project(const Context& context) {
   std::error_code ignored;
   return current_folder().lexically_relative(std::filesystem::canonical(context.folder(), ignored));
 }
 
-// --workdir names a folder from the project's top. One that leads out of it is meant from where the user is.
+// --workdir is relative to the project's folder; a path that leads out of the project is relative to the
+// current folder.
 std::string workdir_named(const Context& context, const std::string& given) {
   const auto leads_out = [](const std::filesystem::path& path) {
     return path.empty() || *path.begin() == "..";
@@ -240,7 +241,7 @@ void RestartOptions::choose(const std::string& name, const LaunchDefaults& usual
               name),
           "", "say how often the ranks start again, such as --restarts 3");
     }
-    return;  // what configs.yaml says of restarts has no effect then
+    return;  // then the restart settings in configs.yaml do not apply
   }
   request.min_servers = min_servers_ ? min_servers_ : usual.min_servers;
   if (std::ranges::any_of(no_restart_exit_, [](int code) { return code < 1 || code > 255; })) {
@@ -282,7 +283,7 @@ LeaseRequest LeaseOptions::choose(const LaunchDefaults& usual) const {
     }
     lease.memory = *size;
   }
-  // What configs.yaml says of waiting has no effect where nothing is leased.
+  // The `wait` setting in configs.yaml has no effect without leases.
   lease.wait = wait_.value_or(lease.any() && usual.wait.value_or(false));
   return lease;
 }

@@ -11,17 +11,17 @@
 #include "cli/commands/ends.hpp"
 #include "cli/context.hpp"
 
-// Options of the launch commands that belong together.
+// Groups of related options of the launch commands.
 
 namespace remote::cli {
 
-// Which servers take part, and which of their GPUs: --hostfile, -H, --include, --exclude.
+// The participating servers and GPUs: --hostfile, -H, --include, --exclude.
 class HostOptions {
  public:
-  // `servers` is the option that names servers otherwise.
+  // `servers`: the other option that names servers.
   void add(CLI::App& command, CLI::Option* servers);
-  // Sets LaunchRequest::hosts. `servers`: those that launches have where no option names any. `forget_slots`:
-  // the command line says otherwise how many ranks a server gets.
+  // Sets LaunchRequest::hosts. `servers`: the servers of a launch without these options. `forget_slots`: the
+  // command line sets the number of ranks per server in another way.
   void choose(Context& context, const std::vector<std::string>& servers, bool forget_slots,
               LaunchRequest& request) const;
 
@@ -39,7 +39,7 @@ class HostOptions {
 class InitMethodOptions {
  public:
   void add(CLI::App& command);
-  // `name` is the command's, for errors.
+  // `name`: of the command, for errors.
   void choose(const std::string& name, const LaunchDefaults& usual, LaunchRequest& request) const;
 
  private:
@@ -47,14 +47,14 @@ class InitMethodOptions {
   std::optional<std::string> dir_;
 };
 
-// What only a login node of Slurm takes.
+// Options that only work with a login node of Slurm.
 class SlurmOptions {
  public:
   void add(CLI::App& command, Context& context);
   bool requeue() const { return requeue_; }
-  // The jobs of --after.
+  // The jobs in --after.
   std::vector<Job> jobs_before(Context& context) const;
-  // The variables that choose options of sbatch.
+  // Variables that set options of sbatch.
   const Env& env() const { return env_; }
 
  private:
@@ -68,8 +68,8 @@ class WorkdirOption {
  public:
   void add(CLI::App& command);
   bool given() const { return given_.has_value(); }
-  // Sets REMOTE_WORKDIR, by default to the folder of the project in which the user is, and says so. Where
-  // --project names the project, that is its own folder.
+  // Sets REMOTE_WORKDIR, by default to the current folder within the project, and reports it. If --project is
+  // given, the default is the project's folder.
   void choose(Context& context, Env& env) const;
 
  private:
@@ -80,7 +80,7 @@ class WorkdirOption {
 class RestartOptions {
  public:
   void add(CLI::App& command);
-  // The command line wins over configs.yaml. `name`: of the command.
+  // The command line overrides configs.yaml. `name`: of the command.
   void choose(const std::string& name, const LaunchDefaults& usual, LaunchRequest& request) const;
 
  private:
@@ -94,7 +94,7 @@ class RestartOptions {
 class LeaseOptions {
  public:
   void add(CLI::App& command);
-  // The command line wins over configs.yaml.
+  // The command line overrides configs.yaml.
   LeaseRequest choose(const LaunchDefaults& usual) const;
 
  private:
@@ -108,7 +108,7 @@ class LeaseOptions {
 class HangOptions {
  public:
   void add(CLI::App& command);
-  // After RestartOptions. `name`: of the command.
+  // Call after RestartOptions. `name`: of the command.
   void choose(const std::string& name, const LaunchDefaults& usual, LaunchRequest& request) const;
 
  private:
@@ -123,7 +123,7 @@ void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher
 class AgentOptions {
  public:
   void add(CLI::App& command);
-  // The command line wins over `usual`.
+  // The command line overrides `usual`.
   TorchrunOptions choose(const TorchrunOptions& usual) const;
 
  private:
@@ -135,19 +135,19 @@ class AgentOptions {
 // --image
 void add_image_option(CLI::App& command, std::optional<std::string>& image);
 
-// What comes after a start.
+// What to do after a start.
 struct Onward {
   bool follow = false;
   bool pull = false;  // at the end
   const AtEnd* at_end = nullptr;
-  std::string ranks_from{};  // put behind the number of ranks
+  std::string ranks_from{};  // appended to the number of ranks
 };
 
-// Starts a launch by `start` and shows what comes of it. Returns the exit code.
+// Starts a launch with `start`, and shows the result. Returns the exit code.
 int start_on_screen(Context& context, const LaunchRequest& request, const Onward& onward,
                     const std::function<LaunchResult()>& start);
 
-// Of a job that waits for Slurm: "queued (Slurm job 12)".
+// For a job that waits for Slurm: "queued (Slurm job 12)".
 std::string queued_words(const Job& job);
 
 }  // namespace remote::cli

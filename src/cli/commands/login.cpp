@@ -1,4 +1,4 @@
-// `remote login` and `remote logout`: OpenSSH masters, over which all commands go.
+// `remote login` and `remote logout`: OpenSSH masters that all commands use.
 
 #include <algorithm>
 

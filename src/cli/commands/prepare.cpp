@@ -12,10 +12,10 @@ namespace {
 struct PrepareArguments {
   PrepareRequest request;
   std::string fan_out = "direct";  // or "peers"
-  std::string title;               // what a server is afterwards: "prepared"
+  std::string title;               // the state of a server afterward: "prepared"
   int kilobytes_per_second = 0;
   bool show_output = false;
-  bool yes = false;  // send a large project without a question
+  bool yes = false;  // send a large project without asking
 };
 
 int run_prepare(Context& context, const PrepareArguments& arguments) {
@@ -52,7 +52,7 @@ void add_sync_options(CLI::App& command, PrepareArguments& arguments) {
   command.add_flag("--verify", request.verify, "Compare all files afterwards and list differences");
 }
 
-// The options that the command's steps take.
+// Adds the options for the steps of this command.
 void add(CLI::App& command, Context& context, const PrepareArguments& usual, const std::string& force_help) {
   auto& arguments = arguments_of(command, context, run_prepare, usual);
   add_server_option(command, context, arguments.request.servers);

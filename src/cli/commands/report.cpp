@@ -1,4 +1,4 @@
-// `remote report`: one HTML page about a launch, or about a job, or about several launches.
+// `remote report`: writes an HTML page about a launch, a job, or several launches.
 
 #include <algorithm>
 #include <filesystem>
@@ -30,7 +30,7 @@ struct ReportArguments {
   bool watch = false;
 };
 
-// The launch that is named, or the newest; a job alone where it is named, or there is no launch.
+// The named launch, or the newest one; a single job if it is named, or in the absence of launches.
 std::vector<Job> choose_launch(Project& project, const JobOptions& options) {
   const std::vector<Job> found = project.jobs({.selection = options.selection(), .some = true, .ask = false});
   const Job newest = options.named() ? found.front() : found.back();
@@ -44,7 +44,7 @@ std::vector<Job> choose_launch(Project& project, const JobOptions& options) {
   return chosen;
 }
 
-// Where a page goes when nobody says so: beside the jobs' output, which no rsync sends.
+// The default folder for pages: next to the jobs' output, and never sent by rsync.
 fs::path reports_folder(Project& project) {
   project.require_trust();  // the folder may be a link that leads out of the project
   fs::path folder = project.folder() / ".remote" / "reports";
@@ -52,7 +52,6 @@ fs::path reports_folder(Project& project) {
   return folder;
 }
 
-// Writes the page where it belongs; returns the file.
 fs::path write_page(Context& context, const ReportArguments& arguments, const nlohmann::ordered_json& data,
                     const Report& report) {
   const bool given = !arguments.out.empty();
@@ -60,11 +59,11 @@ fs::path write_page(Context& context, const ReportArguments& arguments, const nl
   fs::path file = given ? absolute_path(expand_home(arguments.out))
                         : reports_folder(context.project()) /
                               fmt::format("{}-{}.html", first.launch ? "launch" : "job", first.key);
-  write_file_atomic(file, report_page(data, report), 0600);  // it has variables and output
+  write_file_atomic(file, report_page(data, report), 0600);  // contains variables and output
   return file;
 }
 
-// Writes the page again and again until the launch ends, or Ctrl-C. The last page no longer reloads itself.
+// Rewrites the page regularly until the launch ends, or Ctrl-C. The last page no longer reloads itself.
 int watch(Context& context, const ReportArguments& arguments, ReportRequest request) {
   constexpr std::chrono::seconds every{3};
   Project& project = context.project();
@@ -102,7 +101,7 @@ int watch(Context& context, const ReportArguments& arguments, ReportRequest requ
   }
 }
 
-// The launches that are named, where these are several: by key or name, or by tags.
+// The named launches, if there are several: by key or name, or by tags.
 std::vector<PastLaunch> several_launches(Context& context, const JobOptions& options) {
   constexpr std::size_t most = 32;
   const History history(context.project().folder());
@@ -127,7 +126,7 @@ std::vector<PastLaunch> several_launches(Context& context, const JobOptions& opt
   if (launches.size() > most) {
     throw Error::usage("remote report", fmt::format("more than {} launches are named", most), "name fewer");
   }
-  // Two may begin in one second.
+  // Two may start in the same second.
   std::ranges::sort(launches, {},
                     [](const PastLaunch& one) { return std::tuple(one.began_at, one.first_key); });
   return launches;
@@ -142,7 +141,6 @@ int tell_file(Context& context, const fs::path& file, const nlohmann::ordered_js
   return 0;
 }
 
-// Several launches on one page.
 int compare(Context& context, const ReportArguments& arguments, const std::vector<PastLaunch>& launches) {
   Project& project = context.project();
   const std::vector<Job> stored = project.jobs({.ask = false});
@@ -156,7 +154,7 @@ int compare(Context& context, const ReportArguments& arguments, const std::vecto
     reports.push_back(request.jobs.empty() ? Report() : project.report(request));
     context.show(reports.back().errors);
   }
-  // What the reports have found out completes the records.
+  // Uses the records as completed by the reports.
   std::vector<PastLaunch> now;
   const History history = arguments.offline ? History(project.folder()) : asked_history(context);
   std::ranges::transform(launches, std::back_inserter(now),

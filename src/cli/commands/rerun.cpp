@@ -1,4 +1,4 @@
-// `remote rerun` and `diff`: a launch on record again, and what differs between launches.
+// `remote rerun` and `diff`: start a recorded launch again, and show differences between launches.
 
 #include <algorithm>
 #include <iterator>
@@ -32,7 +32,7 @@ struct RerunArguments {
   std::optional<bool> follow;
 };
 
-// Files on the servers had been changed there, or sent from elsewhere.
+// Whether files on the servers had been changed there, or sent by another sender.
 bool had_other_code(const PastLaunch& launch) {
   return std::ranges::any_of(launch.beginning.servers, [](const ServerSetup& server) {
     return std::ranges::any_of(server.facts, [](const auto& fact) { return fact.first == "changed there"; });
@@ -59,7 +59,7 @@ std::string why_gone(CodeKept why, const PastLaunch& launch) {
   return "";
 }
 
-// What cannot be as it was, a sentence each.
+// What cannot be restored, one sentence each.
 std::vector<std::string> losses_of(const Rerun& again, bool code_of_now) {
   std::vector<std::string> losses;
   const PastLaunch& launch = again.launch;
@@ -84,7 +84,7 @@ std::vector<std::string> losses_of(const Rerun& again, bool code_of_now) {
   return losses;
 }
 
-// What the user should know of it without being asked.
+// Shows information about the code, without asking.
 void show_code(Context& context, const Rerun& again, bool code_of_now) {
   const std::string differ = again.changed.empty()
                                  ? ""
@@ -138,7 +138,7 @@ int run_rerun(Context& context, const RerunArguments& arguments) {
     context.options.json ? context.print(plan_json(plan)) : context.terminal.out(plan_text(plan));
     return 0;
   }
-  if (context.stream) {  // its code is sent
+  if (context.stream) {  // for sending its code
     std::vector<std::string> servers = again.request.servers;
     std::ranges::transform(again.request.hosts, std::back_inserter(servers), &LaunchHost::name);
     context.stream->name_servers(context.project().server_names(servers));

@@ -1,5 +1,5 @@
-// `remote run --cmd C`: C in the project's environment on one, some or all servers, with its output as it
-// comes.
+// `remote run --cmd C`: runs C in the project's environment on one, some or all servers, and shows its output
+// as it is written.
 
 #include <algorithm>
 #include <csignal>
@@ -34,10 +34,10 @@ struct RunArguments {
   bool silent = false;
 };
 
-// JSON is one value, so all of it is held in memory: output past this is an error.
+// JSON is a single value, so all output is held in memory: output beyond this limit is an error.
 constexpr std::size_t most_json_output = std::size_t{64} << 20U;
 
-// What one server's command printed, for JSON.
+// The output of one server's command, for JSON.
 struct Printed {
   std::string out;
   std::string err;
@@ -89,10 +89,10 @@ std::vector<OutputScreen> screens_for(Context& context, const std::vector<std::s
   return screens;
 }
 
-// Says how it ended on several servers; returns the exit code.
+// Reports how it ended on several servers; returns the exit code.
 int conclude(Context& context, const std::vector<ServerRun>& runs,
              const std::vector<std::string>& ends_of_output) {
-  std::map<std::string, std::vector<std::string>> ends;  // and the servers
+  std::map<std::string, std::vector<std::string>> ends;  // by result: the servers
   for (const ServerRun& run : runs) {
     if (!run.error && !run.status->success()) {
       ends[run.status->describe()].push_back(run.server);
@@ -127,8 +127,7 @@ int conclude(Context& context, const std::vector<ServerRun>& runs,
   return failed == 0 ? 0 : 1;
 }
 
-// Whether the command gets a terminal: where it is asked for, or by itself where a person sits in front of
-// one.
+// Whether the command gets a terminal: if requested, or by default if this program is used interactively.
 bool wants_terminal(Context& context, const RunArguments& arguments, std::size_t servers) {
   if (arguments.tty && context.options.json) {
     throw Error::usage("run --tty", "it does not go with --json: a terminal has one stream for all output",
@@ -160,7 +159,7 @@ int run_on_servers(Context& context, const RunArguments& arguments) {
     if (context.options.json && !context.stream) {
       printed[server].take(stream, data);
     } else if (!arguments.silent) {
-      waiting.reset();  // what is printed would go into its row
+      waiting.reset();  // otherwise the output would be printed into its row
       screens[server].take(stream, data);
     }
   };
@@ -170,7 +169,7 @@ int run_on_servers(Context& context, const RunArguments& arguments) {
                   server_names(names));
   std::vector<ServerRun> runs;
   if (wants_terminal(context, arguments, names.size())) {
-    context.terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back the end
+    context.terminal.set_cancel(context.cancel);  // a terminal that blocks must not delay the end
     begin_waiting();
     Keyboard keyboard(context);
     request.terminal = keyboard.side();
@@ -178,7 +177,7 @@ int run_on_servers(Context& context, const RunArguments& arguments) {
     if (!runs.front().error) {
       keyboard.finish();
       if (runs.front().status->shell_code() == 128 + SIGINT && last != '\n') {
-        context.terminal.break_line();  // the terminal there has printed "^C"
+        context.terminal.break_line();  // the terminal has just printed "^C"
       }
     }
   } else {
@@ -191,7 +190,7 @@ int run_on_servers(Context& context, const RunArguments& arguments) {
     nlohmann::json all = nlohmann::json::array();
     for (std::size_t i = 0; i < runs.size(); ++i) {
       all.push_back(outcome_json(runs[i], printed[i]));
-      if (context.stream) {  // it was told line by line
+      if (context.stream) {  // already reported line by line
         all.back().erase("stdout");
         all.back().erase("stderr");
       }

@@ -26,7 +26,7 @@ struct DownArguments {
   bool purge = false;
 };
 
-// Unlike other commands, this one is also for a folder that has no configs.yaml yet.
+// Unlike other commands, this one also works in a folder that has no configs.yaml yet.
 fs::path sandbox_project(const Context& context) {
   if (context.options.project) {
     fs::path folder = expand_home(*context.options.project);

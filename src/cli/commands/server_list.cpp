@@ -1,4 +1,4 @@
-// `remote add` and `remote remove`: the servers of configs.yaml, from the line that a provider shows.
+// `remote add` and `remote remove`: edit the servers in configs.yaml, from the line that a provider displays.
 
 #include <algorithm>
 #include <iterator>
@@ -45,7 +45,7 @@ std::string read_config(const fs::path& project) {
   return read_file_if_there(config_file(project)).value_or("");
 }
 
-// With the mode that the file has; a link stays.
+// Keeps the file's mode, and a symbolic link.
 void write_config(const fs::path& project, const std::string& text) {
   const fs::path file = resolved(config_file(project));
   struct stat info {};

@@ -1,5 +1,5 @@
-// `remote servers`: how the servers are now; with --verbose how each is reached, and where each setting came
-// from.
+// `remote servers`: shows the current state of the servers; with --verbose, how each is reached and the
+// source of each setting.
 
 #include <algorithm>
 #include <optional>
@@ -22,7 +22,7 @@
 namespace remote::cli {
 namespace {
 
-// The state is absent where no server was asked.
+// `state` is nullptr if no server was asked.
 nlohmann::json entry_json(const ServerInfo& server, const ServerState* state) {
   auto settings = nlohmann::json::array();
   for (const ServerSetting& setting : server.settings) {
@@ -73,7 +73,7 @@ std::string leased_in_short(const ServerState& state) {
   return gpus == 0 ? "" : fmt::format(", {} leased", gpus);
 }
 
-// `login`: what stands in that column; nullptr where there is none.
+// `login`: the value for that column; nullptr: the table does not have it.
 void add_state(ui::Table& table, const ServerState& state, const char* login) {
   ui::Cell gpus("-");
   if (state.gpus && state.expected_gpus && *state.gpus != *state.expected_gpus) {
@@ -109,7 +109,7 @@ void print(Context& context, const nlohmann::json& json, const ui::Table& table)
   }
 }
 
-// Asks no server.
+// Contacts no server.
 int show_settings(Context& context, const std::vector<ServerInfo>& servers) {
   ui::Table table({"SERVER", "SETTING", "VALUE", "FROM"});
   auto json = nlohmann::json::array();
@@ -117,7 +117,7 @@ int show_settings(Context& context, const std::vector<ServerInfo>& servers) {
   for (const ServerInfo& server : servers) {
     json.push_back(entry_json(server, nullptr));
     code = server.error ? code_of(*server.error) : code;
-    // In a pipe each line says its server, for grep and awk.
+    // In a pipe each line includes the server's name, for grep and awk.
     add_settings(table, server, !context.terminal.stdout_is_terminal());
   }
   context.show(errors_of(servers));

@@ -1,4 +1,4 @@
-// `remote shell SERVER`: the login shell there, in the project's folder and environment.
+// `remote shell SERVER`: opens the login shell there, in the project's folder and environment.
 
 #include <optional>
 
@@ -18,13 +18,13 @@ namespace {
 struct ShellArguments {
   std::string server;
   EnvOptions env;
-  std::optional<std::string> allocate;  // options of srun
+  std::optional<std::string> allocate;  // options for srun
 };
 
-// The server that is named, or the only one.
+// The named server, or the only one.
 std::string chosen_server(Context& context, const std::string& named) {
   const std::vector<std::string> names = context.project().server_names();
-  if (named.find('@') != std::string::npos && !server_in(named, names).empty()) {  // as ssh takes it
+  if (named.find('@') != std::string::npos && !server_in(named, names).empty()) {  // ssh's syntax
     throw Error::usage(
         "remote shell",
         fmt::format("'{}' has a user, which is the server's `username` in configs.yaml",
@@ -56,7 +56,7 @@ int run_shell(Context& context, const ShellArguments& arguments) {
   if (arguments.allocate) {
     request.env.emplace_back("REMOTE_ALLOCATE", *arguments.allocate);
   }
-  context.terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back the end
+  context.terminal.set_cancel(context.cancel);  // a terminal that blocks must not delay the end
   request.on_output = [&](std::string_view data) { context.terminal.out(data); };
   ServerRun result;
   {

@@ -1,5 +1,5 @@
-// `remote status`, and `remote` alone in a project: what runs, what ended since the last time, and what to do
-// next.
+// `remote status`, and `remote` without a command in a project: shows the running jobs, those that have ended
+// since the last time, and what to do next.
 
 #include "cli/commands/status.hpp"
 
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t most_shown = 10;  // launches and jobs that are shown
 
-// What runs, and then what ended, each by key; a launch with its ranks that ended before.
+// The unfinished jobs, then the ended ones, each by key; a launch includes its ranks that ended earlier.
 std::vector<TableRow> rows_of(Project& project, const ProjectStatus& status) {
   std::vector<Job> jobs = status.unfinished;
   jobs.insert(jobs.end(), status.ended.begin(), status.ended.end());
@@ -46,7 +46,7 @@ std::vector<TableRow> rows_of(Project& project, const ProjectStatus& status) {
   return rows;
 }
 
-// "2 launches and 1 job", of those that are over, or of the others
+// "2 launches and 1 job": counts those that are over, or the others
 std::string counted_launches(const std::vector<TableRow>& rows, bool over) {
   std::size_t launches = 0;
   std::size_t others = 0;
@@ -93,7 +93,7 @@ int show_status(Context& context) {
   }
   if (!rows.empty()) {
     std::vector<TableRow> shown = rows;
-    // What runs, and the newest of what ended.
+    // All unfinished rows, and the newest ended ones.
     const auto ended = static_cast<std::size_t>(std::ranges::count_if(rows, &TableRow::dim));
     const std::size_t hidden = ended - std::min(ended, most_shown);
     const auto first = shown.end() - static_cast<std::ptrdiff_t>(ended);
@@ -132,7 +132,7 @@ int show_no_project(Context& context) {
       context.show(error);
       return 2;
     }
-    context.show(Error::usage(error.what_failed(), error.reason()));  // the hint is what follows
+    context.show(Error::usage(error.what_failed(), error.reason()));  // the next steps replace the hint
   }
   for (const NextStep& step : steps_to_a_project()) {
     context.terminal.notice(fmt::format("{}: {}", step.why, step.command));

@@ -4,11 +4,11 @@
 
 namespace remote::cli {
 
-// What `remote status` shows, which `remote` alone shows in a project. Returns the exit code.
+// Shows `remote status`, or `remote` without a command in a project. Returns the exit code.
 int show_status(Context& context);
 
-// What `remote` alone shows where there is no project here or above: how to begin. Returns the exit code of
-// wrong usage.
+// Shows how to get started: the output of `remote` without a command if neither this folder nor one above it
+// is a project. Returns the exit code for wrong usage.
 int show_no_project(Context& context);
 
 }  // namespace remote::cli

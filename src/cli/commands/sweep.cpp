@@ -1,4 +1,4 @@
-// `remote sweep`: one command for many values of its parameters; what came of it; and going on with it.
+// `remote sweep`: runs one command for many parameter values, shows the results, and continues a sweep.
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-// `remote top`: all servers and their jobs on one live screen.
+// `remote top`: a live screen of all servers and their jobs.
 
 #include "cli/show/top.hpp"
 
@@ -42,7 +42,7 @@ int show_once(Context& context, const TopArguments& arguments) {
 }
 
 int run_top(Context& context, const TopArguments& arguments) {
-  // A pipe or a file gets one look: a screen that is drawn anew is of no use there.
+  // A pipe or a file gets a single sample, because a live screen is useless there.
   if (arguments.once || context.options.json || !context.terminal.stdout_is_terminal()) {
     return show_once(context, arguments);
   }

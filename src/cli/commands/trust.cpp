@@ -1,4 +1,4 @@
-// `remote trust`: allows what a project wants of this machine.
+// `remote trust`: allows what a project wants to do on this machine.
 
 #include "cli/show/trust.hpp"
 

@@ -52,7 +52,6 @@ ReasonWords words_of(Leftover::Reason reason) {
   return {"failed", ""};
 }
 
-// The error for a server with running jobs.
 Error refusal(const UninstallResult& result) {
   std::vector<std::string> jobs;
   for (const UninstallResult::RunningJob& job : result.running) {
@@ -132,7 +131,7 @@ int finish_uninstall(Context& context, const std::vector<UninstallResult>& resul
   return failed > 0 ? 1 : 0;
 }
 
-// Lists what would be removed, on stdout for a dry run, else on stderr before the question.
+// Lists what would be removed: on stdout for a dry run, otherwise on stderr before the question.
 void show_found(Context& context, const std::vector<UninstallResult>& results, bool dry_run) {
   for (const UninstallResult& result : results) {
     for (const std::string& path : result.removed) {
@@ -149,7 +148,7 @@ void show_found(Context& context, const std::vector<UninstallResult>& results, b
   }
 }
 
-// Asks before anything is removed. Returns the exit code if there is nothing to ask.
+// Asks before removing anything. Returns the exit code if there is nothing to remove.
 std::optional<int> ask_to_uninstall(Context& context, UninstallRequest request) {
   request.dry_run = true;
   const std::vector<UninstallResult> results = call_uninstall(context, request);

@@ -20,15 +20,16 @@
 #include "cli/topics.hpp"
 #include "cli/words.hpp"
 
-// `remote completion SHELL`: the script (remote.bash …) that asks, at each TAB, the hidden command
-//   remote __complete line WORD…     what the last word may become: a line that says whether words, files or
-//                                    folders follow, then a line for each word, with a tab before what it is
-//   remote __complete servers|jobs|launches   the names, one a line; launches: of configs.yaml
+// `remote completion SHELL` prints the script (remote.bash …). On each TAB, it runs the hidden command
+//   remote __complete line WORD…     prints the completions of the last word: a line that says whether words,
+//                                    files or folders follow, then a line per word with its description,
+//                                    separated by a tab
+//   remote __complete servers|jobs|launches   prints the names, one per line; launches: those in configs.yaml
 
 namespace remote::cli {
 namespace {
 
-// "{auto,always,never}" of a type name such as "TEXT:{auto,always,never}".
+// Extracts the choices from a type name such as "TEXT:{auto,always,never}".
 std::vector<Completion::Word> choices(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t begin = type.find('{');
@@ -43,15 +44,15 @@ std::vector<Completion::Word> choices(const CLI::Option& option) {
   return words;
 }
 
-// Where the values of options come from.
+// The sources of option values.
 struct Sources {
   const std::map<const CLI::Option*, NameKind>& completers;
   const Names& names;
   const std::set<const CLI::App*>& with_command;
 };
 
-// What the value `start…` of an option (or positional) may become. `before` is what stands before it in the
-// same word: "--server=".
+// Completions of `start`, the value of an option or positional. `before`: the text before it in the same
+// word: "--server=".
 Completion complete_value(const CLI::Option& option, const std::string& start, const std::string& before,
                           const Sources& sources) {
   Completion completion;
@@ -80,7 +81,7 @@ Completion complete_value(const CLI::Option& option, const std::string& start, c
 void add_options(Completion& completion, const CLI::App* app, const std::string& start) {
   for (; app != nullptr; app = app->get_parent()) {
     for (const CLI::Option* option : app->get_options()) {
-      // --help of the commands above says nothing of this one.
+      // --help of the parent commands does not describe this one.
       const bool seen = std::any_of(completion.words.begin(), completion.words.end(),
                                     [&](const auto& word) { return option->check_name(word.text); });
       if (option->get_group().empty() || seen) {
@@ -102,10 +103,10 @@ void add_options(Completion& completion, const CLI::App* app, const std::string&
   }
 }
 
-// Where the words before the cursor lead.
+// The parser's position at the cursor.
 struct Position {
   const CLI::App* command = nullptr;
-  const CLI::Option* option = nullptr;  // whose value comes next
+  const CLI::Option* option = nullptr;  // an option that expects a value next
   std::size_t values_left = 0;
   std::size_t positionals = 0;
   bool only_positionals = false;  // after "--"
@@ -126,7 +127,7 @@ const CLI::Option* next_positional(const Position& at) {
   return nullptr;
 }
 
-// Whether this is a launch's name, which stands before the options and not in place of the command.
+// Whether this is the name of a launch, which is placed before the options and is not a command.
 bool is_launch_name(const Position& at, const std::string& word, const Sources& sources) {
   const CLI::Option* positional = next_positional(at);
   const auto completer = sources.completers.find(positional);
@@ -156,7 +157,7 @@ void take(Position& at, const std::string& word, const Sources& sources) {
         return;
       }
     }
-    // From here on the words are those of another program.
+    // All further words belong to another program.
     at.only_positionals = at.only_positionals ||
                           (sources.with_command.contains(at.command) && !is_launch_name(at, word, sources));
     ++at.positionals;
@@ -167,14 +168,14 @@ std::string summary(const std::string& state, const std::string& servers, const 
   return fmt::format("{} on {}: {}", state, servers, ui::shorten(command, 60));
 }
 
-// Those that have not ended first, each the newest first.
+// Unfinished ones first, each newest first.
 std::vector<Batch> likely_first(std::vector<Batch> batches) {
   std::ranges::stable_sort(batches, std::greater(),
                            [](const Batch& batch) { return std::pair(!is_over(batch), batch.front().key); });
   return batches;
 }
 
-// Keys and names of launches. `past`: also of those whose jobs were removed.
+// Keys and names of launches. `past`: including those whose jobs have been removed.
 std::vector<Completion::Word> launch_words(Project& project, bool past) {
   std::vector<Completion::Word> words;
   std::set<std::string> named;
@@ -194,7 +195,7 @@ std::vector<Completion::Word> launch_words(Project& project, bool past) {
       words.push_back({std::to_string(one.first_key), what});
     }
     if ((past || there.contains(one.id)) && !one.name.empty() && named.insert(one.name).second) {
-      words.push_back({one.name, what});  // of several, the newest
+      words.push_back({one.name, what});  // the newest launch with this name
     }
   }
   if (!words.empty()) {
@@ -203,7 +204,7 @@ std::vector<Completion::Word> launch_words(Project& project, bool past) {
   return words;
 }
 
-// Launches by the key of their first job, and jobs alone; then names of launches, and the keys of other
+// Launches by the key of their first job, and single jobs; then the names of launches, and the keys of other
 // ranks.
 std::vector<Completion::Word> job_words(Project& project) {
   const std::vector<Batch> batches = likely_first(by_launch(project.jobs({.ask = false})));
@@ -241,7 +242,7 @@ std::vector<Completion::Word> tag_words(Project& project) {
   return words;
 }
 
-// What `remote help` takes.
+// The arguments of `remote help`.
 std::vector<Completion::Word> help_words(const CLI::App& root) {
   std::vector<Completion::Word> words;
   for (const CLI::App* sub : shown_commands(root)) {
@@ -253,8 +254,8 @@ std::vector<Completion::Word> help_words(const CLI::App& root) {
   return words;
 }
 
-// The project's names; none where there is no project or its files cannot be read: a shell at a prompt is
-// no place for errors. Reads files only, never asks a server.
+// The project's names; empty outside a project, or if its files cannot be read, because completion should not
+// print errors. Only reads files, and never contacts a server.
 std::vector<Completion::Word> names_of(Context& context, NameKind kind) {
   std::vector<Completion::Word> names;
   if (kind == NameKind::signals) {
@@ -285,7 +286,7 @@ std::vector<Completion::Word> names_of(Context& context, NameKind kind) {
       names.push_back({server.name, server.hostname});
     }
   } catch (const Error&) {
-    // then there are none
+    // no completions then
   }
   return names;
 }
@@ -294,7 +295,7 @@ std::string print(const Completion& completion) {
   constexpr std::array heads{":words\n", ":files\n", ":folders\n"};  // in the order of the kinds
   std::string out = heads.at(static_cast<std::size_t>(completion.kind));
   for (const Completion::Word& word : completion.words) {
-    if (visible_line(word.text) == word.text) {  // a name that would write on the terminal is not offered
+    if (visible_line(word.text) == word.text) {  // skip names that contain control characters
       out += word.text + "\t" + visible_line(word.description) + "\n";
     }
   }
@@ -314,7 +315,7 @@ void answer(Context& context, const CLI::App& root, std::vector<std::string> wor
       all.push_back(name.text);
       context.terminal.out(context.options.json ? "" : name.text + "\n");
     }
-    if (context.options.json) {  // for Python's Project.launches()
+    if (context.options.json) {  // for Project.launches() in Python
       context.print(all);
     }
     return;
@@ -358,7 +359,7 @@ Completion complete(const CLI::App& root, const std::vector<std::string>& words,
     return complete_value(*option, start.substr(equals + 1), start.substr(0, equals + 1), sources);
   }
   if (at.only_positionals && with_command.contains(at.command)) {
-    completion.kind = Completion::Kind::files;  // of the command, or what it is given
+    completion.kind = Completion::Kind::files;  // the command, or its arguments
     return completion;
   }
   if (const CLI::Option* positional = next_positional(at)) {
@@ -411,8 +412,8 @@ void add_completion(CLI::App& command, Context& context) {
 
   CLI::App& app = *command.get_parent();
   CLI::App* complete = app.add_subcommand("__complete", "")->group("");
-  complete->prefix_command();    // the words of the line are taken as they are,
-  complete->fallthrough(false);  // also those that look like global options
+  complete->prefix_command();    // take the words of the line unchanged,
+  complete->fallthrough(false);  // including those that look like global options
   complete->set_help_flag();     // or like --help
   complete->callback([complete, &app, &context] { answer(context, app, complete->remaining()); });
 }

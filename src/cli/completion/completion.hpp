@@ -9,8 +9,8 @@
 
 #include "cli/context.hpp"
 
-// What the shell may offer for the word at the cursor, found by walking the command tree itself: a new
-// subcommand or option completes without an entry anywhere.
+// Completions for the word at the cursor, found by walking the command tree: new subcommands and options are
+// completed automatically.
 
 namespace CLI {
 class App;
@@ -19,30 +19,31 @@ class App;
 namespace remote::cli {
 
 struct Completion {
-  // files, folders: the shell's own completion takes over.
+  // files, folders: use the shell's own completion.
   enum class Kind { words, files, folders };
   struct Word {
     std::string text;
     std::string description;  // may be ""
-    bool minor = false;       // offered only when its beginning was typed
+    bool minor = false;       // only offered once its beginning has been typed
   };
   Kind kind = Kind::words;
-  std::vector<Word> words;  // those that begin as the last word does
+  std::vector<Word> words;  // those that start with the last word
 };
 
 using Names = std::function<std::vector<Completion::Word>(NameKind)>;
 
-// `words` stand behind the program's name; the last is the one to complete and may be "". `completers` says
-// which options take names, and `names` has those. `with_command`: the subcommands that end with a command.
+// `words`: the words after the program's name; the last one is to be completed and may be "". `completers`:
+// the options with names as values; `names`: returns these names. `with_command`: the subcommands that end
+// with a command.
 Completion complete(const CLI::App& root, const std::vector<std::string>& words,
                     const std::map<const CLI::Option*, NameKind>& completers, const Names& names,
                     const std::set<const CLI::App*>& with_command = {});
 
-// The value of --project on the line, if it is given; "" otherwise. Quotes and backslashes taken off.
+// The value of --project on the line, without quotes and backslashes; "" if it is not given.
 std::string project_on_line(const std::vector<std::string>& words);
 
-// What bash, zsh or fish reads: the text of the file of this name beside this one, "remote.bash", compiled
-// in.
+// The completion script for bash, zsh or fish: the file with this name in this folder ("remote.bash"),
+// compiled in.
 std::string_view completion_script(std::string_view name);
 
 }  // namespace remote::cli

@@ -20,7 +20,8 @@ std::string label_of(const PastLaunch& launch) {
   return keys_of(launch) + (launch.name.empty() ? "" : " " + visible_line(launch.name));
 }
 
-// Of each name one curve: that of the lowest rank that has it. They are by name, then by rank.
+// Adds one curve for each name, that of the lowest rank that has it. The input is sorted by name, then by
+// rank.
 void add_curves(const std::vector<Curve>& curves, const std::string& label, std::size_t index, Json& all) {
   std::set<std::string> names;
   for (const Curve& curve : curves) {
@@ -65,7 +66,7 @@ Json comparison_json(const std::vector<PastLaunch>& launches, const std::vector<
       problems.push_back(label + ": its jobs were removed, and its curves with them");
     }
   }
-  // Curves of one name beside each other, whichever launch has it; losses first, as each report has them.
+  // Groups curves of the same name from all launches; losses first, as in each report.
   std::vector<std::string> order;
   for (const Json& curve : curves) {
     order.push_back(curve["name"]);

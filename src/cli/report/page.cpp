@@ -32,17 +32,17 @@ std::vector<std::string> visible(const std::vector<std::string>& lines) {
   return all;
 }
 
-// Whether it was ended by somebody, and nothing of it had failed by itself.
+// Whether it was killed on request, and no job had failed by itself.
 bool was_killed(const Report& report) {
   return std::ranges::none_of(report.jobs, has_failed) &&
          std::ranges::all_of(report.jobs, [](const Job& job) { return is_final(job.state); }) &&
          std::ranges::any_of(report.jobs, [](const Job& job) { return job.state == JobState::killed; });
 }
 
-// What stands above all else when something failed; null otherwise.
+// The summary of a failure at the top of the page; null if nothing failed.
 Json cause_of(const Report& report) {
   if (was_killed(report)) {
-    return nullptr;  // by the user: nothing went wrong
+    return nullptr;  // killed by the user: nothing went wrong
   }
   if (report.verdict && report.verdict->succeeded != report.verdict->total && report.verdict->left.empty()) {
     const Verdict& verdict = *report.verdict;
@@ -96,7 +96,7 @@ std::string short_state(const Report& report) {
       to_string(unfinished == report.jobs.end() ? report.jobs.front().state : unfinished->state));
 }
 
-// What a point of a sweep is called: its values. Null for other jobs, which have their rank or key.
+// The label of a sweep's point: its values. null for other jobs, which are labeled by rank or key.
 Json point_label(const Job& job) {
   return job.point ? Json(visible_line(sweep_point_text(job.point->values), 60)) : Json(nullptr);
 }
@@ -136,7 +136,7 @@ Json jobs_of(const Report& report) {
   return all;
 }
 
-// JSON within a <script>: nothing in it may end that, or begin a comment.
+// JSON inside a <script>, escaped so that it can neither close the element nor start a comment.
 std::string for_script(const Json& data) {
   std::string text;
   for (const char c : dump_json_line(data)) {
@@ -218,7 +218,7 @@ std::string report_page(const Json& data, const Report& report) {
       {"UPLOT_JS", std::string(report_part("uPlot.iife.min.js"))},
       {"PAGE_JS", std::string(report_part("page.js"))},
       {"NONCE", random_hex(32)}};
-  // One pass over the frame alone: what is filled in may hold anything.
+  // Replaces marks in a single pass, because the inserted data may contain anything.
   std::string page;
   std::string_view rest = report_part("page.html");
   while (!rest.empty()) {

@@ -19,8 +19,8 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::size_t longest_value = 1000;
 
-// Each name once, in the order in which they come, with its values and the servers that have them. A server
-// that lacks it has the value null.
+// Each name once, in order of appearance, with its values and the servers that have each value. A server
+// without the name has the value null.
 Json side_by_side(const LaunchRecord& record, Pairs ServerSetup::*part) {
   std::vector<std::string> names;
   for (const ServerSetup& server : record.servers) {

@@ -7,17 +7,17 @@
 
 namespace remote::cli {
 
-// What the servers were and what their processes got, each fact with the servers that share a value. null
-// where the launch's beginning was not recorded.
+// Facts about the servers and variables of their processes; servers with the same value are grouped. null if
+// the start of the launch was not recorded.
 nlohmann::ordered_json environment_json(const Report& report);
 
-// The steps of its beginning, and what happened when. Milliseconds since the epoch.
+// The steps of the start, and the events after that. Times in milliseconds since the epoch.
 nlohmann::ordered_json timeline_json(const Report& report);
 
-// What GPUs did while somebody looked; an empty list where nobody did, or there are none.
+// The GPU samples; an empty list if none were taken, or there are no GPUs.
 nlohmann::ordered_json gpus_json(const Report& report);
 
-// The bandwidth that was measured between its servers; null: none was.
+// The measured bandwidth between the launch's servers; null: not measured.
 nlohmann::ordered_json measured_json(const Report& report);
 
 }  // namespace remote::cli

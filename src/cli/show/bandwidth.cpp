@@ -12,7 +12,7 @@
 namespace remote::cli {
 namespace {
 
-constexpr std::size_t most_in_matrix = 12;  // with ten, it still fits into 80 columns
+constexpr std::size_t most_in_matrix = 12;  // with ten, it still fits in 80 columns
 constexpr std::size_t most_worst = 10;
 
 std::string speed_text(double gbit_s) {
@@ -29,7 +29,8 @@ nlohmann::json flow_json(const Network& network, const Flow& flow) {
           {"error", or_null(flow.error)}};
 }
 
-// A matrix of what `cell` says of each flow. Columns have the numbers that the rows have before their names.
+// A matrix with the text of `cell` for each flow. Columns are numbered; each row starts with its number and
+// name.
 template <typename Cell>
 std::string matrix(const Network& network, const std::string& title, const ui::Terminal& terminal,
                    const Cell& cell) {
@@ -73,7 +74,7 @@ std::string worst_rows(const Network& network, const ui::Terminal& terminal) {
   return table.text(terminal);
 }
 
-// The servers from which nothing was measured, a line each.
+// Lists the servers without measurements, one per line.
 std::string left_out(const Network& network) {
   std::string text;
   for (std::size_t from = 0; from < network.servers.size(); ++from) {
@@ -138,7 +139,7 @@ struct Square {
   double size = 0;
 };
 
-// One cell of the heat map: the more Gbit/s, the stronger its colour.
+// A cell of the heat map: more Gbit/s, stronger color.
 std::string svg_cell(const Network& network, std::size_t from, std::size_t to, const Square& square,
                      double most) {
   const auto [x, y, size] = square;
@@ -218,7 +219,7 @@ std::string bandwidth_text(const Network& network, const ui::Terminal& terminal)
 std::string bandwidth_svg(const Network& network) {
   const std::size_t count = network.servers.size();
   const double size = count <= 16 ? 44 : count <= 32 ? 22 : 12;
-  const double font_room = count <= 32 ? 0 : 4;  // names of small rows are written smaller
+  const double font_room = count <= 32 ? 0 : 4;  // smaller font for the names of small rows
   std::size_t longest = 0;
   double most = 0;
   for (const NetworkServer& server : network.servers) {

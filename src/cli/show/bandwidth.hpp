@@ -7,15 +7,15 @@
 
 #include "ui/terminal.hpp"
 
-// The bandwidth between the servers, as `remote check --bandwidth` prints it.
+// Output of `remote check --bandwidth`.
 
 namespace remote::cli {
 
-// For a server: what stands under facts/network/bandwidth (docs/check/network.md).
+// The value of facts/network/bandwidth for a server (docs/check/network.md).
 nlohmann::json bandwidth_json(const Network& network, std::size_t server);
-// Two matrices, Gbit/s and microseconds; for more than 12 servers the medians and the worst pairs.
+// Two matrices, in Gbit/s and microseconds; for more than 12 servers the medians and the worst pairs.
 std::string bandwidth_text(const Network& network, const ui::Terminal& terminal);
-// A heat map as an SVG file that needs no other one; light or dark as the viewer is.
+// A heat map as a self-contained SVG file that follows the viewer's light or dark mode.
 std::string bandwidth_svg(const Network& network);
 
 }  // namespace remote::cli

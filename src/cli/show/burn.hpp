@@ -7,13 +7,13 @@
 
 #include "ui/terminal.hpp"
 
-// What `remote check --burn` prints.
+// Output of `remote check --burn`.
 
 namespace remote::cli {
 
-// For a server: what stands under facts/burn (docs/check/network.md).
+// The value of facts/burn for a server (docs/check/network.md).
 nlohmann::json to_json(const Burn& burn, const std::string& server);
-// A row for each rank, and what they exchange. "": it could not be done.
+// A row per rank, and the bandwidth between them. "" if the burn failed.
 std::string burn_text(const Burn& burn, const ui::Terminal& terminal);
 
 }  // namespace remote::cli

@@ -69,7 +69,7 @@ std::string machine_words(const ServerFacts& facts) {
   return join(words, ", ");
 }
 
-// Which findings are bad: "rsync, disk".
+// The names of the findings with this status: "rsync, disk".
 std::string names_of(const ServerCheck& server, CheckStatus status) {
   std::vector<std::string> names;
   for (const Finding& finding : server.findings) {
@@ -93,11 +93,11 @@ std::string summary_of(const ServerCheck& server) {
   return text;
 }
 
-// A finding that is not well, with all servers that have it.
+// A finding that is not ok, with all servers that have it.
 struct Trouble {
   Finding finding;
   std::vector<std::string> servers{};
-  // By what they say and where: servers may need a command each.
+  // By text and location, because servers may need different commands.
   struct Mend {
     Fix fix;
     std::vector<std::string> servers{};
@@ -105,7 +105,7 @@ struct Trouble {
   std::vector<Mend> fixes{};
 };
 
-// A command that names its server stands once for all servers.
+// A command with this option is shown once, with the names of all its servers.
 constexpr const char* server_option = "--server ";
 
 std::string without_server(const std::string& text, const std::string& server) {
@@ -135,7 +135,7 @@ void add_fix(Trouble& trouble, const std::string& server, const Fix& fix) {
   }
 }
 
-// What fails comes first.
+// Failures come first.
 std::vector<Trouble> troubles_of(const CheckReport& report) {
   std::vector<Trouble> troubles;
   for (const ServerCheck& server : report.servers) {
@@ -158,7 +158,7 @@ std::vector<Trouble> troubles_of(const CheckReport& report) {
       }
     }
   }
-  // not std::ranges: clang-tidy of Debian 12 does not understand what that returns
+  // not std::ranges: clang-tidy in Debian 12 misinterprets its return value
   std::stable_partition(troubles.begin(), troubles.end(),
                         [](const Trouble& trouble) { return trouble.finding.status == CheckStatus::fail; });
   return troubles;
@@ -173,7 +173,7 @@ std::string servers_text(const std::vector<std::string>& names) {
                      join(std::vector<std::string>(names.begin(), names.begin() + 3), ", "));
 }
 
-// The command stands on a line of its own, so that it can be copied.
+// The command is on a separate line, for easy copying.
 std::string fix_text(const Trouble::Mend& mend, const ui::Terminal& terminal) {
   const std::string text = visible_line(with_servers(mend.fix.text, mend.servers));
   const auto lines = [&](const std::string& where) {
@@ -230,12 +230,12 @@ ui::Table finding_rows(const CheckReport& report) {
 
 namespace {
 
-// The server on which the fix is to be run.
+// The server to run the fix on.
 const std::string& place_of(const ServerCheck& server, const Finding& finding) {
   return finding.fix->server.empty() ? server.server : finding.fix->server;
 }
 
-// Where the fix is to be run, and on which server; null, where there is none to run.
+// The place and the server to run the fix on; null if there is nothing to run.
 nlohmann::json fix_place(const ServerCheck& server, const Finding& finding) {
   if (!finding.fix) {
     return {{"fix_where", nullptr}, {"fix_server", nullptr}};
@@ -311,7 +311,7 @@ std::string root_scripts(const CheckReport& report) {
         script = scripts.insert(scripts.end(), {place, ""});
       }
       const std::string command = visible_line(finding.fix->text) + "\n";
-      if (script->second.find("\n" + command) == std::string::npos) {  // two servers may ask for the same
+      if (script->second.find("\n" + command) == std::string::npos) {  // servers may share a command
         script->second += fmt::format("# {}: {}\n{}", finding.name, visible_line(finding.detail), command);
       }
     }

@@ -7,24 +7,24 @@
 
 #include "ui/terminal.hpp"
 
-// What `remote check` prints.
+// Output of `remote check`.
 
 namespace remote::cli {
 
-// As the contract has it (docs/check.md).
+// In the documented format (docs/check.md).
 nlohmann::json to_json(const CheckReport& report);
 nlohmann::json to_json(const ServerFacts& facts);
 
-// A row for each server, then what is not well and how to mend it, told once for all servers that have the
-// same. `all`: a row for each finding instead of one for each server.
+// A row for each server, then the problems and their fixes, with equal ones of several servers grouped.
+// `all`: a row for each finding instead of each server.
 std::string check_table(const CheckReport& report, const ui::Terminal& terminal, bool all = false);
 
 // "gpu-1: fail: rsync: is not installed"
 std::string finding_line(const std::string& server, const Finding& finding);
 
-// The fixes that Project::mend runs, each with its servers; "" where there are none.
+// The fixes that Project::mend runs, each with its servers; "" if there are none.
 std::string harmless_text(const CheckReport& report);
-// A script for each server with the fixes that need root there; "" where there are none.
+// A script per server with the fixes that need root; "" if there are none.
 std::string root_scripts(const CheckReport& report);
 
 }  // namespace remote::cli

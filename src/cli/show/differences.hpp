@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <remote/history.hpp>
 
-// What differs between launches, in a table and as data.
+// Differences between launches, as a table and as data.
 
 namespace remote::cli {
 
-// The title of its row: "torch on node-1, node-2".
+// The title of a difference's row: "torch on node-1, node-2".
 std::string difference_name(const LaunchDifference& difference);
 
 // "part", "name", "servers", "values".

@@ -6,7 +6,7 @@
 
 namespace remote::cli {
 
-// Gives a server's JSON `error` and `cause`, both null where there is none.
+// Adds `error` and `cause` to a server's JSON; both are null without an error.
 void put_error(auto& entry, const std::optional<Error>& error) {
   entry["error"] = or_null(error);
   entry["cause"] = error ? nlohmann::json(to_string(error->cause())) : nlohmann::json(nullptr);

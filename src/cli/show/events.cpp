@@ -12,7 +12,7 @@
 namespace remote::cli {
 namespace {
 
-// One function an event that has words; the others are passed by.
+// One function per event that is shown; the others are ignored.
 class EventText {
  public:
   explicit EventText(Context& context) : context_(context), terminal_(context.terminal) {}
@@ -23,7 +23,7 @@ class EventText {
     for (const SameErrors& same : told_once(event.errors)) {
       std::string reason = same.message();
       if (reason.ends_with('.')) {
-        reason.pop_back();  // of a sentence of the server's
+        reason.pop_back();  // the period at the end of the server's sentence
       }
       terminal_.warning(fmt::format("{}; the state of {} jobs is unknown", reason,
                                     same.servers.size() > 1 ? "their" : "its"));
@@ -90,7 +90,7 @@ class EventText {
         server_names(event.servers)));
   }
   void operator()(const EndingRanks& event) {
-    // It may follow from the failure of another one: only the verdict names a rank.
+    // It may be a consequence of another rank's failure: only the verdict names a rank.
     terminal_.notice(event.failed
                          ? "a rank failed; ending the other ranks"
                          : "ending the ranks that have started, or may have (--on-failure=leave keeps them)");
@@ -202,7 +202,7 @@ void EventText::operator()(const EnvironmentsLeftOut& event) {
                                join(names, ", ")));
 }
 
-// What to write instead.
+// The suggested replacement.
 std::string advice(UselessPattern::Why why) {
   using Why = UselessPattern::Why;
   switch (why) {

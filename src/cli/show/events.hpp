@@ -5,14 +5,14 @@
 
 #include "cli/context.hpp"
 
-// Events in words.
+// Events as text.
 
 namespace remote::cli {
 
-// An event in words, on stderr. The progress of prepare has none: see PrepareScreen.
+// Prints an event on stderr. Ignores the progress of prepare: see PrepareScreen.
 void show_event(Context& context, const Event& event);
 
-// A title and below it the first of the names, which are foreign text; nothing for no names.
+// A title, followed by the first of the names, which are untrusted text. Prints nothing without names.
 void show_names(Context& context, const std::string& title, const std::vector<std::string>& names);
 
 }  // namespace remote::cli

@@ -110,7 +110,7 @@ std::string mebi_or_gibi(double bytes) {
 }
 
 std::optional<bool> in_use(const Gpu& gpu) {
-  // A driver keeps some hundred MiB for itself.
+  // A driver uses a few hundred MiB itself.
   constexpr std::uint64_t most_of_driver = std::uint64_t{1} << 30U;
   const std::uint64_t used = gpu.memory_used.value_or(0);
   if (gpu.processes.empty() && !gpu.memory_used && !gpu.utilisation) {

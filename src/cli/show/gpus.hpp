@@ -6,22 +6,22 @@
 #include <nlohmann/json.hpp>
 #include <remote/gpu.hpp>
 
-// GPUs as JSON and as words for people.
+// GPUs as JSON and as text.
 
 namespace remote::cli {
 
-// {"gpus": [{…}], "tools": [{…}], "topology": {…}|null, "xids": […]|null}: sizes in bytes, as gpu.hpp names
-// them; null for what is not known.
+// {"gpus": [{…}], "tools": [{…}], "topology": {…}|null, "xids": […]|null}: sizes in bytes, names as in
+// gpu.hpp; null for unknown values.
 nlohmann::json to_json(const GpuFacts& facts);
 nlohmann::json to_json(const Gpu& gpu);
 
 std::string name_of(GpuVendor vendor);  // "nvidia"
 
-// Whether something uses it, also where it is not seen what: drivers and containers hide processes. nullopt:
-// nothing is known.
+// Whether any process uses it, even if the process is not visible: drivers and containers hide processes.
+// nullopt: unknown.
 std::optional<bool> in_use(const Gpu& gpu);
 
-// "2 of 8, 61.2 GiB of 640 GiB": how many are in use, and their memory; "-" where there are none.
+// "2 of 8, 61.2 GiB of 640 GiB": the number in use, and their memory; "-" if there are no GPUs.
 std::string in_short(const GpuFacts& facts);
 
 // "17 MiB", "39.6 GiB".

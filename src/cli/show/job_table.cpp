@@ -28,13 +28,13 @@ ui::Style style_of(JobState state) {
     case JobState::succeeded:
       return ui::Style::plain;
     default:
-      return ui::Style::yellow;  // it is not known yet how it goes
+      return ui::Style::yellow;  // the outcome is not known yet
   }
 }
 
 namespace {
 
-// That of the job that matters most: one that failed, else one that goes on.
+// The style of the most important job: a failed one, or else an unfinished one.
 ui::Style style_of_row(const TableRow& row) {
   using enum JobState;
   if (!verdict_of(row.batch).left.empty()) {
@@ -58,7 +58,7 @@ Instant begin_of(const Job& job) {
   return job.started_at.value_or(job.created_at);
 }
 
-// How long it ran, or runs.
+// How long it ran, or has been running.
 std::string duration(const Batch& batch, Instant now) {
   std::optional<Instant> begin;
   std::optional<Instant> end;
@@ -73,14 +73,14 @@ std::string duration(const Batch& batch, Instant now) {
     } else if (goes_on) {
       end = now;
     } else if (!job.point || !job.point->waiting) {
-      known = false;  // of a job that does not answer it is not known how long it ran
+      known = false;  // unknown for a job that does not answer
     }
   }
   return begin && end && known ? format_duration(*end - *begin) : "-";
 }
 
-// A reason of any length would push the other columns off the screen; `job-list --json` has it whole. Why a
-// launch is without a lifeline is a warning of its own.
+// Shortens the reason, because a long one would push the other columns off the screen; `job-list --json` has
+// the full text. A missing lifeline is reported as a separate warning.
 Job brief(Job job, std::size_t longest) {
   if (job.reason.kind == JobReason::Kind::no_lifeline || job.reason.kind == JobReason::Kind::lifeline_dead) {
     job.reason = {.kind = JobReason::Kind::other, .text = "no lifeline"};
@@ -107,7 +107,7 @@ std::string id_text(const Batch& batch, const TableOptions& options) {
   return (first.launch && !options.ranks ? *first.launch : first.id).text().substr(0, shown_digits);
 }
 
-// Whether a command has this word, alone or as the end of a path.
+// Whether a command contains this word, alone or at the end of a path.
 bool has_word(const std::string& command, const std::string& tag) {
   if (tag.find(' ') != std::string::npos) {
     return command.find(tag) != std::string::npos;
@@ -121,7 +121,7 @@ bool has_word(const std::string& command, const std::string& tag) {
   });
 }
 
-// The tags that all of them have and a person gave.
+// The tags set by the user that all of them have.
 std::string tags_text(const Batch& batch) {
   std::vector<std::string> tags = given_tags(batch.front().tags, batch.front().command);
   std::erase_if(tags, [&](const std::string& tag) {

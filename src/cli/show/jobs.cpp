@@ -16,11 +16,11 @@
 namespace remote::cli {
 namespace {
 
-// Without what it has left behind.
+// Ignores leftover processes.
 std::string own_state_text(const Job& job) {
   std::string text(to_string(job.state));
-  // A job that was ended says by whom, and that reason already names the signal: "killed SIGTERM by
-  // ada@laptop"; "ended after rank 2" stands for itself.
+  // For a job that was stopped, the reason already says by whom, including the signal: "killed SIGTERM by
+  // ada@laptop"; "ended after rank 2" needs no state.
   std::string reason = jobs::reason_text(job.reason);
   if (job.state == JobState::killed) {
     using Kind = JobReason::Kind;

@@ -26,19 +26,19 @@ const Job* with_state(const Batch& batch, JobState state) {
   return found == batch.end() ? nullptr : &*found;
 }
 
-// The state without remaining processes: left_text() counts those of all jobs of the launch.
+// The state without leftover processes: left_text() counts those of all jobs in the launch.
 std::string ended_text(Job job) {
   job.leftovers.reset();
   return state_text(job);
 }
 
-// How each process took it is no matter of the launch.
+// Ignores how each process reacted to the signal.
 std::string killed_text(Job job) {
   job.reason.result.reset();
   return ended_text(std::move(job));
 }
 
-// Of a launch in which no rank failed, and all have ended.
+// The state of a launch that has ended without a failed rank.
 std::string peaceful_end(const Batch& batch) {
   std::set<std::string> killed;
   int succeeded = 0;
@@ -61,7 +61,7 @@ std::string peaceful_end(const Batch& batch) {
   return succeeded == 0 ? how : fmt::format("{} succeeded, {} {}", succeeded, others, how);
 }
 
-// What went wrong with it so far; "" for nothing.
+// The current problem; "" if there is none.
 std::string trouble(const Batch& batch) {
   const Verdict verdict = verdict_of(batch);
   if (verdict.first) {
@@ -79,7 +79,7 @@ std::string trouble(const Batch& batch) {
   return verdict.lost_server.empty() ? "" : "ended after the loss of " + verdict.lost_server;
 }
 
-// The attempt of a launch that has started again; "" for the first one.
+// The current attempt of a launch that was restarted; "" for the first one.
 std::string attempt_of(const Batch& batch) {
   const auto found = std::ranges::find_if(batch, [](const Job& job) { return !job.attempts.empty(); });
   return found == batch.end() ? "" : fmt::format(", attempt {}", found->attempts.back().number + 1);
@@ -151,7 +151,7 @@ std::string describe(const std::vector<Job>& jobs) {
                      all_are_ranks ? fmt::format("ranks {} {}", ranges(std::move(ranks)), where) : where);
 }
 
-// Of ended ones: what they have left behind.
+// For ended jobs: their leftover processes.
 std::string left_text(const Batch& batch) {
   int left = 0;
   for (const Job& job : batch) {
@@ -186,7 +186,7 @@ static std::string state_of(const Batch& batch) {
   for (const JobState state : {JobState::running, JobState::starting, JobState::queued, JobState::unknown}) {
     const Job* job = with_state(batch, state);
     if (job != nullptr && text.empty()) {
-      // a reason that one of them has is worth telling
+      // prefer a job with a reason
       const auto odd = std::ranges::find_if(batch, [&](const Job& one) {
         return one.state == state &&
                (one.reason.kind != JobReason::Kind::none || !one.waits.empty() || still_since(one));
@@ -207,7 +207,7 @@ std::string elsewhere_text(const Batch& batch) {
 std::string state_text(const Batch& batch) {
   const std::string text = state_of(batch) + attempt_of(batch);
   const std::string elsewhere = elsewhere_text(batch);
-  return text.ends_with(elsewhere) ? text : text + elsewhere;  // the text of a single job has it
+  return text.ends_with(elsewhere) ? text : text + elsewhere;  // already included for a single job
 }
 
 std::string usage_text(const Batch& batch) {
@@ -321,7 +321,7 @@ EndTeller::EndTeller(ui::Terminal& terminal, const std::vector<Job>& jobs)
     if (job.launch) {
       Launch& launch = launches_[*job.launch];
       ++launch.total;
-      launch.failure_told = is_over;  // no rank is waited for
+      launch.failure_told = is_over;  // no ranks to wait for
     }
   }
 }
@@ -337,7 +337,7 @@ void EndTeller::take(const Job& job) {
   if (has_failed(job) && !job.after_peer && job.reason.kind != JobReason::Kind::after_rank &&
       !mine.failure_told && mine.total > 1) {
     mine.failure_told = true;
-    // Another one may have failed first: only the verdict names a rank.
+    // Another rank may have failed first: only the verdict names a rank.
     terminal_.notice(one_launch_ ? "a rank failed; waiting for the other ranks"
                                  : fmt::format("{}: {}", describe(job), state_text(job)));
   }
@@ -363,7 +363,7 @@ void EndTeller::tell(Launch& launch) {
   std::ranges::sort(launch.ended, {}, &Job::key);
   std::string text = state_text(launch.ended);
   const Verdict verdict = verdict_of(launch.ended);
-  const bool is_sweep = launch.ended.front().point.has_value();  // its points end by themselves
+  const bool is_sweep = launch.ended.front().point.has_value();  // points of a sweep end independently
   if (const std::string rest = verdict.first && !is_sweep ? aftermath(verdict) : ""; !rest.empty()) {
     text += "; " + rest;
   }

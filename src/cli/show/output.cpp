@@ -23,15 +23,15 @@ namespace {
 constexpr ui::Style styles[] = {ui::Style::cyan,    ui::Style::green, ui::Style::yellow,
                                 ui::Style::magenta, ui::Style::blue,  ui::Style::red};
 
-// What stands before the lines of a rank or job: "[ 2] ", in a colour of its own.
+// The prefix of a rank's or job's lines, "[ 2] ", in its own color.
 std::string prefix(Context& context, const std::string& text, std::size_t width, int number) {
   const ui::Style style = styles[static_cast<std::size_t>(number) % std::size(styles)];
   return context.terminal.paint_out(style, fmt::format("[{:>{}}]", text, width)) + " ";
 }
 
-// The screens of jobs and of their ranks, made when they first write something: one job's and one rank's
-// without a prefix, else behind "[2] " for ranks, "[0-3] " for what runs ranks, and "[7] " for the jobs of
-// several launches by their keys.
+// The screens for jobs and their ranks, created on their first output. A single job or rank has no prefix;
+// otherwise the prefix is "[2] " for a rank, "[0-3] " for the process that runs ranks, and "[7] ", the key,
+// for jobs of several launches.
 class Screens {
  public:
   Screens(Context& context, const std::vector<Job>& jobs, const FollowRequest& request, bool raw)
@@ -69,7 +69,7 @@ class Screens {
     }
     found->second.take(output.stream, output.text);
   }
-  // Whether the last of these lines, which the rank wrote to its stderr, was shown.
+  // Whether the last of these lines, which are from the rank's stderr, was shown.
   bool has_shown(const Job& rank, const std::vector<std::string>& lines) const {
     const auto last = std::ranges::find_if(lines.rbegin(), lines.rend(),
                                            [](const std::string& line) { return !trim(line).empty(); });
@@ -88,7 +88,7 @@ class Screens {
  private:
   std::string name(const Job& job) const { return launch_ ? rank_numbers(job) : std::to_string(job.key); }
 
-  // A whole line that these ranks wrote. The fewer they are, the more it stands out.
+  // Shows a whole line that these ranks wrote. The fewer ranks, the more it is highlighted.
   void take_folded(const JobOutput& output) {
     const Job& job = jobs_[output.job];
     if (context_.stream) {
@@ -140,9 +140,9 @@ class Screens {
   const bool one_rank_;
   const bool whole_;
   const bool launch_;
-  std::vector<int> all_;                       // whose lines are folded
+  std::vector<int> all_;                       // the ranks whose lines are folded
   const bool whole_output_;                    // all lines are shown
-  std::map<std::size_t, std::string> errors_;  // the end of each job's stderr, as far as it was shown
+  std::map<std::size_t, std::string> errors_;  // by job: the last part of its stderr that was shown
   std::size_t width_ = 0;
   std::size_t rank_width_ = 0;
   std::map<std::pair<std::size_t, std::optional<int>>, OutputScreen> screens_;
@@ -159,7 +159,7 @@ std::string EscapeFilter::take(std::string_view piece) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     const auto c = static_cast<unsigned char>(text[at]);
     if (c == '\x1b') {
-      // ESC [ numbers, and a letter that says what they do.
+      // ESC [ numbers, and a final letter for the function.
       const bool opens = at + 1 < text.size() && text[at + 1] == '[';
       const std::size_t end = opens ? text.find_first_not_of("0123456789;:", at + 2) : std::string::npos;
       if (end != std::string::npos && std::string_view("mKGCDX").find(text[end]) != std::string_view::npos) {
@@ -172,7 +172,7 @@ std::string EscapeFilter::take(std::string_view piece) {
         break;
       }
     }
-    // U+0080 to U+009F do in one character what ESC does with the next one.
+    // U+0080 to U+009F are single characters equivalent to ESC and the next character.
     const bool c1 =
         c == 0xc2 && at + 1 < text.size() && (static_cast<unsigned char>(text[at + 1]) & 0xe0U) == 0x80;
     if (c == 0xc2 && at + 1 == text.size()) {
@@ -250,7 +250,7 @@ void refuse_output_as_json(const Context& context, const std::string& what) {
 
 namespace {
 
-// What is left of these jobs, for whoever has stopped following them.
+// The message for a user who has stopped following these jobs.
 std::string stopped_following(std::vector<Job> jobs) {
   std::erase_if(jobs, [](const Job& job) { return is_final(job.state); });
   if (jobs.empty()) {
@@ -269,7 +269,7 @@ std::string stopped_following(std::vector<Job> jobs) {
                      kill_command(jobs));
 }
 
-// `single`: of one job that is no launch.
+// `single`: for a single job without a launch.
 int code_of(const FollowResult& result, bool single) {
   if (single && result.errors.empty()) {
     return is_final(result.jobs.front().state) ? exit_code_of(result.jobs.front()) : 0;
@@ -288,7 +288,7 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
   const bool launch = request.first_rank_only;
   const bool single = jobs.size() == 1 && !launch;
   ui::Terminal& terminal = context.terminal;
-  terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back Ctrl-C
+  terminal.set_cancel(context.cancel);  // a terminal that blocks must not delay Ctrl-C
   Screens screens(context, jobs, request, raw);
   EndTeller ends(terminal, jobs);
   std::string output_end;
@@ -303,14 +303,14 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
     }
   };
   request.on_output = [&](const JobOutput& output) {
-    waiting.reset();  // what is printed would go into its row
+    waiting.reset();  // otherwise the output would be printed into its row
     screens.take(output);
     append_end(output_end, output.text);
   };
   request.on_ended = [&, follow = request.follow](std::size_t index, const Job& job) {
     screens.finish(index);
     if (terminal.stdout_is_terminal() && terminal.stderr_is_terminal()) {
-      terminal.end_open_line();  // what comes now is not the job's
+      terminal.end_open_line();  // further output is not from the job
     }
     if (context.stream && is_final(job.state)) {
       context.stream->ended(job);

@@ -8,15 +8,15 @@
 #include "base/line_assembler.hpp"
 #include "cli/context.hpp"
 
-// The output of commands and of jobs on the screen.
+// Shows the output of commands and jobs.
 
 namespace remote::cli {
 
-// Takes out of an output what does more to a terminal than show text: color (SGR) and movement of the cursor
-// within its line pass, all else is made visible, as `less -R` does. One stream, one thread.
+// Filters terminal escape sequences in output: passes color (SGR) and cursor movement within the line, and
+// makes all others visible, like `less -R`. For one stream; not thread-safe.
 class EscapeFilter {
  public:
-  // An escape sequence that is not complete yet waits for the next piece.
+  // Holds back an incomplete escape sequence until the next piece.
   std::string take(std::string_view piece);
   std::string finish();
 
@@ -24,19 +24,19 @@ class EscapeFilter {
   std::string waiting_;
 };
 
-// Shows what one server or job writes: its bytes as they are where the prefix is empty, else whole lines
-// behind the prefix; or whole lines as events of --jsonl. One thread at a time.
+// Shows the output of one server or job: the bytes unchanged if the prefix is empty, otherwise whole lines
+// after the prefix; or, with --jsonl, whole lines as events. Not thread-safe.
 class OutputScreen {
  public:
   OutputScreen(ui::Terminal& terminal, EventStream& events, OutputSource source)
       : terminal_(terminal), events_(&events), source_(std::move(source)), raw_(false), out_(""), err_("") {}
   OutputScreen(ui::Terminal& terminal, const std::string& prefix)
       : terminal_(terminal), raw_(prefix.empty()), out_(prefix), err_(prefix) {}
-  // What a terminal gets is filtered from now on; output into a file or pipe stays as it is.
+  // Filters output to a terminal from now on; output to a file or pipe is not changed.
   void filter_escapes();
 
   void take(OutputStream stream, std::string_view data);
-  // What came last and had no newline is shown too.
+  // Also shows an incomplete last line.
   void finish();
 
  private:
@@ -52,15 +52,16 @@ class OutputScreen {
   std::optional<EscapeFilter> err_filter_;
 };
 
-// Throws Error (usage) with --json, which prints one value: output goes with --jsonl. `what` is refused.
+// Throws Error (usage) with --json, which prints a single value: output needs --jsonl. `what`: the rejected
+// option or command.
 void refuse_output_as_json(const Context& context, const std::string& what);
 
-// Shows the output of jobs as it comes, until they end: one job's bytes as they are, that of several jobs or
-// ranks in whole lines with a coloured prefix, and of a launch that is followed by its first rank alone that
-// rank's bytes. With --jsonl, each line is an event. Says on stderr how each ended, and the verdict where
-// request.judge asks for it. A terminal gets no other escapes of theirs than EscapeFilter's, unless `raw`.
-// Returns the exit code: that of the job if it is one, else 0 only if all succeeded. On Ctrl-C says that the
-// jobs go on, and throws Interrupted. The callbacks of `request` are set here.
+// Shows the output of jobs as it is written, until they end. For one job, or with only the first rank of a
+// launch, shows the bytes unchanged; for several jobs or ranks, whole lines with a colored prefix; with
+// --jsonl, each line as an event. Reports on stderr how each ended, and the verdict if request.judge is set.
+// On a terminal, output is filtered by EscapeFilter unless `raw`. Returns the exit code of a single job;
+// otherwise 0 only if all succeeded. On Ctrl-C, reports that the jobs continue, and throws Interrupted. Sets
+// the callbacks of `request`.
 int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowRequest request, bool raw = false);
 
 }  // namespace remote::cli

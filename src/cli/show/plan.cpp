@@ -62,7 +62,7 @@ std::string container_words(const Container& container) {
 }
 
 nlohmann::ordered_json container_json(const Container& container) {
-  // a secret may stand behind its option
+  // the value of an option may be a secret
   const auto args = shell_words(mask_command(shell_join(container.args)));
   const auto engine = container.engine ? nlohmann::json(to_string(*container.engine)) : nlohmann::json();
   return {{"engine", engine},
@@ -75,7 +75,7 @@ std::string shown_command(const PlannedProcess& process) {
   return mask_command(process.shown.empty() ? process.command : process.shown);
 }
 
-// Why ranks may not use all processors of a server.
+// Why ranks cannot use all processors of a server.
 std::string bound_text(const UsableCpus& cpus) {
   if (cpus.bound == CpuBound::none) {
     return "";
@@ -117,7 +117,7 @@ std::string chosen_ranks_text(const Plan& plan) {
   const ChosenRanks& first = plan.chosen.front();
   if (!first.automatic &&
       std::ranges::all_of(plan.chosen, [&](const ChosenRanks& one) { return reason(one).empty(); })) {
-    return "";  // as was asked for
+    return "";  // as requested
   }
   const char* asked = first.automatic ? "auto: " : "";
   if (std::ranges::all_of(plan.chosen, [&](const ChosenRanks& one) {

@@ -31,7 +31,7 @@ constexpr std::uint64_t large_bytes = 1'000'000'000;
 constexpr std::size_t many_files = 50'000;
 constexpr std::size_t shown_parts = 5;
 
-// What was said, and of which server.
+// Text and server.
 using Remarks = std::vector<std::pair<std::string, std::string>>;
 
 // Shows each text once, with the servers that share it.
@@ -46,7 +46,6 @@ void show_once(const Remarks& remarks, const std::function<void(const std::strin
   }
 }
 
-// Shows what to try.
 void show_hints(Context& context, const std::vector<PrepareResult>& results) {
   Remarks hints;
   for (const PrepareResult& result : results) {
@@ -58,7 +57,7 @@ void show_hints(Context& context, const std::vector<PrepareResult>& results) {
   show_once(hints, [&](const std::string& line) { context.terminal.err(" hint: " + line + "\n"); });
 }
 
-// Shows the notes and warnings of the servers that are done.
+// Shows the notes and warnings of the servers without an error.
 void show_remarks(Context& context, const std::vector<PrepareResult>& results) {
   Remarks notes;
   Remarks warnings;
@@ -77,8 +76,8 @@ void show_remarks(Context& context, const std::vector<PrepareResult>& results) {
   show_once(warnings, [&](const std::string& line) { context.terminal.warning(line); });
 }
 
-// Before much that the servers lack goes to them: shows what is large, and asks on a terminal unless `yes`.
-// Throws Error where the answer is no.
+// Before a large transfer of missing files: shows the largest parts, and asks on a terminal unless `yes`.
+// Throws Error if the answer is no.
 void confirm_size(Context& context, const FirstSync& pending, bool yes) {
   if (pending.servers.empty() || (pending.bytes <= large_bytes && pending.files <= many_files)) {
     return;
@@ -87,7 +86,7 @@ void confirm_size(Context& context, const FirstSync& pending, bool yes) {
                                       counted(pending.files, "file"), enumerated(pending.servers)));
   std::size_t shown = 0;
   for (const FirstSync::Part& part : pending.parts) {
-    // What makes it large: a twentieth of the bytes or of the files.
+    // Only parts with at least a twentieth of the bytes or of the files.
     if (shown < shown_parts && (part.bytes >= pending.bytes / 20 || part.files >= pending.files / 20)) {
       ++shown;
       context.terminal.notice(
@@ -104,7 +103,8 @@ void confirm_size(Context& context, const FirstSync& pending, bool yes) {
   }
 }
 
-// "skipped by exclude.txt: data/ (1.2 GB), model.pt (80.0 MB)"; "" for nothing that anybody may miss there.
+// "skipped by exclude.txt: data/ (1.2 GB), model.pt (80.0 MB)"; "" if the user is unlikely to miss anything
+// there.
 std::string skipped_line(const std::filesystem::path& project, const Cancel& cancel) {
   const auto parts = project::skipped_parts(project, cancel);
   std::vector<std::string> names;
@@ -119,7 +119,7 @@ std::string step_word(StepResult result) {
   return result == StepResult::done ? "done" : result == StepResult::skipped ? "already" : "";
 }
 
-// "home" or "folder": what servers have in common.
+// The shared place of the servers: "home" or "folder".
 const char* common_place(const PrepareReport& report) {
   return report.shared_home ? "home" : "folder";
 }
@@ -190,7 +190,7 @@ json prepared_json(const PrepareResult& result) {
   return entry;
 }
 
-// What one server has to say. Returns whether all went well there.
+// Shows the result of one server. Returns whether everything succeeded there.
 bool show_server(Context& context, const PrepareResult& result, const PrepareRequest& request) {
   const std::string name = result.server + ": ";
   if (result.error) {
@@ -206,7 +206,6 @@ bool show_server(Context& context, const PrepareResult& result, const PrepareReq
   return report.differences.empty();
 }
 
-// Says which servers have one folder.
 void show_shared(Context& context, const std::vector<PrepareResult>& results, const std::string& title) {
   for (const PrepareResult& first : results) {
     std::vector<std::string> names;
@@ -236,7 +235,7 @@ std::set<std::string> changed_here(Context& context, const std::vector<std::stri
   });
   std::set<std::string> changed;
   for (const PrepareResult& result : context.project().prepare(request)) {
-    if (!result.error) {  // else the launch reports it
+    if (!result.error) {  // otherwise the launch reports it
       changed.insert(result.report.files.changed.begin(), result.report.files.changed.end());
       changed.insert(result.report.files.newer.begin(), result.report.files.newer.end());
     }
@@ -251,11 +250,12 @@ ui::Transfer as_transfer(const TransferProgress& progress) {
   ui::Transfer transfer;
   transfer.bytes = progress.bytes;
   if (progress.percent > 0) {
-    // rsync tells whole percents, of all files of the project, also those that are there.
+    // rsync reports whole percentages of all files in the project, including those already on the server.
     transfer.total = std::max(progress.bytes, progress.bytes * 100 / static_cast<unsigned>(progress.percent));
   }
   transfer.bytes_per_second = progress.bytes_per_second;
-  // At the end it is what has passed; and rsync says zero while files follow that it has not counted yet.
+  // At the end, rsync reports the elapsed time instead; and it reports zero while there are files that it has
+  // not counted yet.
   transfer.left = progress.percent > 0 && progress.percent < 100 ? progress.left : std::chrono::seconds(0);
   return transfer;
 }
@@ -302,7 +302,7 @@ PrepareScreen::~PrepareScreen() {
 
 std::vector<PrepareResult> prepare_on_screen(Context& context, const PrepareRequest& request,
                                              bool show_output, bool yes) {
-  context.project().require_trust();  // a question does not go with the screen
+  context.project().require_trust();  // a question would disturb the live screen
   if (request.sync && !request.dry_run) {
     confirm_size(context, context.project().first_sync(request.servers), yes);
   }
@@ -324,8 +324,8 @@ std::vector<PrepareResult> prepare_on_screen(Context& context, const PrepareRequ
 
 namespace {
 
-// Sends the project again, also where a server has newer files, if the user agrees. `must`: throws Error if
-// not, or if nobody can be asked.
+// Sends the project again, including files that are newer on a server, if the user agrees. `must`: throws
+// Error if the user does not agree or cannot be asked.
 void replace_newer(Context& context, const std::vector<PrepareResult>& results, PrepareRequest request,
                    bool must) {
   std::vector<Error> errors;

@@ -44,7 +44,8 @@ std::string building(std::string_view text) {
   return "building " + first_word(text);
 }
 
-// What tells one failure from another: pip's errors, without the addresses of objects in its warnings.
+// The distinctive part of a failure's output: pip's errors, without warnings, because these may contain the
+// addresses of objects.
 std::string essence(const std::string& lines) {
   std::string errors;
   for (const std::string& line : split(lines, '\n')) {
@@ -103,7 +104,7 @@ std::string size_text(std::uint64_t bytes) {
 
 std::string SameFailures::seen_on(const std::string& server, const ServerFailed& failure) {
   if (failure.last_lines.empty()) {
-    return {};  // one line, which is said for each
+    return {};  // a single line is shown for each server
   }
   const std::string what = failure.error.what_failed() + "\n" + failure.error.reason() + "\n";
   const auto [found, fresh] = first_.emplace(what + essence(failure.last_lines), server);

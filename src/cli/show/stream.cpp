@@ -77,7 +77,7 @@ const char* cause_word(NoLifeline::Cause cause) {
   return "restarted";
 }
 
-// The event's name and its fields; a name of nullptr: it is told otherwise.
+// The event's name and its fields; name is nullptr if it is reported in another way.
 struct Told {
   const char* name = nullptr;
   Json fields = Json::object();
@@ -106,7 +106,7 @@ struct Teller {
              {"fingerprint", event.fingerprint},
              {"warning", or_null(event.warning)}}};
   }
-  Told operator()(const SilentServers&) const { return {}; }  // a line for each
+  Told operator()(const SilentServers&) const { return {}; }  // one line per error
   Told operator()(const LinkLeftOut& event) const {
     return {"link_left_out", {{"name", event.name}, {"target", event.target}, {"why", why_word(event.why)}}};
   }
@@ -123,7 +123,7 @@ struct Teller {
   Told operator()(const UnfetchedFiles& event) const {
     return {"not_fetched", {{"pointers", event.pointers}, {"submodules", event.submodules}}};
   }
-  // Its words go through Context::show(Error), which tells an error.
+  // Reported through Context::show(Error), which prints an error event.
   Told operator()(const PartsFailed&) const { return {}; }
   Told operator()(const LinkLost& event) const {
     return {"link_lost",
@@ -157,7 +157,7 @@ struct Teller {
     return {"gpu_count_differs",
             {{"server", event.server}, {"expected", event.expected}, {"found", event.found}}};
   }
-  Told operator()(const CheckWarned&) const { return {}; }  // a line for each server
+  Told operator()(const CheckWarned&) const { return {}; }  // one line per server
   Told operator()(const CodeDiffers& event) const {
     return {"code_differs", {{"server", event.server}, {"names", event.names}}};
   }

@@ -20,7 +20,7 @@ std::string number_text(double value) {
   return fmt::format("{:.6g}", value);
 }
 
-// "0" or "SIGKILL"; "" where it has not ended.
+// "0" or "SIGKILL"; "" if it has not ended.
 std::string exit_text(const Job& job) {
   if (!job.result) {
     return "";
@@ -28,7 +28,7 @@ std::string exit_text(const Job& job) {
   return job.result->signal() ? signal_name(*job.result->signal()) : std::to_string(*job.result->code());
 }
 
-// A cell of CSV.
+// Quotes a cell for CSV, if necessary.
 std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) {
     return text;
@@ -42,11 +42,11 @@ std::string csv_cell(const std::string& text) {
 
 struct ResultColumn {
   std::string name;
-  bool right = false;  // where it is aligned
+  bool right = false;  // right-aligned
   std::function<std::string(const Job&)> cell;
 };
 
-// What the table and the CSV have of the points.
+// The columns of the points, for the table and for CSV.
 std::vector<ResultColumn> columns_of(const SweepResults& results, bool csv) {
   const auto head = [&](const char* name) { return csv ? lower_case(name) : name; };
   std::vector<ResultColumn> columns{
@@ -112,7 +112,7 @@ std::string sweep_text(const SweepResults& results) {
 std::string filled_command(const Job& job) {
   try {
     return job.point ? fill_sweep_word(job.command, job.point->values) : job.command;
-  } catch (const Error&) {  // the record has other parameters than the command
+  } catch (const Error&) {  // the recorded parameters do not match the command
     return job.command;
   }
 }

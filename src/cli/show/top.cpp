@@ -24,7 +24,7 @@ using ui::Style;
 
 constexpr double gibibyte = 1024.0 * 1024 * 1024;
 
-// A line that is written piece by piece, and never becomes wider than it may be.
+// Builds a line piece by piece, up to a maximum width.
 class Line {
  public:
   Line(const ui::Terminal& terminal, std::optional<std::size_t> width) : terminal_(terminal), width_(width) {}
@@ -38,7 +38,7 @@ class Line {
     text_ += trim(text).empty() || style == Style::plain ? text : terminal_.paint_out(style, text);
     return *this;
   }
-  // The same, and blanks up to this width; before it for numbers.
+  // Like add(), padded with blanks to this width: on the left for numbers, otherwise on the right.
   Line& column(std::string_view text, std::size_t size, bool number = false, Style style = Style::plain) {
     const std::size_t used = ui::display_width(text);
     const std::string blanks(size - std::min(used, size), ' ');
@@ -62,7 +62,7 @@ std::string percent(double value) {
   return fmt::format("{:.0f} %", value);
 }
 
-// What a terminal would colour by itself: much is yellow, all is red.
+// Yellow if nearly used up, red if used up.
 Style by_share(double share) {
   return share >= 0.97 ? Style::red : share >= 0.9 ? Style::yellow : Style::plain;
 }
@@ -109,17 +109,17 @@ TopLine head(const Context& context, const ServerSample& sample, const TopView& 
   return line.end();
 }
 
-// "bob: python3 (4121)", "process 4121" where nothing else is known of it.
+// "bob: python3 (4121)", or "process 4121" if nothing else is known about it.
 std::string name_of_holder(const GpuProcess& process) {
   if (process.user.empty() && process.name.empty()) {
     return fmt::format("process {}", process.pid);
   }
-  const std::string name = process.name.substr(process.name.rfind('/') + 1);  // without its folder
+  const std::string name = process.name.substr(process.name.rfind('/') + 1);  // without the folder
   return fmt::format("{}{}{} ({})", process.user, process.user.empty() || name.empty() ? "" : ": ", name,
                      process.pid);
 }
 
-// "job 3", "bob: python3 (4121)": those that have memory of the GPU, each once.
+// The processes that use memory of the GPU, each once: "job 3", "bob: python3 (4121)".
 std::vector<std::pair<std::string, Style>> holders(const Gpu& gpu, const std::map<std::string, int>& keys,
                                                    bool others, const std::string& leased_by) {
   std::vector<std::pair<std::string, Style>> all;
@@ -149,7 +149,7 @@ std::vector<std::pair<std::string, Style>> holders(const Gpu& gpu, const std::ma
   return all;
 }
 
-// Who has leased the GPU; "": nobody.
+// The user who has leased the GPU; "": none.
 std::string lessee(const ServerLoad& load, const Gpu& gpu) {
   const auto found = std::ranges::find_if(load.leases, [&](const Lease& lease) {
     return std::ranges::find(lease.gpus, gpu.uuid) != lease.gpus.end();
@@ -169,10 +169,10 @@ std::string slowed_by(ClockLimit limit) {
   }
 }
 
-// What is wrong with it, in few words.
+// The problems of a GPU, in few words.
 std::string faults(const Gpu& gpu) {
   std::vector<std::string> all;
-  // hw_slowdown comes with the reason for it
+  // hw_slowdown is set together with its reason
   for (auto limit = gpu.clock_limits.rbegin(); limit != gpu.clock_limits.rend(); ++limit) {
     if (is_fault(*limit) && (all.empty() || (*limit != ClockLimit::hardware_slowdown &&
                                              std::ranges::find(all, slowed_by(*limit)) == all.end()))) {
@@ -229,7 +229,7 @@ TopLine job_line(const Context& context, const JobSample& one, const TopView& vi
   if (job.rank) {
     line.add(rank_text(job) + "  ");
   }
-  // Not so much of the command that nothing of the last line is seen.
+  // Shortens the command so that part of the last line remains visible.
   line.add(visible_line(filled_command(job), view.width ? std::max<std::size_t>(*view.width / 3, 12) : 500));
   if (!trim(one.last_line).empty()) {
     const std::string age = age_of_output(job);
@@ -348,7 +348,7 @@ nlohmann::ordered_json top_json(const std::vector<ServerSample>& samples) {
     nlohmann::ordered_json entry = {{"server", sample.server}};
     put_error(entry, sample.error);
     entry["heard_at"] = sample.heard_at ? nlohmann::ordered_json(format_utc(*sample.heard_at)) : nullptr;
-    // What was never told is null, and not zero.
+    // null instead of zero, if never reported.
     entry["load"] = sample.heard_at ? nlohmann::ordered_json(to_json(sample.load)) : nullptr;
     entry["gpus"] = sample.heard_at ? nlohmann::ordered_json(to_json(sample.gpus)["gpus"]) : nullptr;
     entry["gpu_tools"] = to_json(sample.gpus)["tools"];

@@ -8,7 +8,7 @@
 
 namespace remote::cli {
 
-// What a project wants of this machine, value by value, on stderr.
+// Prints a project's demands on stderr, value by value.
 void show_demands(ui::Terminal& terminal, const std::vector<Demand>& demands);
 
 }  // namespace remote::cli

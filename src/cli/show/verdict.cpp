@@ -47,8 +47,8 @@ std::string lead(const Verdict& verdict) {
                      : fmt::format(", {}.{} s before the next", tenths / 10, tenths % 10);
 }
 
-// The last line of the first failure's output; "" for none. Only this one counts: libraries warn of modules
-// that they can do without.
+// The last line of the first failure's output; "" if none. Only the last line counts, because libraries print
+// warnings about modules that are optional.
 std::string last_word(const Verdict& verdict) {
   const auto last = std::ranges::find_if(verdict.last_lines.rbegin(), verdict.last_lines.rend(),
                                          [](const std::string& line) { return !trim(line).empty(); });
@@ -67,7 +67,7 @@ std::string missing_module(const std::string& last) {
       0, name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"));
 }
 
-// How the project may name the file or module that was not found there; the likeliest first.
+// Possible names in the project for the file or module that was not found there, most likely first.
 std::vector<std::string> missing_names(const Verdict& verdict) {
   const std::string last = last_word(verdict);
   if (const std::string name = missing_module(last); !name.empty()) {
@@ -78,7 +78,7 @@ std::vector<std::string> missing_names(const Verdict& verdict) {
   if (begin == std::string::npos || last.find("No such file or directory") == std::string::npos) {
     return {};
   }
-  // The path may be one of the server's: what it ends with is the project's.
+  // The path may be absolute on the server: also try all of its suffixes.
   std::vector<std::string> names = {last.substr(begin + 1, end - begin - 1)};
   while (names.back().find('/') != std::string::npos) {
     names.push_back(names.back().substr(names.back().find('/') + 1));
@@ -88,7 +88,7 @@ std::vector<std::string> missing_names(const Verdict& verdict) {
 
 constexpr const char* no_such_file = ": No such file or directory";
 
-// The Python script that a shell, or a program such as env, could not start by its name; "" for another line.
+// The Python script that a shell, or a program such as env, could not run by name; "" for other lines.
 std::string find_refused_script(std::string_view line) {
   for (const std::string_view end :
        {": command not found", ": not found", ": Permission denied", no_such_file}) {
@@ -228,7 +228,7 @@ std::string verdict_hint(const Verdict& verdict, bool has_one_rank_each) {
   }
   std::vector<std::string> lines = verdict.last_lines;
   if (verdict.first) {
-    lines.insert(lines.begin(), cause(*verdict.first));  // whatever its last lines say, comes first
+    lines.insert(lines.begin(), cause(*verdict.first));  // takes precedence over its last lines
   }
   return hint_for_failure(lines, {.has_one_rank_each = has_one_rank_each,
                                   .server = verdict.first ? verdict.first->server : "",
@@ -273,7 +273,7 @@ std::string aftermath(const Verdict& verdict) {
   std::vector<std::string> parts;
   const auto add = [&](int count, const char* one, const char* several) {
     if (count > 0) {
-      // only the first part says of whom it speaks
+      // only the first part says "others"
       const std::string who = parts.empty() && after ? counted(count, "other") : std::to_string(count);
       parts.push_back(fmt::format("{} {}", who, count == 1 ? one : several));
     }
@@ -295,7 +295,7 @@ bool have_one_rank_each(const std::vector<Job>& jobs) {
       jobs, [&](const Job& job) { return ranks_of(job) == 1 && servers.insert(job.server).second; });
 }
 
-// `shown`: the output of the first failure is above.
+// `shown`: the output of the first failure has already been shown.
 void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::vector<Job>& jobs,
                   const std::string& hint, bool shown) {
   for (const Attempt& attempt : verdict.attempts) {
@@ -330,7 +330,7 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::vec
   } else if (!rest.empty()) {
     text += ": " + rest;
   }
-  // It may be longer than the terminal is wide, which would break it within a word.
+  // Wrapped, because the terminal might otherwise break a line within a word.
   terminal.notice(terminal.stderr_is_terminal() ? wrapped(text, 0, terminal.columns()) : text,
                   ui::Style::red);
   for (const std::string& line : lines) {
@@ -365,7 +365,7 @@ void show_end(Context& context, const FollowResult& result, bool shown) {
     }
     return;
   }
-  // What is missing there may be here, and was not sent.
+  // A missing file may exist here but was not sent.
   const std::vector<std::string> names = missing_names(*result.verdict);
   const std::vector<std::string> excluded =
       project::excluded(context.project().folder(), names, context.cancel);

@@ -5,31 +5,32 @@
 
 #include "cli/context.hpp"
 
-// How a launch ended, in words.
+// The outcome of a launch as text.
 
 namespace remote::cli {
 
-// "rank 2 on node-2 failed first (exit 3, 2026-11-21 14:03:11 UTC+1, 0.2 s before the next)", of a launch
-// that did not succeed.
+// For a launch that did not succeed: "rank 2 on node-2 failed first (exit 3, 2026-11-21 14:03:11 UTC+1, 0.2 s
+// before the next)".
 std::string verdict_headline(const Verdict& verdict);
 // "attempt 1: rank 1 on node-2 failed (exit 3) after 12 s"
 std::string attempt_text(const Attempt& attempt);
-// The reason why it did not restart although restarts were left; "" if the headline has it, or without
+// Why it did not restart although restarts were left; "" if the headline says so, or for a launch without
 // restarts.
 std::string no_restart_text(const Verdict& verdict);
-// What to try where the first failure's output shows what is missing; else "".
+// What to try if the first failure's output shows a known problem; otherwise "".
 std::string verdict_hint(const Verdict& verdict, bool has_one_rank_each = false);
-// Counts the processes that these jobs left running and names the command that kills them; "" if none runs.
-std::string processes_left_note(const std::vector<Job>& jobs);
-// Limits of these jobs' success: processes that still run, and an exit status that is only
-// that of a pipe's last program.
-std::vector<std::string> success_notes(const std::vector<Job>& jobs);
-// "3 others were ended after it, 1 succeeded": what became of the ranks but for the first that failed; "" for
+// The number of processes that these jobs left running, and the command that kills them; "" if there are
 // none.
+std::string processes_left_note(const std::vector<Job>& jobs);
+// Caveats about the success of these jobs: processes that are still running, and an exit status that is only
+// that of the last program in a pipe.
+std::vector<std::string> success_notes(const std::vector<Job>& jobs);
+// "3 others were ended after it, 1 succeeded": the outcome of all ranks except the first that failed; "" if
+// there are none.
 std::string aftermath(const Verdict& verdict);
-// What went wrong while jobs were followed, and of a launch the verdict, on stderr: in one line where all is
-// well, else who failed first, the last lines that it wrote unless these were just shown, and what became of
-// the others.
+// Shows on stderr the errors while following jobs and, for a launch, the verdict: one line if it succeeded;
+// otherwise the rank that failed first, its last lines of output unless they were just shown, and the outcome
+// of the others.
 void show_end(Context& context, const FollowResult& result, bool shown = false);
 
 }  // namespace remote::cli

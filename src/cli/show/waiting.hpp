@@ -9,8 +9,8 @@
 
 namespace remote::cli {
 
-// Says on a terminal that a command still waits, and how long, from the first second on, as long as the
-// object lives. Nothing else may have live rows meanwhile.
+// While it exists, shows the reason for waiting on a terminal, with the elapsed time, after the first second.
+// Other live rows are not allowed at the same time.
 class Waiting {
  public:
   // `for_what`: "for 2 servers".
@@ -19,7 +19,7 @@ class Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
-  // From now on it is for this. Any thread.
+  // Changes the reason. Thread-safe.
   void set(std::string for_what);
 
  private:

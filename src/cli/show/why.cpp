@@ -100,7 +100,7 @@ std::string does(const RankLook& rank, bool many) {
   return "";
 }
 
-// What is seen of a rank that is odd: "no processor time in 5.0 s; no output for 4m 00s"
+// The evidence for an odd rank: "no processor time in 5.0 s; no output for 4m 00s"
 std::string proof(const RankLook& rank, double seconds) {
   if (rank.pid == 0) {
     return "";
@@ -163,7 +163,7 @@ std::string call_words(const WhyCollective::Call& call) {
   return visible_line(call.function + of + (call.shapes.empty() ? "" : " " + call.shapes));
 }
 
-// What the flight recorder shows.
+// The flight recorder's result, as a line.
 std::string collective_line(const WhyCollective& one) {
   std::vector<std::string> parts;
   for (const WhyCollective::Call& call : one.calls) {
@@ -205,7 +205,7 @@ std::vector<std::string> why_lines(const Why& why) {
   for (const WhyGroup& group : why.groups) {
     (group.odd ? odd : rest).push_back(group.odd ? line_of(group, why.between.count()) : crowd(why, group));
   }
-  std::ranges::reverse(rest);  // the most first
+  std::ranges::reverse(rest);  // largest first
   if (why.kept) {
     lines.push_back(fmt::format("as it was at {}, after {} of standing still:",
                                 format_local_time(why.kept->at), format_duration(why.kept->stood)));
@@ -237,7 +237,7 @@ std::vector<std::string> why_lines(const Why& why) {
     case WhyKind::standing:
       break;
   }
-  // Where some hold up the others: first who waits, then for whom.
+  // If some ranks hold up the others: first the waiting ranks, then those that they wait for.
   lines.insert(lines.end(), rest.begin(), rest.end());
   lines.insert(lines.end(), odd.begin(), odd.end());
   const std::vector<std::string> more = findings(why);
@@ -279,7 +279,7 @@ std::string why_next(const Why& why) {
     return "";
   }
   const RankLook& first = why.groups.front().ranks.front();
-  int key = first.job.key;  // a launch goes by its first one
+  int key = first.job.key;  // a launch is identified by its first key
   for (const WhyGroup& group : why.groups) {
     key = std::min(
         key, std::ranges::min(group.ranks, {}, [](const RankLook& rank) { return rank.job.key; }).job.key);

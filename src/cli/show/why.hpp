@@ -6,15 +6,15 @@
 #include <nlohmann/json.hpp>
 #include <remote/why.hpp>
 
-// Why a launch stands still, in words and as JSON.
+// The reasons why a launch hangs, as text and as JSON.
 
 namespace remote::cli {
 
-// The verdict: a headline, and lines that tell more.
+// The verdict: a headline, followed by details.
 std::vector<std::string> why_lines(const Why& why);
-// What each rank and each server showed.
+// The observations for each rank and each server.
 std::vector<std::string> why_evidence(const Why& why);
-// The command that helps next.
+// The command to run next.
 std::string why_next(const Why& why);
 nlohmann::ordered_json why_json(const Why& why);
 

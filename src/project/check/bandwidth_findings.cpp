@@ -1,4 +1,4 @@
-// What it means how fast the servers send to each other.
+// Findings about the bandwidth between the servers.
 
 #include <algorithm>
 
@@ -11,8 +11,8 @@ namespace remote::project {
 namespace {
 
 constexpr double outlier_share = 0.7;   // of the median
-constexpr std::size_t least_flows = 6;  // of three servers: two ways alone tell nothing of what is usual
-constexpr double gpu_gbit_s = 10;       // below it, exchanging gradients takes longer than computing them
+constexpr std::size_t least_flows = 6;  // of three servers: two flows are too few for a usual value
+constexpr double gpu_gbit_s = 10;       // below this, exchanging gradients takes longer than computing them
 
 double median_of(std::vector<double> values) {
   if (values.empty()) {
@@ -23,7 +23,7 @@ double median_of(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// The interface by which `flow` goes.
+// The interface that `flow` uses.
 const NetworkInterface* interface_of(const Network& network, const Flow& flow) {
   const Pair* pair = network.pair(flow.from, flow.to);
   const auto& all = network.servers[flow.from].interfaces;
@@ -33,7 +33,7 @@ const NetworkInterface* interface_of(const Network& network, const Flow& flow) {
   return found == all.end() ? nullptr : &*found;
 }
 
-// Why a flow is slow, as far as the interface tells.
+// Why a flow is slow, as far as its interface explains it.
 std::string reason_of(const Network& network, const Flow& flow) {
   const NetworkInterface* interface = interface_of(network, flow);
   if (interface == nullptr) {
@@ -58,7 +58,7 @@ Finding slow_finding(const Network& network, const Flow& flow) {
               network.servers[flow.from].server, network.servers[flow.to].server)}};
 }
 
-// Why nothing was measured from this server.
+// Why this server has no measurements.
 std::string why_left_out(const NetworkServer& server) {
   return server.skipped.empty() ? "it reaches no other server" : server.skipped;
 }

@@ -19,12 +19,12 @@
 namespace remote::project {
 namespace {
 
-// The ranks of the launch. Whatever happens, they are ended and removed.
+// The ranks of the launch. The destructor stops and removes them, however the burn ends.
 class Ranks {
  public:
   Ranks(Core& core, std::vector<Job> jobs) : core_(core), jobs_(std::move(jobs)) {}
   ~Ranks() {
-    for (const BurnLeft& left : end()) {  // after Ctrl-C, or an error that is told itself
+    for (const BurnLeft& left : end()) {  // after Ctrl-C, or an error that is reported itself
       log_info(left.server, "left by --burn: {}", left.detail);
     }
   }
@@ -32,7 +32,7 @@ class Ranks {
   Ranks& operator=(const Ranks&) = delete;
 
   const std::vector<Job>& jobs() const { return jobs_; }
-  // Ends and removes them, and returns what is left of them all the same. Only the first call does anything.
+  // Stops and removes the ranks, and returns the remains. Only the first call has an effect.
   std::vector<BurnLeft> end() noexcept;
 
  private:
@@ -48,7 +48,7 @@ std::vector<BurnLeft> Ranks::end() noexcept {
   KillResult killed;
   CleanResult cleaned;
   try {
-    // After Ctrl-C they are to be ended and removed all the same, so this does not listen to the token.
+    // Must also work after Ctrl-C, so it does not use the call's token.
     killed = kill(
         core_, jobs_,
         {.grace = std::chrono::seconds(2), .by = {.kind = JobReason::Kind::by_user, .text = "remote check"}},
@@ -64,7 +64,7 @@ std::vector<BurnLeft> Ranks::end() noexcept {
   return left_of(jobs_, killed, cleaned);
 }
 
-// How it stands with a rank after all; nothing: it has ended, and its folder is gone.
+// What remains of a rank; nullopt: it has ended, and its folder is gone.
 std::optional<BurnLeft> left_of(const Job& job, const KillResult& killed, const CleanResult& cleaned) {
   using Outcome = KillResult::Entry::Outcome;
   const std::string rank = fmt::format("rank {} (job {})", job.rank.value_or(0), job.key);
@@ -108,8 +108,8 @@ std::string describe(wire::BurnProblem problem) {
   return "the ranks did not come to an end: they do not reach each other, or a device hangs";
 }
 
-// Why not all ranks have answered; empty: they have. What a rank says of itself goes before the silence of
-// those that were ended because of it.
+// Why some ranks did not answer; "" if all did. An error from a rank has priority over the silence of ranks
+// that were stopped because of it.
 std::string failure_of(const std::vector<Job>& jobs, const std::vector<BurnAnswer>& answers,
                        const std::vector<std::string>& errors) {
   std::string failure;
@@ -176,7 +176,7 @@ Burn burn(Core& core, const std::vector<std::string>& servers, std::chrono::seco
           const std::function<void(const std::string&, std::size_t, std::size_t)>& on_progress) {
   Burn burn;
   LaunchRequest request;
-  // The program is a variable, so that what is shown of the command can be read.
+  // The program is passed in a variable to keep the displayed command readable.
   request.command = "exec python3 -c \"$REMOTE_BURN\" " + std::to_string(time.count());
   request.env = {{"REMOTE_BURN", std::string(server::python_text("burn.py"))}};
   request.servers = servers;
@@ -185,7 +185,7 @@ Burn burn(Core& core, const std::vector<std::string>& servers, std::chrono::seco
   request.python = false;
   request.tell_changes = false;
   request.await_lifelines = false;
-  request.check = false;  // all of that was looked at
+  request.check = false;  // `remote check` has already done these checks
   std::optional<LaunchResult> launched;
   try {
     launched = launch(core, request);

@@ -14,10 +14,9 @@
 
 namespace remote::project {
 
-// Lets all devices of these servers compute and exchange data for this time, by a launch of their own,
-// which is removed afterwards. `by_gpu`: a rank for each GPU, else one for each server. Throws Interrupted,
-// after the ranks were ended.
-// `on_progress` is told how many ranks are done.
+// Makes all devices of these servers compute and exchange data for this long, as a separate launch that is
+// removed afterward. `by_gpu`: one rank per GPU, otherwise one per server. Throws Interrupted after stopping
+// the ranks. `on_progress` gets the number of finished ranks.
 Burn burn(Core& core, const std::vector<std::string>& servers, std::chrono::seconds time, bool by_gpu,
           const std::function<void(const std::string&, std::size_t, std::size_t)>& on_progress = {});
 
@@ -29,22 +28,22 @@ struct BurnAnswer {
   std::string backend{};
   std::string lacks{};  // see BurnDevice
   std::string error{};
-  // Throws wire::Malformed.
+  // Adds a message. Throws wire::Malformed.
   void take(const wire::BurnMessage& message);
 };
 
-// What is left of the ranks after all were ended and removed: `killed` and `cleaned` say how that went, for
-// all of them or for those whose server answered. By server.
+// What remains of the ranks after all were stopped and removed. `killed` and `cleaned`: the results of that,
+// for all ranks or for those whose server answered. By server.
 std::vector<BurnLeft> left_of(const std::vector<Job>& ranks, const KillResult& killed,
                               const CleanResult& cleaned);
 
-// Computes the medians and marks what is slow, and says why it was gloo. Devices and links are in `burn`.
+// Computes the medians, marks slow devices and links, and sets the reason for gloo. `burn` has the devices
+// and links.
 void judge_burn(Burn& burn);
-// What that means, for each of these servers; `servers` by name.
+// The findings for each of these servers; `servers`: names.
 std::vector<std::vector<Finding>> burn_findings(const Burn& burn, const std::vector<std::string>& servers);
 
-// What the maker promises for dense matrices of a type ("bfloat16"), in 10^12 operations a second; 0: not
-// known.
+// The vendor's figure for dense matrices of a type ("bfloat16"), in 10^12 operations per second; 0: unknown.
 double promised_tflops(const std::string& device, const std::string& type);
 
 }  // namespace remote::project

@@ -1,4 +1,4 @@
-// What it means how fast devices compute and ranks exchange data.
+// Findings about the compute speed of devices and the bandwidth between ranks.
 
 #include <algorithm>
 #include <array>
@@ -22,21 +22,20 @@ std::string backend_words(const Burn& burn) {
 namespace remote::project {
 namespace {
 
-constexpr double slow_device = 0.8;  // of the median of its kind
+constexpr double slow_device = 0.8;  // of the median of devices of the same kind
 constexpr double slow_link = 0.7;
 
 struct Promise {
-  const char* part;  // of the device's name, as the driver tells it, in lower case
+  const char* part;  // part of the device's name as reported by the driver, lowercase
   double half;       // float16 and bfloat16 with the tensor or matrix units, dense
-  double single;     // float32 without them
+  double single;     // float32 without the tensor or matrix units
 };
 
-// 10^12 operations a second, for dense matrices at boost clocks. Sources: NVIDIA's data sheets "A100 Tensor
+// 10^12 operations per second, for dense matrices at boost clocks. Sources: NVIDIA's data sheets "A100 Tensor
 // Core GPU", "H100 Tensor Core GPU", "H200 Tensor Core GPU", "L4 Tensor Core GPU", "L40S GPU", "T4 Tensor
 // Core GPU", "V100 Tensor Core GPU", "A10 Tensor Core GPU", the whitepapers "GA102 GPU Architecture" and "Ada
 // GPU Architecture" (with float32 accumulation); AMD's data sheets "Instinct MI250", "MI250X", "MI300X",
-// "MI210", "MI100". Where a data sheet gives the figure with sparsity, it is half of it here. The first part
-// that fits counts.
+// "MI210", "MI100". Figures with sparsity are halved here. The first match counts.
 constexpr std::array<Promise, 22> promises{
     {{"h100 pcie", 756, 51}, {"h100 nvl", 835, 60},     {"h100", 989, 67},         {"h200", 989, 67},
      {"gh200", 989, 67},     {"a100", 312, 19.5},       {"a40", 149.7, 37.4},      {"a10", 125, 31.2},
@@ -74,7 +73,7 @@ bool is_within_server(const Burn& burn, const BurnLink& link) {
   return from != nullptr && to != nullptr && from->server == to->server;
 }
 
-// Those servers with a rank that lacks it.
+// The servers with a rank that lacks it.
 std::vector<std::string> servers_without(const Burn& burn, std::string_view what) {
   std::vector<std::string> servers;
   for (const BurnDevice& device : burn.devices) {
@@ -167,7 +166,7 @@ double promised_tflops(const std::string& device, const std::string& type) {
   const std::string name = lower_case(device);
   for (const Promise& promise : promises) {
     const std::size_t at = name.find(promise.part);
-    // "l4" is not the beginning of "l40", nor "a10" that of "a100".
+    // Must not match "l4" in "l40", or "a10" in "a100".
     if (at == std::string::npos) {
       continue;
     }

@@ -1,4 +1,4 @@
-// Whether the servers are fit for a run: asks all of them side by side, and judges what they answer.
+// Checks whether the servers are ready for a run: queries all of them in parallel, and judges the answers.
 
 #include <algorithm>
 #include <atomic>
@@ -50,11 +50,10 @@ Finding failed_by(const char* name, const Error& error) {
   return finding;
 }
 
-// One server, asked.
 struct Asked {
   ServerCheck found;
-  std::string address{};  // empty: it has not answered, and would be waited for once more
-  std::string sent{};     // which state of the project it was sent
+  std::string address{};  // empty: it did not answer; querying it again would only wait again
+  std::string sent{};     // the project state that was sent to it
 };
 
 std::string sent_state(const Core& core, const config::Server& server, const ssh::LoginFacts& login) {
@@ -62,9 +61,9 @@ std::string sent_state(const Core& core, const config::Server& server, const ssh
   return mark.digest.empty() ? "" : "state " + mark.digest.substr(0, 8);
 }
 
-// A server that does not answer must not hold up what the others have said.
+// A server that does not answer must not delay the results of the others.
 ssh::ConnectLimit connect_limit(const Core& core) {
-  return core.config.connect_timeout_s == 0 ? ssh::ConnectLimit(4) : std::nullopt;  // 0: not given
+  return core.config.connect_timeout_s == 0 ? ssh::ConnectLimit(4) : std::nullopt;  // 0: not set
 }
 
 Asked ask(Core& core, const config::Server& server) {
@@ -90,7 +89,7 @@ Asked ask(Core& core, const config::Server& server) {
   return asked;
 }
 
-// What the user's own jobs compute is no fault of a server.
+// Load from the user's own jobs is not the server's fault.
 void excuse_own_load(ServerCheck& server, const std::function<const std::vector<Job>&()>& unfinished_jobs) {
   const auto load = std::ranges::find(server.findings, "load", &Finding::name);
   if (load == server.findings.end() || load->status != CheckStatus::warn) {
@@ -108,7 +107,7 @@ void excuse_own_load(ServerCheck& server, const std::function<const std::vector<
   }
 }
 
-// Asks all of them side by side, and tells about each as soon as it has answered.
+// Queries all servers in parallel, and reports progress after each answer.
 std::vector<Asked> ask_all(Core& core, const std::vector<config::Server>& servers,
                            const CheckRequest& request) {
   const auto on_progress = core.on_caller(request.on_progress);
@@ -139,7 +138,7 @@ std::vector<Asked> ask_all(Core& core, const std::vector<config::Server>& server
       }));
 }
 
-// To each server of `places` those in its place.
+// Adds to each server in `places` the findings at the same position in `all`.
 void add_findings(const std::vector<std::vector<Finding>>& all, const std::vector<std::size_t>& places,
                   CheckReport& report) {
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -147,7 +146,7 @@ void add_findings(const std::vector<std::vector<Finding>>& all, const std::vecto
     findings.insert(findings.end(), all[i].begin(), all[i].end());
   }
 }
-// The same for all servers.
+// For all servers of the report.
 void add_findings(const std::vector<std::vector<Finding>>& all, CheckReport& report) {
   std::vector<std::size_t> places(all.size());
   std::iota(places.begin(), places.end(), std::size_t{0});
@@ -192,12 +191,12 @@ void add_network(Core& core, const std::vector<config::Server>& servers, const s
       with_gpus.push_back(has_gpus(servers[i], report, i));
     }
     add_findings(bandwidth_findings(*report.network, with_gpus), report);
-    // One in which nothing was measured is no reason to forget the last one.
+    // If nothing could be measured, keep the previous result.
     if (std::ranges::any_of(report.network->bandwidth->flows,
                             [](const Flow& flow) { return flow.error.empty(); })) {
       try {
         keep_bandwidth(core.config, *report.network);
-      } catch (const Error& error) {  // what was measured is shown all the same
+      } catch (const Error& error) {  // the measurements are still displayed
         core.tell(StoreProblem{error.message()});
       }
     }
@@ -214,7 +213,7 @@ void add_burn(Core& core, const std::vector<config::Server>& servers, std::chron
   bool by_gpu = true;
   for (std::size_t i = 0; i < servers.size(); ++i) {
     if (report.servers[i].error) {
-      continue;  // it fails by that
+      continue;  // it already has a failed finding
     }
     if (servers[i].slurm) {
       report.servers[i].findings.push_back(
@@ -232,7 +231,6 @@ void add_burn(Core& core, const std::vector<config::Server>& servers, std::chron
   add_findings(burn_findings(*report.burn, names), places, report);
 }
 
-// Clears the marks of sick servers.
 void clear_sick_marks(Core& core, const std::vector<std::string>& globs) {
   const auto outcomes = servers::fan_out(
       core.servers(globs), &config::Server::name, [&](const config::Server& server, std::size_t) {
@@ -249,11 +247,11 @@ void clear_sick_marks(Core& core, const std::vector<std::string>& globs) {
   servers::values_of(outcomes);
 }
 
-// What of the project would be missing on every server.
+// Reports files of the project that every server would lack.
 void check_files(Core& core) {
   try {
     tell_unfetched(core, core.config, files_here(core.config, core.cancel()));
-  } catch (const Error& error) {  // a sync reports it
+  } catch (const Error& error) {  // a sync reports this error
     log_info("", "{}", error.message());
   }
 }

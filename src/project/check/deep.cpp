@@ -1,4 +1,4 @@
-// `remote check --deep`: what torch is once it is imported.
+// `remote check --deep`: imports torch on the servers.
 
 #include "project/check/deep.hpp"
 
@@ -10,7 +10,7 @@
 namespace remote::project {
 namespace {
 
-// Far more than the lines of the script.
+// Far more than the script's output.
 constexpr std::size_t most_output = std::size_t{4} << 20U;
 
 ImportFacts failed(const std::string& why) {

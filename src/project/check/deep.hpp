@@ -10,12 +10,12 @@
 
 namespace remote::project {
 
-// Imports torch on the servers of the report that were reached, as a job would, and puts what came of it into
-// their facts. One exec a server.
+// Imports torch, as a job would, on the servers of the report that were reached, and adds the results to
+// their facts. One exec per server.
 void import_torch(Core& core, const NetworkOptions& options, CheckReport& report);
 
-// What that means: of each server by itself, and of their mapped libraries beside each other. In the order of
-// the report's servers.
+// The findings about each import, and about differences between the servers' mapped libraries. In the order
+// of the report's servers.
 std::vector<std::vector<Finding>> deep_findings(const CheckReport& report);
 
 }  // namespace remote::project

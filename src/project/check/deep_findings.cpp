@@ -1,4 +1,4 @@
-// What the imports of torch mean.
+// Findings about the imports of torch.
 
 #include <algorithm>
 #include <map>
@@ -20,7 +20,7 @@ Fix prepare_again(const std::string& server) {
 
 Finding import_finding(const ServerCheck& server, const ImportFacts& import) {
   if (!import.error.empty()) {
-    // No torch at all is told by the facts; here it is there and does not come up.
+    // The findings from the facts report a missing torch. Here it is installed but cannot be imported.
     const bool there = !server.facts->torch.empty();
     return {"import", there ? CheckStatus::fail : CheckStatus::skip, "torch is not imported: " + import.error,
             there ? std::optional(prepare_again(server.server)) : std::nullopt};
@@ -44,7 +44,7 @@ Finding import_finding(const ServerCheck& server, const ImportFacts& import) {
           {}};
 }
 
-// A library that is mapped from two places: the one that answers is a matter of chance.
+// A library that is mapped from two places: it is random which one is used.
 std::optional<Finding> twice(const ServerCheck& server, const ImportFacts& import) {
   std::map<std::string, std::vector<std::string>> places;
   for (const LibraryFacts& library : import.libraries) {
@@ -61,7 +61,7 @@ std::optional<Finding> twice(const ServerCheck& server, const ImportFacts& impor
   return std::nullopt;
 }
 
-using Digests = std::map<std::string, std::string>;  // by the library's name
+using Digests = std::map<std::string, std::string>;  // by library name
 
 Digests digests_of(const ImportFacts& import) {
   Digests all;
@@ -71,7 +71,7 @@ Digests digests_of(const ImportFacts& import) {
   return all;
 }
 
-// By the library's name: the digest that most servers have; of two that are as common, that of the first.
+// By library name: the digest that most servers have; in a tie, that of the first server.
 Digests usual_of(const std::vector<Digests>& all) {
   std::map<std::string, std::vector<std::pair<std::string, int>>> counts;
   for (const Digests& one : all) {
@@ -92,8 +92,8 @@ Digests usual_of(const std::vector<Digests>& all) {
   return usual;
 }
 
-// Libraries of one name that are another file than on most servers. One that is missing belongs to another
-// package or version, which the packages tell.
+// Libraries whose file differs from that of most servers. A missing one is ignored: it belongs to another
+// package or version, which the finding about packages reports.
 Finding compared(const ServerCheck& server, const Digests& own, const Digests& usual) {
   std::vector<std::string> names;
   for (const auto& [name, digest] : own) {

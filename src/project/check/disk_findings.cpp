@@ -1,4 +1,4 @@
-// What the free space of a server's disks means for a run.
+// Findings about the free disk space of a server.
 
 #include <algorithm>
 #include <iterator>
@@ -16,11 +16,11 @@ constexpr std::uint64_t mib = std::uint64_t{1} << 20U;
 constexpr std::uint64_t gib = 1024 * mib;
 
 struct Threshold {
-  std::uint64_t fail = 0;  // with less than this
+  std::uint64_t fail = 0;  // below this, the check fails
   std::uint64_t warn = 0;
 };
 
-// A job's folder needs some hundred KiB and a log that grows; checkpoints may need any amount. pip and torch
+// A job's folder needs a few hundred KiB plus a growing log; checkpoints may need any amount. pip and torch
 // unpack and compile in /tmp. The environment is only read.
 Threshold bytes_needed(const std::string& what) {
   if (what == "project") {
@@ -29,7 +29,7 @@ Threshold bytes_needed(const std::string& what) {
   return what == "tmp" ? Threshold{16 * mib, 256 * mib} : Threshold{0, 64 * mib};
 }
 
-// A job's folder has some twenty files.
+// A job's folder has about twenty files.
 Threshold inodes_needed(const std::string& what) {
   return what == "environment" ? Threshold{0, 100} : Threshold{100, 1000};
 }
@@ -41,7 +41,7 @@ CheckStatus status_of(std::uint64_t left, const Threshold& needed) {
   return left < needed.warn ? CheckStatus::warn : CheckStatus::ok;
 }
 
-// A file system, with the worst status of the places on it.
+// A file system, with the worst status among the folders on it.
 struct FileSystem {
   const DiskFacts* disk;
   std::vector<std::string> holds;
@@ -57,7 +57,7 @@ std::vector<FileSystem> file_systems(const ServerFacts& facts, const Judge& judg
   std::vector<FileSystem> all;
   for (const DiskFacts& disk : facts.disks) {
     if (disk.what == "shm" || disk.total_bytes == 0) {
-      continue;  // a pretended file system of size 0 has no limit
+      continue;  // a virtual file system of size 0 has no limit
     }
     auto found =
         std::ranges::find_if(all, [&](const FileSystem& one) { return one.disk->device == disk.device; });
@@ -73,7 +73,7 @@ std::vector<FileSystem> file_systems(const ServerFacts& facts, const Judge& judg
   return all;
 }
 
-// One finding about all file systems: of those that are not well where there are such, else of all.
+// One finding about all file systems: lists those with problems or, if there are none, all of them.
 template <typename Judge, typename Words>
 Finding judge_file_systems(const ServerFacts& facts, const std::string& name, const Judge& judge,
                            const Words& words) {
@@ -92,7 +92,7 @@ Finding judge_file_systems(const ServerFacts& facts, const std::string& name, co
     finding.detail += (finding.detail.empty() ? "" : "; ") + words(*one.disk) + " where " +
                       join(one.holds, " and ") + (one.holds.size() > 1 ? " are" : " is");
     if (!finding.fix && one.status != CheckStatus::ok) {
-      if (name == "disk" && one.disk->what == "tmp" && one.holds.size() == 1) {  // it may be small, and empty
+      if (name == "disk" && one.disk->what == "tmp" && one.holds.size() == 1) {  // may be small, and empty
         finding.fix =
             Fix{Fix::Where::advice,
                 "set TMPDIR in `env` of the server to a folder with more space, or free some space in " +
@@ -115,8 +115,8 @@ const char* medium(const DiskFacts& disk) {
   return *disk.rotational ? " (hard disk)" : " (SSD)";
 }
 
-// NCCL takes some MiB for each pair of ranks, and the workers of a DataLoader pass their batches through it.
-// Containers get 64 MiB by default.
+// NCCL uses several MiB for each pair of ranks, and the workers of a DataLoader pass their batches through
+// it. The default in containers is 64 MiB.
 Finding judge_shm(const ServerFacts& facts) {
   const DiskFacts* shm = facts.disk("shm");
   const Fix mend{Fix::Where::server_as_root,

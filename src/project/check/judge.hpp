@@ -10,25 +10,24 @@
 
 #include "config/config.hpp"
 
-// What the facts of servers mean for a run. No server is asked, so all of it is tested with tables of cases.
-// docs/check.md lists the findings with their thresholds, and why they are where they are.
+// Derives the findings of `check` from facts about the servers. Contacts no server, so everything is tested
+// with tables of cases. docs/check.md lists the findings, with the thresholds and the reasons for them.
 
 namespace remote::project {
 
-// What one server is by itself. A healthy one gets only ok.
+// The findings about a single server. All are ok if it is healthy.
 std::vector<Finding> judge_server(const config::Config& config, const config::Server& server,
                                   const ServerFacts& facts);
 
-// The machine, the login and the disks; judge_server() has these among its own.
+// The machine, the login and the disks; judge_server() includes these.
 void judge_machine(const ServerFacts& facts, std::vector<Finding>& findings);
 void judge_disks(const ServerFacts& facts, std::vector<Finding>& findings);
 void judge_gpus(const config::Server& server, const ServerFacts& facts, std::vector<Finding>& findings);
-// Judges the project's torch, by its files and the GPUs.
+// About the project's torch, from its files and the GPUs.
 Finding torch_finding(const ServerFacts& facts);
-// Judges a vendor's program. `user`: the login.
+// About a vendor's program. `user`: the user name of the login.
 Finding driver_finding(const GpuTool& tool, const std::string& user);
 
-// A server beside the others.
 // Commands for a server that list the folders under the path with the most bytes, or with the most files.
 std::string list_large_folders(const std::string& path);
 std::string list_full_folders(const std::string& path);
@@ -36,32 +35,31 @@ std::string list_full_folders(const std::string& path);
 struct Compared {
   std::string server;
   ServerFacts facts;
-  std::optional<int> expected_gpus{};          // as configs.yaml has it
-  std::string sent{};                          // which state of the project it was sent; "": none
-  std::optional<std::string> pip_options{""};  // of the fix, see below
+  std::optional<int> expected_gpus{};          // as in configs.yaml
+  std::string sent{};                          // the project state that was sent to it; "": none
+  std::optional<std::string> pip_options{""};  // for the fix, see below
 };
 
-// What should be the same on all: the findings for each of these servers, in their order. Nothing for a
-// single server. The value of most servers is taken for the right one (of two that are as common, that of the
-// first server).
+// Settings that should be equal on all servers: the findings for each of these servers, in their order. Empty
+// for a single server. The most common value counts as the right one (in a tie, that of the first server).
 std::vector<std::vector<Finding>> judge_same(const std::vector<Compared>& all);
-// What configs.yaml adds to the options of pip: "--no-index --find-links wheels "; nullopt if an address has
-// a password.
+// pip's options from configs.yaml: "--no-index --find-links wheels "; nullopt if an address contains a
+// password.
 std::optional<std::string> pip_options(const config::Python& python);
 
-// Of these, also for a launch. `excluded`: users that logind excludes already.
+// These are also used for a launch. `excluded`: users that logind already excludes.
 Finding clock_finding(std::chrono::duration<double> clock_ahead);
-// Of a server that a launch has left out (ServerFacts::sick).
+// For a server that was excluded from a launch (ServerFacts::sick).
 Finding sick_finding(const std::string& sick, const std::string& server);
 Finding logout_finding(std::vector<std::string> excluded, const std::string& user);
 
-// What a launch is told of a server whose facts it has asked for. A warning is a notice, a failure stops the
-// launch. `jobs`: the folder of its jobs. `gpus`: the indices of the GPUs that its ranks may use; nullopt:
-// all, as far as is known.
+// The findings that a launch reports about a server, from facts that it has already requested. A warning is
+// only reported; a failure stops the launch. `jobs`: the folder of its jobs. `gpus`: the indices of the GPUs
+// that its ranks may use; nullopt: all, as far as known.
 std::vector<Finding> judge_launch(const ServerFacts& facts, const std::string& jobs, const std::string& user,
                                   const std::optional<std::vector<int>>& gpus = std::nullopt);
-// The GPUs that CUDA_VISIBLE_DEVICES of these variables leaves; nullopt: it is not there, or names them
-// otherwise than by their indices.
+// The GPUs that CUDA_VISIBLE_DEVICES in these variables leaves visible; nullopt: not set, or not a list of
+// indices.
 std::optional<std::vector<int>> visible_gpus(const Env& env);
 
 // "8 × NVIDIA A100-SXM4-80GB, 80 GiB", "none".

@@ -1,4 +1,4 @@
-// What a server's GPUs mean for a run: how many there are, how well they are, and who is on them.
+// Findings about a server's GPUs: their number, health and users.
 
 #include <algorithm>
 #include <array>
@@ -14,12 +14,12 @@
 namespace remote::project {
 namespace {
 
-// Of the NVIDIA Xid errors, those after which a GPU cannot be relied on before it is reset or looked after
-// (NVIDIA's "XID Errors"): 48, 63, 64, 94, 95 memory; 61, 62, 74, 79, 92, 119, 120, 140, 154 the GPU, its
-// links or its firmware. Others are mostly a program's own fault.
+// NVIDIA Xid errors after which a GPU is unreliable until it is reset or serviced (NVIDIA's "XID Errors"):
+// 48, 63, 64, 94, 95: memory; 61, 62, 74, 79, 92, 119, 120, 140, 154: the GPU, its links or its firmware.
+// Other errors are mostly the fault of a program.
 constexpr std::array<int, 14> grave_xids = {48, 61, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120, 140, 154};
 
-// An idle process of the driver or of a desktop has some MiB.
+// An idle process of the driver or of a desktop uses several MiB.
 constexpr std::uint64_t little_memory = std::uint64_t{64} << 20U;
 
 bool is_meant(const config::Server& server, const Gpu& gpu) {
@@ -80,7 +80,7 @@ std::string processes_words(const Gpu& gpu, const GpuProcess& process) {
   return words + ")";
 }
 
-// Our own jobs may be there: that is no fault.
+// Jobs of remote are not reported.
 Finding judge_processes(const config::Server& server, const std::vector<Gpu>& gpus) {
   std::vector<std::string> others;
   std::string users;
@@ -119,7 +119,7 @@ Finding judge_processes(const config::Server& server, const std::vector<Gpu>& gp
   return finding;
 }
 
-// What is wrong with one GPU, and whether it can still be used.
+// The problems of one GPU, and whether it is still usable.
 struct Illness {
   CheckStatus status = CheckStatus::ok;
   std::vector<std::string> words;
@@ -262,7 +262,7 @@ Finding driver_finding(const GpuTool& tool, const std::string& user) {
           tool.library_version.empty() ? "" : ", up to CUDA or ROCm " + visible_line(tool.library_version));
       break;
     case GpuToolState::no_devices:
-      // A text means that the driver answers and has no device, which a GPU that has failed can cause.
+      // A message means that the driver answers but has no device, which may be caused by a failed GPU.
       finding.status = said.empty() ? CheckStatus::skip : CheckStatus::warn;
       finding.detail = tool.program + " finds no GPU" + said;
       if (!said.empty()) {
@@ -294,7 +294,7 @@ Finding driver_finding(const GpuTool& tool, const std::string& user) {
       finding.detail = tool.program + " does not answer within 7 seconds: the driver hangs";
       finding.fix = Fix{Fix::Where::server_as_root, "reboot"};
       if (tool.program == "nvidia-smi") {
-        // The first call for a while loads the driver, on a server with many GPUs for up to 10 s.
+        // The first call after a pause loads the driver, which takes up to 10 s on a server with many GPUs.
         finding.detail += ", or is loaded for each call, which persistence mode ends";
         finding.fix->text = "timeout 60 nvidia-smi -pm 1 || reboot";
       }
@@ -311,7 +311,7 @@ Finding driver_finding(const GpuTool& tool, const std::string& user) {
 void judge_gpus(const config::Server& server, const ServerFacts& all, std::vector<Finding>& findings) {
   const GpuFacts& facts = all.gpus;
   const std::string& user = all.user;
-  // If there are several programs, a failed one is reported, else one that has found GPUs.
+  // With several programs, report one that failed, or else one that found GPUs.
   const GpuTool* told = nullptr;
   for (const GpuTool& tool : facts.tools) {
     const bool bad = tool.state != GpuToolState::answered && tool.state != GpuToolState::no_devices;

@@ -1,4 +1,4 @@
-// What a launch looks for beforehand, in its servers' facts.
+// The checks before a launch, based on facts about its servers.
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t least_kib = 1024;
 constexpr std::uint64_t least_mib = 1024 * least_kib;
 
-// Less than check asks for: what could just work is not stopped.
+// Less strict than `check`: a launch that might just work is not stopped.
 void judge_room(const DiskFacts& room, const std::string& jobs, std::vector<Finding>& findings) {
   const Fix look{Fix::Where::server, list_large_folders(room.path)};
   if (room.free_bytes < 64 * least_kib) {
@@ -33,13 +33,13 @@ void judge_room(const DiskFacts& room, const std::string& jobs, std::vector<Find
   }
 }
 
-// Who has so much memory of a GPU that it is no desktop's, and is no job.
+// Processes outside of jobs that use more GPU memory than a desktop.
 void judge_holders(const std::vector<Gpu>& all, const std::optional<std::vector<int>>& usable,
                    std::vector<Finding>& findings) {
   std::vector<std::string> holders;
   for (const Gpu& gpu : all) {
     if (usable && std::ranges::find(*usable, gpu.index) == usable->end()) {
-      continue;  // a GPU that the launch leaves alone
+      continue;  // a GPU that the launch does not use
     }
     for (const GpuProcess& process : gpu.processes) {
       if (process.job.empty() && process.memory.value_or(0) >= 64 * least_mib) {
@@ -65,7 +65,7 @@ std::optional<std::vector<int>> visible_gpus(const Env& env) {
   }
   std::vector<int> gpus;
   if (trim(found->second).empty()) {
-    return gpus;  // none at all
+    return gpus;  // none visible
   }
   for (const std::string& part : split(found->second, ',')) {
     const auto index = parse_number<int>(trim(part));

@@ -1,4 +1,4 @@
-// What a server's hardware and limits mean for a run.
+// Findings about a server's hardware and limits.
 
 #include <algorithm>
 #include <array>
@@ -46,7 +46,7 @@ Finding judge_memory(const ServerFacts& facts) {
   if (usable.is_limited) {
     detail += fmt::format("; its control group limits it to {}", size_text(usable.total));
   }
-  // torch alone takes some hundred MiB for each process.
+  // torch alone uses a few hundred MiB per process.
   if (usable.available < half_gib && usable.available < usable.total / 10) {
     return {"memory", CheckStatus::warn, detail,
             Fix{Fix::Where::server, "ps -eo user,pid,rss,args --sort=-rss | head -20"}};
@@ -61,7 +61,7 @@ Finding judge_load(const ServerFacts& facts) {
   const int cpus = std::max(1, facts.usable_threads > 0 ? facts.usable_threads : facts.threads);
   const std::string detail = fmt::format("{:.1f} over five minutes, with {}", facts.load[1],
                                          counted(static_cast<std::size_t>(cpus), "thread"));
-  // Somebody computes on all of them already. Short peaks are nothing.
+  // All processors are busy with other work. Uses the 5-minute average, because short peaks are harmless.
   if (facts.load[1] > 2.0 * cpus + 4) {
     return {"load", CheckStatus::warn, detail + ": others compute there",
             Fix{Fix::Where::server, "ps -eo user,pid,pcpu,args --sort=-pcpu | head -20"}};
@@ -69,7 +69,7 @@ Finding judge_load(const ServerFacts& facts) {
   return {"load", CheckStatus::ok, detail, {}};
 }
 
-// Memory of a process that a network card may write to must be locked.
+// Memory that a network card writes to must be locked.
 constexpr std::uint64_t memlock_of_rdma = 2 * half_gib;
 
 Finding judge_limits(const ServerFacts& facts) {
@@ -79,7 +79,7 @@ Finding judge_limits(const ServerFacts& facts) {
   };
   std::vector<std::string> bad;
   std::string lines;
-  // 1024 is the usual one; every worker of a DataLoader and every connection of gloo takes some.
+  // 1024 is the usual limit; every worker of a DataLoader and every connection of gloo uses several files.
   if (const auto files = limit("nofile"); files && *files < 1024) {
     bad.push_back(fmt::format("a process may open {} files", *files));
     lines += fmt::format("{} - nofile 65536\\n", facts.user);
@@ -116,7 +116,7 @@ void judge_infiniband(const ServerFacts& facts, std::vector<Finding>& findings) 
     finding.detail += fmt::format("{}{}:{} {}{}", finding.detail.empty() ? "" : ", ", port.device, port.port,
                                   port.state, port.rate.empty() ? "" : " " + port.rate);
   }
-  // A port without a cable is usual; a server of which none works has lost its network.
+  // A port without a cable is common, but a server without any active port has lost its network.
   if (std::ranges::none_of(facts.infiniband, &InfinibandPort::active)) {
     finding.status = CheckStatus::warn;
     finding.detail += ": no port is active, so NCCL uses TCP";

@@ -1,4 +1,4 @@
-// What should be the same on all servers: the odd one out is named.
+// Settings that should be the same on all servers: names those that differ.
 
 #include <algorithm>
 #include <functional>
@@ -28,10 +28,10 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-// The servers by the value that each of them has. "" is a value too: it is not there.
+// The servers, grouped by their value. "" counts as a value: missing.
 class Values {
  public:
-  // `counts`: whether it may be the server that the others are compared with.
+  // `counts`: whether its value may become the usual one.
   void add(const std::string& server, const std::string& value, bool counts) {
     auto found = std::ranges::find(groups_, value, &Group::value);
     if (found == groups_.end()) {
@@ -43,9 +43,9 @@ class Values {
   }
   bool same() const { return groups_.size() <= 1; }
   bool unknown() const { return groups_.empty() || (same() && groups_.front().value.empty()); }
-  // That of most servers that have one; of two that are as common, that of the first server.
+  // The most common value that is not ""; in a tie, that of the first server.
   const std::string& usual() const { return most().value; }
-  // "1.26.4 on gpu3, 2.0.1 on the 7 others": the value of the server first.
+  // "1.26.4 on gpu3, 2.0.1 on the 7 others": this value comes first.
   std::string words(const std::string& value) const {
     const auto one = [](const Group& group, bool others) {
       const std::string what = group.value.empty() ? "missing" : group.value;
@@ -78,16 +78,16 @@ class Values {
       return std::tuple(!group.value.empty(), group.counted, group.servers.size());
     });
   }
-  std::vector<Group> groups_;  // in the order of their first server
+  std::vector<Group> groups_;  // in the order of each group's first server
 };
 
-// Where only some have torch, theirs is the software to have: the others are not to become the measure of it.
+// If only some servers have torch, only their values count as usual.
 bool counts(const Compared& one, const std::vector<Compared>& all) {
   return !one.facts.torch.empty() ||
          std::ranges::all_of(all, [](const Compared& each) { return each.facts.torch.empty(); });
 }
 
-// How an odd server is judged and mended, by its value and the usual one.
+// How to judge and fix a server whose value differs from the usual one.
 struct Rule {
   const char* name;
   const char* thing;
@@ -96,7 +96,7 @@ struct Rule {
   std::function<std::optional<Fix>(const Compared&, const std::string& usual)> fix;
 };
 
-// Up to this many points: "3.11.2" is "3.11" with one.
+// The version cut after this many dots, and before a "+": "3.11.2" with one gives "3.11".
 std::string beginning(const std::string& version, int points) {
   std::size_t end = 0;
   for (end = 0; end < version.size(); ++end) {
@@ -120,7 +120,8 @@ Fix install(const Compared& one, const std::string& package, const std::string& 
   return install(one, shell_quote(package + "==" + version));
 }
 
-// The number is not compared if configs.yaml has one for any of the servers: then the check `gpus` does so.
+// Leaves out the number of GPUs if configs.yaml sets it for any of the servers, because the check `gpus` then
+// compares it.
 std::string gpus_of(const Compared& one, bool with_number) {
   if (one.facts.gpus.gpus.empty() || with_number) {
     return one.facts.gpus.gpus.empty() ? "" : gpu_words(one.facts.gpus.gpus);
@@ -129,7 +130,7 @@ std::string gpus_of(const Compared& one, bool with_number) {
   return words.substr(std::string("1 × ").size());
 }
 
-// Debian's builds have versions that pip does not know.
+// Debian's builds have version numbers that pip does not know.
 bool is_of_distribution(const std::vector<Compared>& all, const std::string& package,
                         const std::string& version) {
   return std::ranges::any_of(all, [&](const Compared& one) {
@@ -148,7 +149,7 @@ std::vector<Rule> rules_of_software(const std::vector<Compared>& all) {
          return Fix{Fix::Where::here, "remote rsync --server " + one.server};
        }},
       {"same-python", "Python", [](const Compared& one) { return beginning(one.facts.python, 1); },
-       // Pickles and bytecode differ, and torch is another build.
+       // Pickles and bytecode are incompatible, and torch is a different build.
        [](const std::string& own, const std::string& usual) {
          return beginning(own, 0) != beginning(usual, 0) ? CheckStatus::fail : CheckStatus::warn;
        },
@@ -159,7 +160,7 @@ std::vector<Rule> rules_of_software(const std::vector<Compared>& all) {
                          usual, one.server)};
        }},
       {"same-torch", "torch", [](const Compared& one) { return one.facts.torch; },
-       // Ranks of two major versions do not understand each other; of two minor ones they may.
+       // Ranks with different major versions are incompatible; with different minor versions they may work.
        [](const std::string& own, const std::string& usual) {
          return own.empty() || beginning(own, 0) != beginning(usual, 0) ? CheckStatus::fail
                                                                         : CheckStatus::warn;
@@ -173,7 +174,7 @@ std::vector<Rule> rules_of_software(const std::vector<Compared>& all) {
   };
 }
 
-// What torch meets the GPUs and the other ranks by.
+// The software between torch and the GPUs, and between ranks.
 std::vector<Rule> rules_of_gpus(const std::vector<Compared>& all) {
   const auto warn = [](const std::string&, const std::string&) { return CheckStatus::warn; };
   const bool with_number =
@@ -188,7 +189,7 @@ std::vector<Rule> rules_of_gpus(const std::vector<Compared>& all) {
          return install(one, "--force-reinstall torch");
        }},
       {"same-nccl", "NCCL", [](const Compared& one) { return one.facts.nccl; },
-       // NCCL refuses to connect to another version.
+       // NCCL refuses to connect to a different version.
        [](const std::string&, const std::string&) { return CheckStatus::fail; },
        [](const Compared& one, const std::string& usual) -> std::optional<Fix> {
          for (const auto& [name, package] : one.facts.packages) {
@@ -247,12 +248,13 @@ std::string version_of(const ServerFacts& facts, const std::string& package) {
   return found == facts.packages.end() ? "" : found->second.version;
 }
 
-// Told on a line of their own.
+// These packages have separate findings.
 bool is_told_otherwise(const std::string& package) {
   return package == "torch" || package.starts_with("nvidia-nccl");
 }
 
-// Packages of the distribution come and go with other software: they are compared where they are.
+// Packages of the Linux distribution are installed along with other software, so only servers that have the
+// package are compared.
 Values values_of(const std::vector<Compared>& all, const std::string& package) {
   const bool distribution = std::ranges::all_of(all, [&](const Compared& one) {
     const auto found = one.facts.packages.find(package);

@@ -1,4 +1,4 @@
-// What one server is by itself: its clock, login, Python and programs.
+// Findings about a single server: its clock, login, Python and programs.
 
 #include <algorithm>
 #include <array>
@@ -18,8 +18,8 @@
 namespace remote::project {
 namespace {
 
-// Certificates, tickets and the order of events suffer from more than this; time daemons keep it below a
-// second.
+// A larger difference causes problems with certificates, tickets and the order of events; time daemons keep
+// it below a second.
 constexpr std::chrono::seconds most_clock_difference{5};
 
 Finding judge_rsync(const ServerFacts& facts) {
@@ -30,7 +30,7 @@ Finding judge_rsync(const ServerFacts& facts) {
           Fix{Fix::Where::server_as_root, "apt-get install -y rsync || dnf install -y rsync"}};
 }
 
-// Why a run cannot work in this folder although it may be written.
+// Why a run cannot work in this folder although it is writable.
 Finding judge_flaw(const ServerFacts& facts, const DiskFacts& disk) {
   const std::string said = fmt::format("{}: {}", disk.path, facts.flaw_text);
   const Fix elsewhere{Fix::Where::advice, "choose another remote_path in configs.yaml"};
@@ -90,7 +90,7 @@ Finding judge_project(const config::Config& config, const config::Server& server
             fmt::format("{} is not there, and {} cannot be written by this login", path, disk->path),
             Fix{Fix::Where::advice, "name a folder of this login's as remote_path in configs.yaml"}};
   }
-  // Where the environment is not there either, one command makes both.
+  // If the environment is also missing, one command creates both.
   return {"project", CheckStatus::warn, path + " is not there yet",
           config.python.manager == config::PythonManager::system
               ? Fix{Fix::Where::server, "mkdir -p " + remote_path_word(path), true}
@@ -108,7 +108,8 @@ Finding judge_environment(const config::Config& config, const config::Server& se
     return {"environment", CheckStatus::skip, folder + " could not be looked at", {}};
   }
   const Fix make{Fix::Where::here, "remote prepare --server " + server.name};
-  // An update of the Python that it was made by has this effect. A prologue may choose another Python.
+  // Caused by an update of the Python that created it. Not reported with a prologue, because that may select
+  // another Python.
   const std::string program = std::filesystem::path(facts.python_program).lexically_normal().string();
   if (disk->there && config.prologue_on(server).empty() && !program.empty() &&
       !program.starts_with(std::filesystem::path(disk->path + "/").lexically_normal().string())) {
@@ -140,7 +141,6 @@ Finding judge_python(const ServerFacts& facts) {
   return {"python", CheckStatus::ok, fmt::format("{} ({})", facts.python, facts.python_program), {}};
 }
 
-// What the login's variables do to Python, if it sets any.
 void judge_python_variables(const ServerFacts& facts, std::vector<Finding>& findings) {
   const auto warn = [&](const char* name, const std::string& value, const char* effect) {
     if (!value.empty()) {
@@ -157,7 +157,7 @@ void judge_python_variables(const ServerFacts& facts, std::vector<Finding>& find
 }
 
 Finding judge_logout(const ServerFacts& facts) {
-  constexpr std::uint32_t first_user = 1000;  // logind leaves the memory of system users alone
+  constexpr std::uint32_t first_user = 1000;  // logind does not remove the shared memory of system users
   const bool ends_jobs = servers::logout_ends_jobs(facts, facts.user);
   if (const DiskFacts* disk = facts.disk("project");
       !ends_jobs && disk != nullptr && !disk->access_needs.empty()) {
@@ -220,7 +220,7 @@ int major_of(std::string_view version) {
   return parse_number<int>(version.substr(0, version.find('.'))).value_or(0);
 }
 
-// The newest CUDA that the driver supports, or only its major version, "12.x"; "": unknown.
+// The newest CUDA version that the driver supports, or only its major version, "12.x"; "": unknown.
 std::string find_driver_cuda(const ServerFacts& facts) {
   const auto nvidia = std::ranges::find_if(facts.gpus.tools, [](const GpuTool& tool) {
     return tool.program == "nvidia-smi" && tool.state == GpuToolState::answered;
@@ -231,7 +231,7 @@ std::string find_driver_cuda(const ServerFacts& facts) {
   if (!nvidia->library_version.empty()) {
     return visible_line(nvidia->library_version, 20);
   }
-  // The oldest driver of each CUDA on Linux, by NVIDIA's "CUDA Compatibility".
+  // The oldest driver for each CUDA version on Linux, from NVIDIA's "CUDA Compatibility".
   constexpr std::array<std::pair<int, const char*>, 3> oldest{{{580, "13.x"}, {525, "12.x"}, {450, "11.x"}}};
   const int driver = major_of(nvidia->driver_version);
   const auto* const found =
@@ -239,7 +239,7 @@ std::string find_driver_cuda(const ServerFacts& facts) {
   return found == oldest.end() ? "" : found->second;
 }
 
-// Why this torch cannot use the server's GPUs, judged by versions alone; "" if they match.
+// Why this torch cannot use the server's GPUs, judging only by versions; "" if they match.
 std::string find_torch_problem(const ServerFacts& facts) {
   const UsableGpus gpus = rules::count_gpus(facts.gpus);
   if (gpus.there.empty() || gpus.vendor == GpuVendor::intel) {
@@ -310,7 +310,7 @@ Finding sick_finding(const std::string& sick, const std::string& server) {
 
 Finding logout_finding(std::vector<std::string> excluded, const std::string& user) {
   if (excluded.empty()) {
-    excluded.emplace_back("root");  // as logind has it where nothing is said
+    excluded.emplace_back("root");  // logind's default
   }
   excluded.push_back(user);
   const std::string text = "[Login]\\nKillExcludeUsers=" + join(excluded, " ") + "\\n";

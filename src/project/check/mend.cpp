@@ -1,4 +1,4 @@
-// What `remote check` found and what needs nobody's leave is mended: a fan-out over the servers.
+// Runs the harmless fixes for the findings of `remote check`, on all servers in parallel.
 
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,5 @@
-// How the servers reach each other: the agent on each of them listens, and when all listen, each tries all
-// others.
+// Tests how the servers reach each other: the agent on each server opens listeners; once all are listening,
+// each server connects to all others.
 
 #include "project/check/network.hpp"
 
@@ -38,39 +38,39 @@ namespace {
 
 using std::chrono::seconds;
 
-// How long a server may take to listen, and to try all others. A try takes 4 s at most, and is made again in
-// small pieces where the MTU is wrong; 64 go on at once.
+// Time for a server to start listening, and to try all others. One attempt takes at most 4 s, and is repeated
+// with smaller packets if the MTU is wrong; 64 attempts run at once.
 constexpr seconds listen_limit{20};
 constexpr seconds try_limit{60};
-// How long each sends to each, and how long that may take with all around it.
+// How long each server sends to each other one, and the limit for one such measurement as a whole.
 constexpr int send_seconds = 1;
 constexpr seconds send_limit{40};
 
-// What the servers' threads share. A thread writes what stands at its own index before it arrives at the
-// barrier, and reads the others' afterwards.
+// State that the servers' threads share. A thread writes only at its own index before it arrives at the
+// barrier, and reads the other entries after that.
 struct Round {
   explicit Round(std::size_t count) : barrier(count), listening(count), iperf_ports(count) {}
   servers::Barrier barrier;
   std::vector<std::optional<wire::ListeningServer>> listening;
-  std::vector<int> iperf_ports;  // 0: that server has no iperf3
+  std::vector<int> iperf_ports;  // 0: the server does not have iperf3
 };
 
-// What came of one server's part.
+// The results of one server.
 struct Found {
   servers::PairsAnswer answer;
   std::vector<Flow> flows{};
-  std::size_t at_once = 0;  // from this one on, the flows were measured while all others sent, too
+  std::size_t at_once = 0;  // index of the first flow that was measured while all others were sending too
 };
 
-// What all servers are asked.
+// The test parameters, the same for all servers.
 struct Question {
-  std::vector<std::string> names;  // addresses for a launch; "": not reachable
+  std::vector<std::string> names;  // addresses for a launch; "": unreachable
   int port = 20000;                // the first port to try
   bool bandwidth = false;
-  seconds silence{0};  // how long nothing may come until a server counts as stopped
+  seconds silence{0};  // a server that sends nothing for this long counts as stopped
 };
 
-// Where this server reached that one; empty: nowhere.
+// The address that reached the peer; empty: none.
 std::string address_of(const Pair& pair) {
   std::string other;
   for (const Reach& reach : pair.tries) {
@@ -97,7 +97,7 @@ class Part {
         found_{servers::PairsAnswer(own, question.names)},
         agent_(connection, cancel) {}
 
-  // `on_step` is told how many of how many steps of the measurement are done.
+  // `on_step` gets the number of finished steps of the measurement, and their total.
   Found take(const std::function<void(std::size_t, std::size_t)>& on_step) {
     if (listen()) {
       reach_all();
@@ -119,7 +119,7 @@ class Part {
     agent_.wait_until([&] { return member_.complete(); }, limit, {}, member_.wake());
   }
   bool listen();
-  // Handlers of the agent may run until it is destroyed, so they use only members.
+  // The agent may call its handlers until it is destroyed, so they use only members.
   void ask(const wire::Request& request, const servers::Agent::TakeReply& take, seconds limit,
            seconds silence);
   void reach_all();
@@ -137,7 +137,6 @@ class Part {
   servers::Agent agent_;
 };
 
-// Returns false if no port is free there.
 bool Part::listen() {
   const std::string token = random_hex(32);
   listening_ = agent_.open(
@@ -168,7 +167,7 @@ void Part::reach_all() {
     found_.answer.take(servers::take_reply<wire::ReachReply>(std::move(reply)));
   };
   ask(servers::reach_request(round_.listening, own_), take, try_limit, question_.silence);
-  meet(try_limit + listen_limit);  // the listeners stay until all have tried them
+  meet(try_limit + listen_limit);  // the listeners stay open until every server has tried them
 }
 
 void Part::send_to(std::size_t to, bool with_latency) {
@@ -195,7 +194,7 @@ void Part::send_to(std::size_t to, bool with_latency) {
       take, send_limit, seconds(0));
 }
 
-// Each pair by itself, one direction after the other, and then all at once.
+// Measures each pair alone, one direction after the other, and then all pairs at once.
 void Part::measure(const std::function<void(std::size_t, std::size_t)>& on_step) {
   const std::size_t count = question_.names.size();
   const auto rounds = servers::rounds_of(count);
@@ -213,7 +212,7 @@ void Part::measure(const std::function<void(std::size_t, std::size_t)>& on_step)
   meet(2 * send_limit);
 }
 
-// Why that server's part came to no end, as a finding has it.
+// Why the tests of that server were not completed, as text for a finding.
 std::string words_of(const Error& error) {
   return fmt::format("{}: {}{}", error.what_failed(), error.reason(),
                      error.hint().empty() ? "" : " (" + error.hint() + ")");
@@ -247,7 +246,7 @@ std::optional<Network> look_at_network(Core& core, const std::vector<config::Ser
     return std::nullopt;
   }
   Network network;
-  // The port is outside the default range for outgoing connections.
+  // Outside the default range of ports for outgoing connections.
   Question question{.names = {},
                     .port = 20000 + static_cast<int>(std::random_device()() % 12768),
                     .bandwidth = options.bandwidth,
@@ -268,7 +267,7 @@ std::optional<Network> look_at_network(Core& core, const std::vector<config::Ser
     }
   };
   tell(0);
-  // All are at the same step: the one who comes there first tells.
+  // All servers are at the same step: the first one to reach it reports it.
   std::atomic<std::size_t> told = 0;
   const auto on_step = [&](std::size_t step, std::size_t all) {
     if (options.on_progress && told.exchange(step + 1) != step + 1) {
@@ -291,7 +290,7 @@ std::optional<Network> look_at_network(Core& core, const std::vector<config::Ser
         tell(++done);
         return found;
       },
-      servers.size());  // they wait for each other
+      servers.size());  // the threads wait for each other
   for (std::size_t i = 0; i < servers.size(); ++i) {
     if (outcomes[i].ok()) {
       take_in(network, i, *outcomes[i].value);

@@ -1,4 +1,4 @@
-// What it means for a run how the servers reach each other, and what would mend it.
+// Findings about the network between the servers, with fixes.
 
 #include <algorithm>
 #include <map>
@@ -11,7 +11,7 @@
 namespace remote::project {
 namespace {
 
-constexpr const char* all_ports = "1024:65535";  // what NCCL and gloo take lies anywhere in it
+constexpr const char* all_ports = "1024:65535";  // NCCL and gloo use ports anywhere in this range
 
 bool is_loopback(const std::string& address) {
   return address.starts_with("127.") || address == "::1";
@@ -25,7 +25,7 @@ Fix advice(std::string text) {
   return {Fix::Where::advice, std::move(text)};
 }
 
-// Judges what one server found.
+// Judges the results of one server.
 class Judge {
  public:
   Judge(const Network& network, std::size_t from) : network_(network), from_(from) {}
@@ -50,7 +50,7 @@ class Judge {
     findings_.push_back({name, status, std::move(detail), std::move(fix)});
   }
 
-  // The first of the peer's other addresses that answered; empty: none.
+  // The first other address of the peer that answered; empty: none.
   std::string better_address(const Pair& pair, const std::string& failed) const;
   std::optional<Fix> address_fix(const Pair& pair, const std::string& failed) const;
   Fix open_fix(const Pair& pair, const std::string& address) const;
@@ -68,14 +68,14 @@ std::string Judge::better_address(const Pair& pair, const std::string& failed) c
   const auto has = [&](const std::string& address) {
     return std::ranges::find(pair.addresses, address) != pair.addresses.end();
   };
-  // One that answers on some port is no wrong address: a firewall stands before the other port.
+  // An address that answers on any port is correct; a firewall blocks the other port.
   if (std::ranges::any_of(pair.tries, [&](const Reach& reach) {
         return reach.kind == ReachKind::ok && reach.address == failed;
       })) {
     return {};
   }
   for (const Reach& reach : pair.tries) {
-    // Of a name that means several addresses, another one than the first, which fails.
+    // If the name resolves to several addresses, choose one after the first, which fails.
     if (reach.kind == ReachKind::ok && reach.address != failed && (has(failed) || !has(reach.address))) {
       return reach.address;
     }
@@ -83,7 +83,7 @@ std::string Judge::better_address(const Pair& pair, const std::string& failed) c
   return {};
 }
 
-// Where another address of the peer did answer, that is the one to use.
+// If another address of the peer answered, suggest that one.
 std::optional<Fix> Judge::address_fix(const Pair& pair, const std::string& failed) const {
   const std::string better = better_address(pair, failed);
   if (better.empty()) {
@@ -93,7 +93,7 @@ std::optional<Fix> Judge::address_fix(const Pair& pair, const std::string& faile
       fmt::format("in .remote/configs.yaml, under {}: internal_address: {}", peer(pair).server, better));
 }
 
-// The command for the peer that lets this server in.
+// The command for the peer to allow connections from this server.
 Fix Judge::open_fix(const Pair& pair, const std::string& address) const {
   const std::string source = pair.source.empty() ? self().data_address : pair.source;
   const std::string& firewall = peer(pair).firewall;
@@ -113,7 +113,7 @@ Fix Judge::open_fix(const Pair& pair, const std::string& address) const {
     const std::string rule =
         fmt::format("{} saddr {} tcp dport 1024-65535 accept", is_v6(source) ? "ip6" : "ip", source);
     const std::vector<std::string> chain = split(firewall, '-');  // nft-FAMILY-TABLE-CHAIN
-    // Where the server's user may not see which chain drops: all that packets to it go through.
+    // If the server's user cannot see which chain drops the packets: all chains that incoming packets pass.
     command = chain.size() == 4
                   ? fmt::format("nft insert rule {} {} {} {}", chain[1], chain[2], chain[3], rule)
                   : fmt::format(
@@ -136,7 +136,8 @@ std::string Judge::other_way(const Pair& pair) const {
                : "";
 }
 
-// An ICMP message from oneself tells that nobody on the network answered to the address (ARP, RFC 826).
+// An ICMP message from the server itself means that no machine on the network answered for the address (ARP,
+// RFC 826).
 std::string Judge::no_route(const Reach& reach) const {
   if (reach.rejected_by.empty()) {
     return fmt::format("there is no way ({})", reach.reason);
@@ -260,8 +261,8 @@ void Judge::judge_pair(const Pair& pair) {
     unresolved(pair);
     return;
   }
-  // One finding a pair: the first thing on which a launch would stumble. It connects to the first address of
-  // the name, and then its ranks to the addresses of their interfaces.
+  // One finding per pair: the first problem that a launch would run into. It connects to the first address of
+  // the name; after that its ranks connect to the addresses of the interfaces.
   bool tried = false;
   for (const std::string& address : {pair.addresses.front(), peer(pair).data_address}) {
     for (const Reach& reach : pair.tries) {
@@ -279,12 +280,12 @@ void Judge::judge_pair(const Pair& pair) {
   }
 }
 
-// The variables by which ranks find each other, and whether they can be right.
+// Checks the variables that the ranks use to find each other.
 void Judge::judge_launch() {
   const NetworkServer& server = self();
   const Pair* own = network_.pair(from_, from_);
-  // The first server takes its own name for the loopback, as Debian writes it into /etc/hosts; the others do
-  // not.
+  // The first server resolves its own name to the loopback address, as in Debian's default /etc/hosts, but
+  // the others do not.
   const bool is_master = own != nullptr && server.address == server.master_addr;
   const bool others_differ = std::ranges::any_of(network_.pairs, [&](const Pair& pair) {
     return pair.to == from_ && pair.from != from_ && !pair.addresses.empty() &&

@@ -1,5 +1,4 @@
-// What Ansible's inventories have in common: patterns of hosts, and the variables that tell how a host is
-// reached.
+// The parts that all Ansible inventories share: host patterns, and connection variables.
 
 #include <algorithm>
 #include <array>
@@ -16,7 +15,7 @@ namespace {
 
 constexpr std::size_t most_hosts = 4096;
 
-// "01:20" or "a:f", with ":STEP" behind it; as many texts. Empty for what is no range.
+// Expands "01:20" or "a:f", optionally followed by ":STEP". Empty if it is not a range.
 std::vector<std::string> range_of(std::string_view text) {
   const std::vector<std::string> parts = split(text, ':');
   if (parts.size() < 2 || parts.size() > 3) {
@@ -49,7 +48,7 @@ std::vector<std::string> range_of(std::string_view text) {
   return all;
 }
 
-// The hosts that a pattern stands for.
+// Expands a pattern to host names.
 std::vector<std::string> expand(const std::string& pattern, const std::string& where) {
   std::vector<std::string> names{""};
   std::string_view rest = pattern;
@@ -80,7 +79,7 @@ std::vector<std::string> expand(const std::string& pattern, const std::string& w
   return names;
 }
 
-// "name:22" taken apart; an IPv6 address is not.
+// Splits "name:22"; does not split an IPv6 address.
 std::pair<std::string, std::string> split_port(const std::string& name) {
   const std::size_t colon = name.rfind(':');
   if (colon == std::string::npos || name.find(':') != colon || !parse_number<int>(name.substr(colon + 1))) {
@@ -113,7 +112,7 @@ void set_ansible_var(const std::string& name, const std::string& value, AnsibleV
 
 void add_ansible_hosts(const std::string& pattern, const AnsibleVars& vars, const std::string& where,
                        ServerListBuilder& list) {
-  // A template would have to be carried out; nobody does that here.
+  // Skips templates, because nothing here evaluates them.
   const auto value = [&](const std::string& name, const char* key) -> std::string {
     for (const std::string& full : {std::string("ansible_") + key, std::string("ansible_ssh_") + key}) {
       if (const auto found = vars.find(full); found != vars.end()) {

@@ -1,5 +1,4 @@
-// Ansible's inventory as INI: hosts with variables behind them, sections [group], [group:vars] and
-// [group:children].
+// Ansible's INI inventory: hosts followed by variables, sections [group], [group:vars] and [group:children].
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
@@ -23,7 +22,7 @@ struct Inventory {
   std::map<std::string, std::vector<std::string>, std::less<>> parents;
 };
 
-// The words of a line, as a shell splits them; a '#' at the beginning of a word ends it.
+// Splits a line into words like a shell; a word that starts with '#' begins a comment.
 std::vector<std::string> words_of(std::string_view line, const std::string& where) {
   std::vector<std::string> words;
   std::string word;
@@ -82,7 +81,7 @@ void take_host(std::string_view line, const std::string& group, const std::strin
   }
 }
 
-// "NAME=VALUE", spaces around the '=' allowed, the value in quotes or not.
+// "NAME=VALUE", with optional spaces around the '=' and optional quotes around the value.
 void take_variable(std::string_view line, AnsibleVars& vars) {
   const std::size_t equals = line.find('=');
   if (equals == std::string_view::npos) {
@@ -127,8 +126,8 @@ Inventory read_lines(std::string_view text, const ServerListBuilder& list) {
   return inventory;
 }
 
-// What holds for the hosts of a group: what the groups above say, and over that its own. Each group is looked
-// at once; one that is above itself is not, and neither is what stands more than 32 groups above.
+// The variables of a group: those of its parent groups, overridden by its own. Visits each group once;
+// ignores cycles, and groups more than 32 levels up.
 const AnsibleVars& vars_of(const Inventory& inventory, const std::string& group, int depth,
                            std::map<std::string, AnsibleVars, std::less<>>& known) {
   const auto [entry, fresh] = known.try_emplace(group);
@@ -155,7 +154,7 @@ const AnsibleVars& vars_of(const Inventory& inventory, const std::string& group,
 
 void read_ansible_ini(std::string_view text, ServerListBuilder& list) {
   const Inventory inventory = read_lines(text, list);
-  // A host may stand in several groups: the variables of all of them hold, and its own win.
+  // A host may be in several groups: the variables of all of them apply, and its own override them.
   std::map<std::string, AnsibleVars, std::less<>> known;
   std::map<std::string, AnsibleVars, std::less<>> by_pattern;
   for (const Line& line : inventory.hosts) {

@@ -1,4 +1,4 @@
-// Ansible's inventory as YAML: groups, each with `hosts`, `vars` and `children`.
+// Ansible's YAML inventory: groups, each with `hosts`, `vars` and `children`.
 
 #include "project/import/parts.hpp"
 
@@ -15,7 +15,8 @@ void take_vars(const config::YamlNode& map, AnsibleVars& vars) {
   }
 }
 
-// `vars`: what the groups above say. `count`: of groups; YAML's aliases make a short file have very many.
+// `vars`: inherited from the parent groups. `count`: the number of groups read; YAML aliases can make a short
+// file expand to very many.
 void read_group(const config::YamlNode& group, AnsibleVars vars, int& count, ServerListBuilder& list) {
   if (++count > 2000) {
     throw config::config_error(list.file(), group.mark, "it has too many groups");
@@ -30,7 +31,7 @@ void read_group(const config::YamlNode& group, AnsibleVars vars, int& count, Ser
   if (const config::NodePtr own = part("vars")) {
     take_vars(*own, vars);
   }
-  // A host that stands in a group within this one, too, gets what that one says.
+  // If a host is also in a subgroup, the variables of that group apply.
   if (const config::NodePtr children = part("children")) {
     for (const auto& child : children->entries) {
       read_group(*child.value, vars, count, list);

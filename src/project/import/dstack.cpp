@@ -1,5 +1,5 @@
 // dstack's SSH fleet (type: fleet): `ssh_config` has user, port, identity_file, proxy_jump and `hosts`, which
-// are names or maps with `hostname` and settings of their own.
+// are names, or maps with `hostname` and their own settings.
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 namespace remote::project {
 namespace {
 
-// "user@host:port" of a map, or the text of a scalar.
+// "user@host:port" from a map, or the text of a scalar.
 std::string jump_of(const config::YamlNode& node, const std::string& file) {
   if (node.kind != config::YamlNode::Kind::map) {
     return scalar_text(node, file);

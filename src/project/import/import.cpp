@@ -28,7 +28,7 @@ bool is_section(std::string_view line) {
          std::ranges::count(line, ':') < 2;
 }
 
-// Of the forms that are no YAML, the one that the first telling line has.
+// Detects the form of a text that is not YAML, from the first distinctive line.
 ServerListForm form_of_lines(std::string_view text) {
   for (const std::string& raw : split(text, '\n')) {
     const std::string_view line = trim(raw);
@@ -56,7 +56,7 @@ bool has_kind(const config::YamlNode& map, const char* key, config::YamlNode::Ki
   return entry != nullptr && entry->value->kind == kind;
 }
 
-// The form of a YAML map; nullopt: none of those known.
+// The form of a YAML map; nullopt: unknown.
 std::optional<ServerListForm> form_of_map(const config::YamlNode& root) {
   using Kind = config::YamlNode::Kind;
   if (has_kind(root, "ssh_config", Kind::map)) {
@@ -77,7 +77,7 @@ std::optional<ServerListForm> form_of_map(const config::YamlNode& root) {
   return std::nullopt;
 }
 
-// Whether it is worth to read a text as YAML: it has a line "key:" or "key: value", and is no ssh_config or
+// Whether to try parsing a text as YAML: it has a line "key:" or "key: value", and is neither ssh_config nor
 // INI.
 bool looks_like_yaml(std::string_view text) {
   for (const std::string& raw : split(text, '\n')) {
@@ -104,7 +104,7 @@ ServerListBuilder::ServerListBuilder(ServerListForm form, std::string file, std:
 }
 
 void ServerListBuilder::add(const FoundServer& found) {
-  // YAML's aliases make a short file name a host very often.
+  // YAML aliases can make a short file repeat a host very often.
   if (++count_ > 20 * most_servers) {
     throw Error::usage(found.where, "it names servers too often", "name each server once");
   }

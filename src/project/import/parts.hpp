@@ -10,23 +10,23 @@
 #include "config/yaml_reader.hpp"
 #include "project/import/import.hpp"
 
-// What the readers of the forms share. Only src/project/import includes it.
+// Used by the readers of all forms. Only included in src/project/import.
 
 namespace remote::project {
 
-// A server as a file has it: texts, nothing checked. "" is not given.
+// A server as written in a file, not validated. "": not set.
 struct FoundServer {
-  std::string name;      // as the file names it; also its address where there is no other
+  std::string name;      // the name in the file; also its address if there is no other
   std::string hostname;  // default: the name
   std::string user;
   std::string port;
-  std::string key;  // a private key's path
+  std::string key;  // path of a private key
   std::string internal_address;
   std::string proxy_jump;
   std::string where;  // "inventory:3"
 };
 
-// Collects servers, and checks them.
+// Collects and validates servers.
 class ServerListBuilder {
  public:
   ServerListBuilder(ServerListForm form, std::string file, std::filesystem::path folder,
@@ -35,11 +35,11 @@ class ServerListBuilder {
   const std::string& file() const { return file_; }
   // "hosts:3"
   std::string where(int line) const { return file_ + ":" + std::to_string(line); }
-  // Takes in a server; one of a name that was there before changes nothing. A name that configs.yaml cannot
-  // have gives way to server-1, server-2, …. Throws Error (usage).
+  // Adds a server, unless one with this name exists. A name that is not allowed in configs.yaml is replaced
+  // by server-1, server-2, …. Throws Error (usage).
   void add(const FoundServer& found);
   void leave_out(const std::string& server, const std::string& what);
-  // Throws Error (usage) when there is no server.
+  // Throws Error (usage) if there are no servers.
   ServerList take();
 
  private:
@@ -47,13 +47,13 @@ class ServerListBuilder {
   std::filesystem::path folder_;
   std::filesystem::path project_;
   ServerList list_;
-  std::set<std::string> names_;  // as the file has them
-  std::size_t count_ = 0;        // of calls
+  std::set<std::string> names_;  // as in the file
+  std::size_t count_ = 0;        // number of calls
 };
 
 // The text of a scalar; "" for null. Throws Error (usage) for a list or a map.
 std::string scalar_text(const config::YamlNode& node, const std::string& file);
-// The same of a key of a map; "" where it is not there.
+// The text of a map's value, as scalar_text(); "" if the key does not exist.
 std::string value_of(const config::YamlNode& map, const std::string& key, const std::string& file);
 
 void read_hostfile(std::string_view text, ServerListBuilder& list);
@@ -63,11 +63,11 @@ void read_dstack(const config::YamlNode& root, ServerListBuilder& list);
 void read_ansible_ini(std::string_view text, ServerListBuilder& list);
 void read_ansible_yaml(const config::YamlNode& root, ServerListBuilder& list);
 
-// Variables of Ansible by name; of a host, those of its groups are in it too.
+// Ansible variables by name; those of a host include those of its groups.
 using AnsibleVars = std::map<std::string, std::string, std::less<>>;
-// Sets one of the variables that tell how a host is reached; others are passed by.
+// Sets a variable if it is a connection variable; ignores others.
 void set_ansible_var(const std::string& name, const std::string& value, AnsibleVars& vars);
-// A host, or a pattern of several: "node[01:20].example.org", "host:2222".
+// Adds a host, or all hosts of a pattern: "node[01:20].example.org", "host:2222".
 void add_ansible_hosts(const std::string& pattern, const AnsibleVars& vars, const std::string& where,
                        ServerListBuilder& list);
 

@@ -1,5 +1,5 @@
 // SkyPilot's SSH node pools (~/.sky/ssh_node_pools.yaml): a map of pools, each with `hosts`, which are names
-// or maps with `ip`, and user, identity_file and password for a pool or a host.
+// or maps with `ip`; user, identity_file and password may be set for a pool or a host.
 
 #include "project/import/parts.hpp"
 

@@ -1,6 +1,6 @@
-// The hosts of an ssh_config(5): the names of `Host` lines that are no patterns, with what holds for them in
-// this file. Several names on one line that lead to the same place are one server, by the first of them.
-// Files that it includes are not read.
+// Hosts in an ssh_config(5): the names in `Host` lines that are not patterns, with their settings from this
+// file. If several names on one line resolve to the same address, only the first becomes a server. Included
+// files are not read.
 
 #include <map>
 
@@ -14,7 +14,7 @@
 namespace remote::project {
 namespace {
 
-// The keyword of a line, in lower case, and what follows it.
+// The keyword of a line in lowercase, and its argument.
 std::pair<std::string, std::string> keyword_of(std::string_view line) {
   line = trim(line);
   const std::size_t end = line.find_first_of(" \t=");
@@ -40,7 +40,7 @@ std::string value_of(const ssh::HostOptions& options, std::string_view key) {
   return found == nullptr ? std::string() : found->text;
 }
 
-// Where a name leads to.
+// The address that a name resolves to.
 std::string place_of(const std::string& name, const ssh::ConfigSource& source) {
   const ssh::HostOptions options = options_of(name, source);
   const std::string hostname = ssh::expand_tokens(value_of(options, "hostname"), {{'h', name}});
@@ -86,7 +86,7 @@ FoundServer host_of(const std::string& name, const std::string& where, const ssh
 void read_ssh_hosts(std::string_view text, ServerListBuilder& list) {
   ssh::ConfigSource source;
   source.path = list.file();
-  std::vector<std::pair<std::string, std::string>> names;  // and where
+  std::vector<std::pair<std::string, std::string>> names;  // with their lines
   int number = 0;
   for (const std::string& line : split(text, '\n')) {
     ++number;
@@ -106,11 +106,11 @@ void read_ssh_hosts(std::string_view text, ServerListBuilder& list) {
       }
     }
   }
-  // Each is looked up in all of the file.
+  // Each lookup searches the whole file.
   if (names.size() * text.size() > std::size_t{1} << 28U) {
     throw Error::usage(list.file(), "it is too large", "is it the right file? give one with fewer includes");
   }
-  std::map<std::string, std::string> of_line;  // the names of the servers of this line by where they lead to
+  std::map<std::string, std::string> of_line;  // this line's servers, by address
   std::string line;
   for (const auto& [name, where] : names) {
     if (where != line) {

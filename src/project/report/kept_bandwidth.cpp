@@ -16,8 +16,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr int newest_bandwidth_version = 1;
 constexpr std::uintmax_t most_bandwidth_bytes = 64U << 20U;
-constexpr std::size_t most_servers = 1024;  // as `check` takes
-constexpr std::size_t most_shown = 128;     // of one launch: the page has a cell for each pair
+constexpr std::size_t most_servers = 1024;  // as in `check`
+constexpr std::size_t most_shown = 128;     // in one launch: the page has a cell for each pair
 
 std::filesystem::path file_of(const config::Config& config) {
   return config.local(".remote/bandwidth.json");
@@ -79,11 +79,11 @@ std::optional<MeasuredBandwidth> measured_of(const Json& json) {
   return measured;
 }
 
-// The servers of the jobs and the flows between them, of all that were measured. nullopt: not all of these
-// servers took part, or they are too many to be shown.
+// The part of the measurements about the servers of these jobs. nullopt if some of these servers did not take
+// part, or there are too many to display.
 std::optional<MeasuredBandwidth> part_of(MeasuredBandwidth measured, const std::vector<Job>& jobs) {
   const std::vector<NetworkServer>& all = measured.network.servers;
-  std::vector<std::optional<std::size_t>> place(all.size());  // by index into all: the one into the part
+  std::vector<std::optional<std::size_t>> place(all.size());  // by index into `all`: index into the part
   std::vector<NetworkServer> own;
   for (const Job& job : jobs) {
     const auto server = std::ranges::find(all, job.server, &NetworkServer::server);
@@ -141,7 +141,7 @@ std::optional<MeasuredBandwidth> kept_bandwidth(const config::Config& config, co
     if (json->is_object()) {
       measured = measured_of(*json);
     }
-  } catch (const Json::exception&) {  // said below
+  } catch (const Json::exception&) {  // handled below
   }
   if (!measured) {
     throw Error("cannot read " + file.string(), "it is no measurement that this version knows",

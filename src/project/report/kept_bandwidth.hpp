@@ -7,15 +7,15 @@
 
 #include "config/config.hpp"
 
-// What `check --bandwidth` found last, in .remote/bandwidth.json, so that reports can show it.
+// The latest result of `check --bandwidth`, stored in .remote/bandwidth.json for reports.
 
 namespace remote::project {
 
-// Replaces what was there. `network` has its bandwidth. Throws Error.
+// Replaces the stored result. `network.bandwidth` must be set. Throws Error.
 void keep_bandwidth(const config::Config& config, const Network& network);
 
-// nullopt: none is kept, or one of these jobs is on a server that took no part, or all are on one server.
-// Throws Error for a file that is no such record.
+// nullopt: none stored, a job's server did not take part, or all jobs are on one server. Throws Error if the
+// file is invalid.
 std::optional<MeasuredBandwidth> kept_bandwidth(const config::Config& config, const std::vector<Job>& jobs);
 
 }  // namespace remote::project

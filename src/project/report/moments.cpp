@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view of_torchrun = "remote: the workers begin anew (restart ";
 constexpr std::string_view of_launch = "remote: the ranks begin anew (restart ";
 constexpr std::string_view of_slurm = "remote: Slurm begins this job anew (restart ";
-// A job that is older when it is begun to be followed may have written before.
+// If following starts when a job is older than this, it may have written output before.
 constexpr std::chrono::seconds fresh{10};
 constexpr int newest_moments_version = 1;
 constexpr std::uintmax_t most_moments_bytes = 1U << 20U;
@@ -140,7 +140,7 @@ std::vector<Moment> first_outputs(const jobs::Store& store, const std::vector<Jo
           .value_or(Json());
   const Json moments = json.is_object() ? json.value("at_ms", Json()) : Json();
   for (const Job& job : jobs) {
-    const auto found = moments.find(job.id.text());  // the end, too, where it is no object
+    const auto found = moments.find(job.id.text());  // also end() if it is not an object
     if (found != moments.end() && found->is_number_unsigned()) {
       all.push_back({.kind = Moment::Kind::first_output,
                      .at = ExactInstant(std::chrono::milliseconds(found->get<std::int64_t>())),

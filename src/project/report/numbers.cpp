@@ -17,10 +17,10 @@ namespace {
 constexpr std::size_t longest_line = 4096;
 constexpr std::size_t longest_name = 40;
 
-// What a curve may be drawn over, the finest first.
+// Possible x-axes of a curve, finest first.
 constexpr std::array counters{"step", "global_step", "iteration", "iter", "it", "batch", "update", "epoch"};
 
-// Words before numbers that are no measurement.
+// Words before numbers that are not measurements.
 constexpr std::array no_names{
     "rank", "local_rank", "world_size", "pid",  "of",   "in",    "at",     "on",
     "for",  "after",      "port",       "gpu",  "cuda", "seed",  "device", "node",
@@ -29,11 +29,11 @@ constexpr std::array no_names{
     "has",  "have",       "is",         "are",  "was",  "were",  "and",    "or",
     "with", "by",         "than",       "all",  "over", "about", "a",      "only"};
 
-// What launchers and torch's agents write among the program's own lines.
+// Prefixes of lines that launchers and torch's agents write between the program's own lines.
 constexpr std::array not_the_programs{"remote: ",    "WARNING:torch", "INFO:torch",
                                       "ERROR:torch", "srun: ",        "slurmstepd: "};
 
-// Counters that go on over a whole training: where one goes back, a checkpoint was gone back to.
+// Counters that run through the whole training: if one goes back, training resumed from a checkpoint.
 constexpr std::array whole_counters{"step", "global_step", "iteration", "epoch"};
 
 bool is_letter(char c) {
@@ -50,7 +50,7 @@ bool is_counter(std::string_view name) {
   return std::ranges::find(counters, name) != counters.end();
 }
 
-// The text without escape sequences of terminals.
+// The text without terminal escape sequences.
 std::string without_escapes(std::string_view line) {
   std::string text;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -63,7 +63,7 @@ std::string without_escapes(std::string_view line) {
   return text;
 }
 
-// The id of a run, a commit or a device.
+// Whether it is the id of a run, a commit or a device.
 bool is_id(std::string_view name) {
   constexpr std::size_t shortest = 12;
   return name.size() >= shortest && name.find_first_not_of("0123456789abcdef-") == std::string_view::npos &&
@@ -99,8 +99,8 @@ std::vector<NamedNumber> numbers_of_json(std::string_view line) {
   return all;
 }
 
-// A number at the beginning of the text, as long as what stands behind it does not make a date, a time, an
-// address or a word of it. Sets how many characters it has.
+// The number at the start of the text, unless the following characters make it part of a date, a time, an
+// address or a word. Sets `length` to its number of characters.
 std::optional<double> number_at(std::string_view text, std::size_t& length) {
   const std::size_t plus = text.starts_with('+') ? 1 : 0;
   const auto value = decimal_at(text.substr(plus), length);
@@ -119,7 +119,7 @@ std::optional<double> number_at(std::string_view text, std::size_t& length) {
       return std::nullopt;
     }
   }
-  // A unit is a word of at most three letters: "12.5ms", "3.2GB".
+  // A unit is at most three letters: "12.5ms", "3.2GB".
   const std::size_t unit = static_cast<std::size_t>(std::ranges::find_if_not(rest, is_letter) - rest.begin());
   if (unit > 3 || (unit > 0 && unit < rest.size() && is_digit(rest[unit]))) {
     return std::nullopt;
@@ -154,7 +154,7 @@ std::vector<NamedNumber> numbers_of(std::string_view line) {
     if (at < text.size() && (text[at] == '=' || text[at] == ':')) {
       at = std::min(text.find_first_not_of(' ', at + 1), text.size());
     } else if (at == end && at < text.size()) {
-      // In a traceback, a bracket begins the arguments of a call: "torch.manual_seed(42)".
+      // In a traceback, a parenthesis starts the arguments of a call: "torch.manual_seed(42)".
       const bool is_call = text[at] == '(' && name.find('.') != std::string::npos;
       if ((text[at] != '[' && text[at] != '(') || is_call) {
         continue;
@@ -167,7 +167,7 @@ std::vector<NamedNumber> numbers_of(std::string_view line) {
     if (const auto value = number_at(std::string_view(text).substr(at), length)) {
       i = at + length;
       const bool place = at == end + 1 && text[end] == ':' && i < text.size() && text[i] == ':';
-      if (!place) {  // "train.py:12: …" names a line
+      if (!place) {  // "train.py:12: …" is a line number
         put(all, name, *value);
       }
     }
@@ -246,7 +246,7 @@ void CurveReader::add(Points& points, const NamedNumber* over, double value) con
   }
   if (over == nullptr || over->name != points.over ||
       (!points.at.empty() && over->value < points.at.back())) {
-    points.over.clear();  // it has none each time, or begins anew: then the order counts
+    points.over.clear();  // no counter, or it started again: use the order of the values
   }
   if (points.seen++ % points.every != 0) {
     return;

@@ -10,20 +10,20 @@
 
 namespace remote::project {
 
-// The numbers of a line of output: "epoch 3/10  loss 0.31", "loss=0.31, lr: 1e-3", "12%| 5/40 [00:01,
-// loss=2.5]", or an object of JSON. What is a date, a time, an address or a version is none. A name stands
-// once: the last one counts.
+// The numbers in a line of output: "epoch 3/10  loss 0.31", "loss=0.31, lr: 1e-3", "12%| 5/40 [00:01,
+// loss=2.5]", or a JSON object. Ignores dates, times, addresses and versions. Each name occurs once, with its
+// last value.
 std::vector<NamedNumber> numbers_of(std::string_view line);
 
-// Takes the numbers of a line into `all`, where the last of a name counts; none of a line that a launcher or
-// torch's agent wrote.
+// Adds the numbers in a line to `all`, replacing earlier values of the same name. Ignores lines of launchers
+// and torch's agents.
 void take_numbers(std::string_view line, std::vector<NamedNumber>& all);
 
-// Whether it is what people look at first.
+// Whether it is a loss, the number that users look at first.
 bool is_loss(std::string_view name);
 
-// Makes curves of the numbers of one rank's lines. It holds at most about `most_points` points a curve, and
-// `most_names` names: whatever is printed, memory stays bounded.
+// Collects curves from the numbers in one rank's lines. Memory is bounded: about `most_points` points per
+// curve, and `most_names` names.
 class CurveReader {
  public:
   static constexpr std::size_t most_names = 64;
@@ -31,9 +31,9 @@ class CurveReader {
   explicit CurveReader(std::size_t most_points = 2000) : most_points_(most_points) {}
 
   void take(std::string_view line);
-  // The curves with two values at least; losses first, then those with the most values, at most `most`. What
-  // a program that has begun `begun` times printed once each time is none, unless a counter stands beside it.
-  // Their rank and key are left to the caller.
+  // The curves with at least two values, at most `most`: losses first, then those with the most values. A
+  // number that a program prints only once per start (`begun`: number of starts) is not a curve, unless there
+  // is a counter next to it. The caller sets their rank and key.
   std::vector<Curve> curves(std::size_t begun = 1, std::size_t most = 12) const;
 
  private:
@@ -41,12 +41,12 @@ class CurveReader {
     std::vector<double> at;
     std::vector<double> index;
     std::vector<double> values;
-    std::string over;       // what `at` counts; "" once a value had none, or a part of the training began
-    double epoch = -1;      // of the last line that had one
-    std::size_t every = 1;  // each so many-th is kept
+    std::string over;       // the counter in `at`; "" once a value had none, or the counter started again
+    double epoch = -1;      // from the last line that had one
+    std::size_t every = 1;  // keeps every nth value
     std::size_t seen = 0;
   };
-  // A training that was started again from a checkpoint does its steps once more: the later ones count.
+  // If training resumes from a checkpoint, it repeats steps: drops the earlier values of these.
   static void go_back(Points& points, double to);
   void add(Points& points, const NamedNumber* over, double value) const;
 

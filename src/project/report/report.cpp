@@ -1,4 +1,4 @@
-// A launch's report: asks the servers how its jobs are, brings their output, and reads it.
+// The report of a launch: asks the servers for the state of its jobs, copies their output and parses it.
 
 #include <algorithm>
 #include <deque>
@@ -23,7 +23,7 @@
 namespace remote::project {
 namespace {
 
-// Points of all curves together, so that a page of many ranks can still be opened.
+// For all curves together, so that the page for many ranks remains usable.
 constexpr std::size_t most_points = 300000;
 constexpr std::size_t longest_tail_line = 2000;
 
@@ -35,7 +35,7 @@ struct RankOutput {
 
 constexpr std::size_t most_notes = 1000;
 
-// Hands over each line. Of one that is longer than a block only the end counts: a job may write gigabytes
+// Passes on each line. Of a line longer than one block, only the end is kept: a job may write gigabytes
 // without a newline.
 void read_lines(const Core& core, const UniqueFd& file, const auto& take) {
   constexpr std::size_t most = std::size_t{64} << 10U;
@@ -68,7 +68,7 @@ class Outputs {
   Outputs(std::size_t points, int tail_lines)
       : points_(points), tail_lines_(static_cast<std::size_t>(tail_lines)) {}
 
-  // Reads a job's output as it is here; what is not here is passed by.
+  // Reads the local copy of a job's output; skips missing files.
   void read(const Core& core, const Job& job) {
     for (const bool is_err : {false, true}) {
       const UniqueFd file =
@@ -77,7 +77,7 @@ class Outputs {
     }
   }
 
-  // What the jobs' outputs say of beginnings anew, by the servers' clocks.
+  // Restarts found in the jobs' output, by the servers' clocks.
   const std::vector<Moment>& notes() const { return notes_; }
 
   void tell(const Job& job, Report& report) {
@@ -109,7 +109,7 @@ class Outputs {
       note->server = job.server;
       notes_.push_back(std::move(*note));
     }
-    // A progress bar's last state is what counts.
+    // Only the last state of a progress bar matters.
     while (line.ends_with('\r')) {
       line.remove_suffix(1);
     }
@@ -135,7 +135,7 @@ class Outputs {
   std::map<std::pair<int, int>, RankOutput> ranks_;  // by key and rank; -1: none
 };
 
-// The servers' word about a launch that has ended; what is known here, where they do not answer.
+// The verdict about a launch that has ended, from its servers; if they do not answer, from the records here.
 void find_verdict(Core& core, Report& report) {
   const bool ended = std::ranges::all_of(report.jobs, [](const Job& job) { return is_final(job.state); });
   if (!ended || !report.jobs.front().launch) {
@@ -144,7 +144,7 @@ void find_verdict(Core& core, Report& report) {
   report.verdict = judge(core, report.jobs, {});
 }
 
-// All that is known of moments, by this machine's clock.
+// All known events, by this machine's clock.
 void find_moments(const Core& core, const std::vector<Moment>& notes, Report& report) {
   report.moments = moments_of(report.jobs);
   std::ranges::move(first_outputs(core.store, report.jobs), std::back_inserter(report.moments));
@@ -161,7 +161,7 @@ void find_moments(const Core& core, const std::vector<Moment>& notes, Report& re
   std::ranges::stable_sort(report.moments, {}, &Moment::at);
 }
 
-// What was seen of the servers' GPUs while the jobs ran. With `look`, they are looked at first.
+// The stored GPU samples of the servers while the jobs were running. With `look`, takes a new sample first.
 void find_gpus(Core& core, bool look, Report& report) {
   std::vector<std::string> servers;
   std::vector<std::string> busy;
@@ -178,13 +178,13 @@ void find_gpus(Core& core, bool look, Report& report) {
     to = std::max(to, is_final(job.state) ? end_of(job) : report.made_at);
   }
   if (look && !busy.empty()) {
-    watch(core, {.servers = busy, .once = true});  // which keeps what it sees
+    watch(core, {.servers = busy, .once = true});  // this stores the sample
     to = now_seconds();
   }
   report.gpus = kept_samples(core.config, servers, from, to);
 }
 
-// A part that cannot be read is said, and harms no other one.
+// If one part fails, adds the error and continues with the others.
 void find_part(Report& report, const auto& find) {
   try {
     find();
