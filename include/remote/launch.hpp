@@ -66,7 +66,7 @@ struct LaunchHost {
   bool without_gpus = false;
 };
 
-// How the agents of torchrun find each other. static_ needs no host names, and cannot restart nodes.
+// How the agents of torchrun find each other. static_ cannot change or restart nodes.
 enum class RendezvousMethod { static_, c10d };
 // The value for --rdzv: "static".
 std::string_view to_string(RendezvousMethod method);

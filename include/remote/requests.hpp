@@ -122,10 +122,9 @@ struct JobRequest {
 };
 
 struct StartResult {
-  Job job;                         // with its key, even if it did not start
-  std::vector<Job> more{};         // the other jobs of an array
-  std::optional<Error> error;      // it did not start, or it is unknown whether it did
-  std::optional<Error> unsaved{};  // never set: if the job cannot be recorded here, StoreProblem is sent
+  Job job;                     // with its key, even if it did not start
+  std::vector<Job> more{};     // the other jobs of an array
+  std::optional<Error> error;  // it did not start, or it is unknown whether it did
 };
 
 struct JobsRequest {
