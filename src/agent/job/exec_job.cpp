@@ -80,7 +80,7 @@ class JobProcess {
     enter_container(*spec_.container, {folder_, program_, files_});
   }
 
-  // In the container. `home`: the home directory outside, which the paths of the environment can be in.
+  // Runs in the container. `home` is the home directory outside, which paths of the environment can refer to.
   [[noreturn]] void start_inside(const std::string& home, const std::string& project) {
     read_own_variables();
     const std::string own_home = get_variable("HOME");
@@ -128,7 +128,7 @@ class JobProcess {
 
   // Reads the variables that are not in the spec.
   void read_own_variables() {
-    // No argument and no other file has the token.
+    // The token is only in this file, and never in an argument.
     if (const std::vector<std::string> web = read_job_words(folder_ / "web"); web.size() == 2) {
       set_variable("REMOTE_WEB_PORT", web[0]);
       set_variable("JUPYTER_TOKEN", web[1]);
@@ -211,7 +211,8 @@ class JobProcess {
     run_script(script);
   }
 
-  // Those of the spec, and of the interface that a rank under Slurm has found (agent/slurm/slurm_rank.cpp).
+  // The defaults of the spec, and those for the interface that a rank under Slurm has found
+  // (agent/slurm/slurm_rank.cpp).
   std::vector<wire::Variable> take_defaults() const {
     std::vector<wire::Variable> defaults = spec_.defaults;
     if (const std::string interface = get_variable(interface_variable); !interface.empty()) {
@@ -243,7 +244,7 @@ class JobProcess {
     const Path folder = Path(project) / folder_.parent_path().filename() / folder_.filename() / "python";
     ::mkdir(folder.c_str(), 0700);
     const bool is_agent = spec_.startup_files == wire::StartupFiles::torch_agent;
-    // The ranks of a node of Slurm share the folder, and import the files while others write them.
+    // The ranks of a Slurm node share the folder, and import the files while others write them.
     const auto put = [&](const char* name, const char* source) {
       const auto text = read_file(Path(program_) / "python" / source, longest_program_file);
       return text && put_file(folder / name, *text);
@@ -259,8 +260,8 @@ class JobProcess {
     return "";
   }
 
-  // Makes links to the agent in the job's folder, for the programs of the launcher that the command calls
-  // (agent/mpi/programs.hpp). Returns their folder.
+  // Creates links to the agent in the job's folder, named after the launcher's programs that the command
+  // calls (agent/mpi/programs.hpp). Returns their folder.
   std::string link_programs() const {
     const std::string project = get_variable("PWD");
     const Path folder = Path(project) / folder_.parent_path().filename() / folder_.filename();
@@ -281,7 +282,8 @@ class JobProcess {
     }
     return programs;
   }
-  // The copy of the agent beside the jobs, or this program, in memory, if the folder is mounted noexec.
+  // The agent's copy in the jobs folder. If that folder is mounted noexec, this program's own executable,
+  // which is in memory.
   std::string find_program_of_links() const {
     const Path copy = Path(program_) / "remote-agent";
     if (::access(copy.c_str(), X_OK) == 0) {
@@ -303,10 +305,10 @@ class JobProcess {
     return text::format("/proc/{}/exe", holder);
   }
 
-  // The command runs in the tree of a frozen launch, or in the folder that REMOTE_WORKDIR names.
+  // The command runs in the tree of a frozen launch, or in the folder named by REMOTE_WORKDIR.
   void enter_last_folder() const {
     if (!spec_.tree.empty()) {
-      // sitecustomize.py takes what Python has from the project from the tree.
+      // sitecustomize.py uses it to redirect Python from the project to the tree.
       set_variable("REMOTE_PROJECT_FOLDER", get_variable("PWD"));
       if (!enter_logical_folder(Path(jobs_) / ".trees" / spec_.tree)) {
         fail_job("the tree of this launch is gone: start it again");

@@ -7,7 +7,8 @@
 
 namespace remote::agent {
 
-// The file in a job's folder that says what the job runs. A folder without it was not made by a start.
+// The file in a job's folder that describes the job. If a folder lacks it, no start request created the
+// folder.
 constexpr const char* spec_name = "spec.json";
 
 // The spec of one job.
