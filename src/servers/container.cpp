@@ -16,7 +16,8 @@
 namespace remote::servers {
 namespace {
 
-// The engine's variables of the server's own environment: its commands run with them as its jobs' do.
+// Whether the engine needs this variable from the server's environment. Its commands use the same variables
+// as the jobs.
 bool is_for_engine(std::string_view name) {
   return name.starts_with("DOCKER_") || name.starts_with("CONTAINER") || name.starts_with("APPTAINER") ||
          name.starts_with("SINGULARITY") || name == "XDG_RUNTIME_DIR";

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t most_decisive = 200;
 
-// Without the frames that pip and uv draw around the output of another program.
+// Removes the frames that pip and uv draw around the output of another program.
 std::string_view unframed(std::string_view line) {
   for (bool cut = true; cut;) {
     cut = false;
@@ -29,14 +29,14 @@ std::string_view unframed(std::string_view line) {
   return line;
 }
 
-// Says that another line has the cause.
+// Whether the line only says that another line has the cause.
 bool is_pointer(std::string_view line) {
   return has_any(line,
                  {"subprocess-exited-with-error", "metadata-generation-failed", "legacy-install-failure",
                   "See above for", "did not run successfully", "Encountered error while"});
 }
 
-// "OSError: …", "conda.exceptions.PackagesNotFoundError: …"
+// Whether the line has the form "OSError: …" or "conda.exceptions.PackagesNotFoundError: …".
 bool is_exception(std::string_view line) {
   const std::size_t colon = line.find(": ");
   const std::string_view name = line.substr(0, colon == line.npos ? line.size() : colon);

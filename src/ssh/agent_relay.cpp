@@ -8,7 +8,7 @@
 
 namespace remote::ssh {
 
-// One channel, and what is said on it.
+// One channel and its data.
 struct AgentRelay::Link {
   explicit Link(ssh_channel one) : channel(one) {
     callbacks.userdata = this;

@@ -12,7 +12,7 @@
 namespace remote::ssh {
 namespace {
 
-// Runs the command; `received` counts the bytes of its output.
+// Runs the command. `received` counts the bytes of its output.
 ExecResult run_to_end(Connection& connection, const ExecRequest& request, const Cancel& cancel,
                       std::size_t& received) {
   const auto begin = Flow::Clock::now();
