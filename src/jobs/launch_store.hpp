@@ -17,12 +17,12 @@ void sum_up(PastLaunch& record);
 
 // The records of launches on this machine, in the store's folder. They outlive those of the jobs.
 //
-// launches/<id>/launch.json     the truth about a launch, replaced by rename
-// launches/<id>/changes.patch   the uncommitted changes, if they are kept
-// launches/<id>/sent.DIGEST     a link to the list of files that the servers had (servers::keep_sent)
-// launches/open/<id>            a file for each incomplete record; one byte for each failed attempt
-// launches/index                a cache for lists (jobs/index.hpp), rebuilt if it is wrong
-// launches/lock                 flock(2) around every change
+//   launches/<id>/launch.json     the truth about a launch, replaced by rename
+//   launches/<id>/changes.patch   the uncommitted changes, if they are kept
+//   launches/<id>/sent.DIGEST     a link to the list of files that the servers had (servers::keep_sent)
+//   launches/open/<id>            a file for each incomplete record; one byte for each failed attempt
+//   launches/index                a cache for lists (jobs/index.hpp), rebuilt if it is wrong
+//   launches/lock                 flock(2) around every change
 //
 // If a process dies while it writes, the record is either unchanged or complete.
 class LaunchStore {

@@ -15,17 +15,16 @@ namespace remote::jobs {
 
 // The jobs of a project on this machine:
 //
-// <folder>/<id>/job.json   the truth about a job, replaced by rename; next to job.out and job.err
-// <folder>/last_key        the highest key ever assigned, so that none is reused, even after remove()
-// <folder>/index           a cache of all job.json (jobs/index.hpp), rebuilt whenever it does not match
-// <folder>/lock            flock(2) around every change
-// <folder>/starts/<id>     flock(2) held by a process that starts jobs
+//   <folder>/<id>/job.json   the truth about a job, replaced by rename; next to job.out and job.err
+//   <folder>/last_key        the highest key ever assigned, so that none is reused, even after remove()
+//   <folder>/index           a cache of all job.json (jobs/index.hpp), rebuilt whenever it does not match
+//   <folder>/lock            flock(2) around every change
+//   <folder>/starts/<id>     flock(2) held by a process that starts jobs
 //
 // Every change is made by rename while the lock is held. So any number of `remote` processes (and threads)
-// may
-// use one store, and each may die at any time: its change is then made or not made, job by job. A job folder
-// that is copied in from elsewhere is listed; if its key is already used here, it gets a new one. This class
-// defines all file names in the store. Errors name the file.
+// may use one store, and each may die at any time: its change is then made or not made, job by job. A job
+// folder that is copied in from elsewhere is listed; if its key is already used here, it gets a new one.
+// This class defines all file names in the store. Errors name the file.
 class Store {
  public:
   // Called with the name of the step before every change on disk. Tests make it throw or exit.

@@ -10,10 +10,8 @@
 // These are pure functions, which ask, start and read nothing, so that --dry-run shows what a launch does.
 //
 // Each launcher is one file: ranks.cpp starts one process per rank with torch's env:// variables,
-// torchrun.cpp
-// one agent per server, and mpi.cpp mpirun on the first server. launchers.cpp lists them. slurm.hpp plans
-// jobs
-// for Slurm.
+// torchrun.cpp one agent per server, and mpi.cpp mpirun on the first server. launchers.cpp lists them.
+// slurm.hpp plans jobs for Slurm.
 
 namespace remote::launch {
 

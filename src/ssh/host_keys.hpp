@@ -38,10 +38,7 @@ std::vector<KnownKey> find_known_keys(std::string_view text, const std::string& 
 // SSH-1's); 0: none.
 int foreign_line(std::string_view text);
 
-// Hashes a name like HashKnownHosts: "
-// 1
-// salt
-// hash".
+// Hashes a name like HashKnownHosts: "|1|salt|hash".
 std::string hashed_name(const std::string& name);
 
 enum class KeyState { known, fresh, changed, other_type, revoked };

@@ -10,11 +10,11 @@
 
 // The files of a launch's supervisor, in the folder of each of its jobs on this server:
 //
-// lifeline.json     its wire::LaunchSpec; removed when it ends
-// lifeline.pid      its process: PID START BOOT
-// lifeline          its state, shown to users: "ok", or the problem
-// lifeline.journal  one wire::LaunchEntry per line; only in the first folder
-// notify…           files of the notification
+//   lifeline.json     its wire::LaunchSpec; removed when it ends
+//   lifeline.pid      its process: PID START BOOT
+//   lifeline          its state, shown to users: "ok", or the problem
+//   lifeline.journal  one wire::LaunchEntry per line; only in the first folder
+//   notify…           files of the notification
 
 namespace remote::agent {
 
