@@ -165,7 +165,7 @@ void append_key(int file, const Path& path, const std::string& before,
 void restore_labels(const Host& host, const Path& folder) {
   try {
     run(host, {.argv = {"restorecon", "-R", folder.string()}});
-  } catch (const CannotStart&) {  // the login that follows shows whether it was needed
+  } catch (const CannotStart&) {  // the next login shows whether it was needed
   }
 }
 

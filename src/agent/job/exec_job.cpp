@@ -338,8 +338,8 @@ class JobProcess {
     run_shell({text::format("/proc/self/fd/{}", script_fd)});
   }
 
-  // With --norc, bash does not read .bashrc, which it does in a session of sshd. That may print, or leave the
-  // Python environment.
+  // With --norc, bash does not read .bashrc, which it otherwise does in an sshd session. That file may print
+  // something, or leave the Python environment.
   [[noreturn]] static void run_shell(std::vector<std::string> words) {
     words.insert(words.begin(), "bash");
     ::execvp("bash", pointers_to(words).data());
@@ -360,8 +360,8 @@ class JobProcess {
 
 extern "C" void ignore_exec_job_signal(int /*signal*/) {}
 
-// The first process of a container. The kernel drops signals to it that it does not handle, so the command is
-// its child.
+// The first process of a container. The kernel drops signals to this process unless it handles them, so the
+// command runs in a child.
 int run_inside_container(const Path& folder, const RankFiles& files, char** words) {
   ::umask(static_cast<mode_t>(parse_octal(words[1]).value_or(077)));
   for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM}) {
@@ -372,7 +372,7 @@ int run_inside_container(const Path& folder, const RankFiles& files, char** word
   }
   const pid_t command = ::fork();
   if (command == 0) {
-    // The outputs are the job's own files, so that the engine does not copy them.
+    // Opens the job's own output files, so that the engine does not have to copy the output.
     const int out = ::open(files.out.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
     const int err = ::open(files.err.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
     if (out >= 0 && err >= 0) {
@@ -399,7 +399,7 @@ int run_inside_container(const Path& folder, const RankFiles& files, char** word
   if (info.si_pid == command) {
     status = info.si_status;
     if (info.si_code != CLD_EXITED) {
-      // A command can also exit with 128+N.
+      // The note distinguishes a signal from a command that exits with 128+N.
       const int note = ::open(files.note.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
       write_whole(note, text::format("signal {}", status));
       return 128 + status;
@@ -428,8 +428,8 @@ void enter_workdir() {
 void exec_job(const Path& folder, const RankFiles& files) {
   ::prctl(PR_SET_NAME, "remote-job");  // a guard has forked it
   if (exists(folder / "queue")) {
-    // It may wait for hours. Its processes are found by the job's variable, which /proc shows only after an
-    // exec.
+    // It may wait for hours. Its processes are found by the job's variable, which appears in /proc only after
+    // an exec.
     ::execl("/proc/self/exe", "remote-agent", "exec-job", "wait", folder.c_str(), nullptr);
   }
   JobProcess(folder, files).start(false);

@@ -190,7 +190,7 @@ void separate_attempt() {
   }
   const std::string method = get_variable("INIT_METHOD");
   if (method.starts_with("file://")) {
-    set_variable("INIT_METHOD", method + "." + count);  // an ended attempt has left its file
+    set_variable("INIT_METHOD", method + "." + count);  // the previous attempt has left its file behind
   }
   const std::string rendezvous = get_variable("PET_RDZV_ID");
   if (!rendezvous.empty()) {

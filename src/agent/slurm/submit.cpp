@@ -26,7 +26,7 @@ constexpr std::size_t max_batch_size = std::size_t{16} << 20U;  // an array has 
 // A job of the batch script.
 struct Task {
   std::string id;
-  std::string suffix{};  // of its Slurm number: "_3" in an array
+  std::string suffix{};  // the suffix of its Slurm number: "_3" in an array
 };
 
 // The jobs of an array, from the lines "  NUMBER) cd ID ;;" of its batch script; empty if it is not an array.
@@ -113,7 +113,7 @@ class Submission {
       finish(number);
       return;
     }
-    // Slurm can accept a job although the answer is lost.
+    // Slurm may have accepted the job although its answer was lost.
     queue_.ask(0ms);
     if (const SlurmRow* row = queue_.find(id, "")) {
       finish(row->number.substr(0, row->number.find('_')));
@@ -138,7 +138,7 @@ class Submission {
     }
   }
 
-  // The batch script has this number in Slurm.
+  // Call this when Slurm has assigned this number to the batch script.
   void finish(const std::string& batch_number) {
     for (const auto& [id, suffix] : tasks_) {
       if (pending_.erase(id) == 0) {
