@@ -35,13 +35,13 @@ class JsonWriter : public Writer {  // NOLINT(bugprone-exception-escape): nothin
   }
 
   Json root_;
-  // The containers that are open, the innermost last. A container gets no sibling while it is open, so these
+  // The open containers, the innermost last. A container gets no sibling while it is open, so these pointers
   // stay valid.
   std::vector<Json*> open_;
   std::string key_;
 };
 
-// Recurses for nested values, at most to the depth that is allowed in CBOR.
+// Recurses for nested values, at most to the depth allowed in CBOR.
 Value to_value(const Json& json, std::size_t depth) {
   if (depth > max_depth) {
     throw Malformed("", "is nested too deeply");
