@@ -11,7 +11,7 @@ show_environment() {
   done
   unset se_name
   if [ -n "${REMOTE_HID_FUNCTIONS-}" ] && [ -n "${BASH_VERSION-}" ]; then
-    eval "$REMOTE_HID_FUNCTIONS" # as printed by `declare -pfx` of the account's shell
+    eval "$REMOTE_HID_FUNCTIONS" # as `declare -pfx` of the account's shell printed them
   fi
   se_flags=${REMOTE_HID_FLAGS-}
   unset REMOTE_HID_FUNCTIONS REMOTE_HID_FLAGS
