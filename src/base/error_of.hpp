@@ -6,7 +6,6 @@
 
 namespace remote {
 
-// The cause for an errno.
 Cause cause_of(int error);
 
 // Converts an exception of the standard library. Those of <filesystem> name their file. An Error is returned

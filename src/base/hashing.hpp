@@ -40,7 +40,7 @@ std::optional<std::string> base64_decode(std::string_view text);
 
 // `digits` lower-case hexadecimal digits from the system's random source, suitable for ids and tokens.
 std::string random_hex(std::size_t digits);
-// A random number in [low, high].
+// Both bounds are inclusive.
 std::uint32_t random_between(std::uint32_t low, std::uint32_t high);
 
 }  // namespace remote

@@ -12,7 +12,6 @@
 namespace remote {
 namespace {
 
-// Joins the last lines of a text into one.
 std::string join_last_lines(std::string_view text) {
   std::vector<std::string> lines;
   for (const std::string& line : split(last_lines(trim(text), 3), '\n')) {

@@ -41,7 +41,6 @@ void set_variable(Variables& variables, const std::string& assignment) {
   }
 }
 
-// A simple command and its variables.
 struct SimpleCommand {
   std::string program;  // "" if there are only assignments
   Variables own;        // set only for this program

@@ -16,7 +16,7 @@ std::vector<std::string> split(std::string_view text, char separator);
 // Splits at runs of spaces, tabs and newlines.
 std::vector<std::string> split_words(std::string_view text);
 std::string_view trim(std::string_view text);
-// Whether it is an ASCII letter or digit.
+// ASCII only.
 bool is_alphanumeric(char c);
 // Changes only ASCII letters.
 std::string lower_case(std::string_view text);

@@ -41,7 +41,6 @@ class Index {
     JobState state = JobState::starting;
     std::optional<int> leftovers;
     int key = 0;
-    // The result of is_over() for the job.
     bool over() const { return is_final(state) && !leftovers; }
     // The launch that the job belongs to, or else the job itself, and the result of end_of().
     std::string_view group;

@@ -22,7 +22,6 @@ RemoteFolder remote_folder_for(const config::Config& config, const config::Serve
 // "~/name/.jobs/<id>", as a word for remote_path_word().
 std::string job_folder_text(const Job& job);
 
-// Whether server_of() finds a server for this job.
 bool in_reach(const config::Config& config, const Job& job);
 // The server of a job. Throws Error with the job's name if configs.yaml no longer has that server, or if its
 // jobs folder there differs from the job's record. A record may come from another user, so a folder is never

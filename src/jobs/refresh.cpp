@@ -24,7 +24,7 @@ struct Limits {
 
 // A server's answer, possibly without some jobs.
 struct Answered {
-  std::vector<Job> jobs;         // all requested jobs
+  std::vector<Job> jobs;
   std::vector<bool> known;       // whether the answer contains them
   std::optional<Error> failure;  // why some are missing
 };

@@ -20,7 +20,6 @@ std::string_view file_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// A key that is equal for equal stacks.
 std::string key_of(const RankStack& rank, bool all_threads) {
   std::vector<std::string> parts;
   for (std::size_t t = 0; t < (all_threads ? rank.threads.size() : 1); ++t) {

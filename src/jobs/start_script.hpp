@@ -15,7 +15,6 @@
 
 namespace remote::jobs {
 
-// A process to start as a job.
 struct StartRequest {
   JobId id;
   servers::ProcessSpec process;

@@ -24,8 +24,8 @@ namespace remote::jobs {
 
 // The two clocks at the time of an answer.
 struct Clocks {
-  Instant server;  // the server's
-  Instant local;   // the laptop's, when the answer arrived
+  Instant server;
+  Instant local;  // the laptop's, when the answer arrived
   // How far the server's clock is ahead of the laptop's; nullopt if no server was asked.
   std::optional<std::chrono::milliseconds> ahead;
 };

@@ -16,7 +16,6 @@
 
 namespace remote::rules {
 
-// A sample of one running job.
 struct JobSample {
   std::vector<std::uint64_t> output_sizes;
   // Maps processes to processor time, in hundredths of a second. If a pid is reused, the new process has
@@ -52,12 +51,10 @@ class HangActs {
   virtual void broadcast(const wire::LinkMessage& message) = 0;
   // Starts to collect this server's evidence.
   virtual void take_evidence(int number) = 0;
-  // Records the evidence.
   virtual void keep_evidence(int seconds) = 0;
   virtual void drop_evidence() = 0;
   // The launch has continued although it was found to hang.
   virtual void note_continued() = 0;
-  // Performs the action of --on-hang.
   virtual void end(HangAction action, const wire::Hang& hang) = 0;
 };
 

@@ -13,11 +13,11 @@ struct JobHistory {
   std::optional<wire::Moment> started_at;
   std::optional<wire::JobEnd> end;
   std::optional<wire::Moment> never_starts_since;  // at most one of this and `end` is set
-  std::optional<wire::AttemptEnded> last_attempt;  // the last attempt that has ended
-  std::optional<NoRestart> no_restart;             // why no other attempt follows the last one
-  bool was_out_of_memory = false;                  // since the last restart
-  FolderFlaw disk = FolderFlaw::none;              // of its folder, since the last restart
-  std::optional<wire::StopRecord> stop;            // the first stop that had an effect or is not finished
+  std::optional<wire::AttemptEnded> last_attempt;
+  std::optional<NoRestart> no_restart;          // why no other attempt follows the last one
+  bool was_out_of_memory = false;               // since the last restart
+  FolderFlaw disk = FolderFlaw::none;           // of its folder, since the last restart
+  std::optional<wire::StopRecord> stop;         // the first stop that had an effect or is not finished
   std::vector<wire::RecordedProcess> stoppers;  // while any of them is alive, the end has yet to be recorded
   std::vector<wire::RecordedSurvivor> survivors;  // of the last stop
 

@@ -33,7 +33,6 @@ struct Round {
   wire::Ending ending;
 };
 
-// One job of this server.
 struct LaunchJob {
   std::string id = {};
   int rank = 0;

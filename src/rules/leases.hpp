@@ -22,7 +22,6 @@ enum class LeaseState {
   claimed,    // to become a lease, unless an earlier claim exists
 };
 
-// The content of a lease's file.
 struct LeaseFile {
   LeaseState state = LeaseState::held;
   std::uint64_t arrival = 0;  // nanoseconds since boot

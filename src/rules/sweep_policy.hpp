@@ -55,7 +55,6 @@ class SweepGiver {
   SweepJournal& journal_;
 };
 
-// The result of starting a point.
 enum class PointStart {
   started,
   exists,  // a job with its id already exists

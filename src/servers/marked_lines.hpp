@@ -28,7 +28,6 @@ class MarkedLines {
   void add(std::string_view data);
   // Throws Error if a message was invalid.
   void check() const;
-  // The number of messages.
   std::size_t count() const { return count_; }
   // Whether the output ends in the middle of a message.
   bool is_cut() const { return lines_.rest().starts_with(mark_); }

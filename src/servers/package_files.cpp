@@ -88,7 +88,6 @@ void add_place(std::vector<RequirementPlace>& places, PlaceKind kind, const std:
   }
 }
 
-// Reads the options in one line.
 void read_options(const std::string& line, std::vector<RequirementPlace>& places) {
   struct Option {
     std::string_view brief;

@@ -13,7 +13,6 @@
 
 namespace remote::servers {
 
-// The answer of one server.
 struct PairsAnswer {
   std::size_t own = 0;                   // its index
   std::vector<std::string> addresses{};  // of all servers, for a launch; "": unreachable

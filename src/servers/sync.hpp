@@ -20,7 +20,6 @@
 
 namespace remote::servers {
 
-// Options for transfers in either direction.
 struct TransferOptions {
   bool update = false;    // skip files that are newer on the receiving side
   bool checksum = false;  // compare contents instead of size and time

@@ -37,20 +37,17 @@ bool send_agent_message(int fd, const std::string& body);
 // No real message is longer, so a peer that announces a longer one is not an agent.
 inline constexpr std::size_t longest_agent_message = std::size_t{256} * 1024;
 
-// Whether the message asks for the list of keys.
 bool is_agent_list_request(std::string_view message);
 // The public key (wire format) in a request for a signature; nullopt for any other message.
 std::optional<std::string> agent_signing_key(std::string_view message);
 // Describes the only signature that a forwarded agent may make: `user` logs in with `key` to the server with
 // `host_key` (all in the wire format). If a field is empty, returns an empty text, which permits nothing.
 std::string login_permission(const std::string& key, const std::string& user, const std::string& host_key);
-// The keys in such permissions.
 std::set<std::string> permitted_keys(const std::set<std::string>& permissions);
 // Whether the message requests a signature for a permitted login. Only the authentication method that names
 // the server's host key is accepted (publickey-hostbound, OpenSSH 8.9), because any other signature would be
 // valid on every server.
 bool is_permitted_login(std::string_view message, const std::set<std::string>& permissions);
-// The body of the agent's refusal.
 inline constexpr const char* agent_refusal = "\x05";
 
 // An SSH agent that shows only some of another agent's keys. libssh offers a server all keys of the agent,

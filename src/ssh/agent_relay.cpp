@@ -8,7 +8,6 @@
 
 namespace remote::ssh {
 
-// One channel and its data.
 struct AgentRelay::Link {
   explicit Link(ssh_channel one) : channel(one) {
     callbacks.userdata = this;

@@ -640,12 +640,12 @@ class Login {
   AcceptedKeys keys_;
   bool needs_no_method_ = false;  // the server let us in without authentication
   bool any_answer_ = false;
-  bool partial_ = false;              // a method was accepted in this round
-  bool nobody_answers_ = false;       // there is nobody to answer a question of the server
-  bool wrong_path_ = false;           // configs.yaml names a key file that does not exist
-  bool shared_used_ = false;          // the password that the user typed for all servers
-  std::vector<std::string> refused_;  // refused keys
-  std::string key_hint_;              // a hint about the first unusable key file
+  bool partial_ = false;         // a method was accepted in this round
+  bool nobody_answers_ = false;  // there is nobody to answer a question of the server
+  bool wrong_path_ = false;      // configs.yaml names a key file that does not exist
+  bool shared_used_ = false;     // the password that the user typed for all servers
+  std::vector<std::string> refused_;
+  std::string key_hint_;  // a hint about the first unusable key file
 };
 
 }  // namespace

@@ -15,7 +15,6 @@
 
 namespace remote::ssh {
 
-// How a master is opened.
 struct OpenMaster {
   std::chrono::seconds open_for{600};  // how long it stays open without a command
   bool on_terminal = false;            // ssh may ask questions on this process's terminal

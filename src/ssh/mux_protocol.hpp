@@ -39,7 +39,6 @@ std::string close_reverse(std::uint32_t request, const Listening& at, std::strin
 
 enum class Kind { hello, ok, alive, opened, refused, exited, other };
 
-// A message from a master.
 struct Message {
   Kind kind = Kind::other;
   std::uint32_t about = 0;  // the request or, for exited, the session

@@ -27,7 +27,6 @@ std::string explain_silence(const PathFacts& before, const PathFacts& now);
 
 // The hint for an error with such an explanation.
 extern const char* const path_hint;
-// Whether the error has that hint.
 bool suspects_path(const Error& error);
 
 }  // namespace remote::ssh

@@ -13,7 +13,6 @@
 
 namespace remote::ui {
 
-// The progress of a transfer.
 struct Transfer {
   std::uint64_t bytes = 0;
   std::uint64_t total = 0;  // 0: unknown

@@ -9,7 +9,6 @@
 
 namespace remote::ui {
 
-// Text in one style.
 struct Cell {
   Cell(std::string cell_text = {}, Style cell_style = Style::plain)  // NOLINT: a text is a cell
       : text(std::move(cell_text)), style(cell_style) {}

@@ -36,8 +36,8 @@ struct ContainerRequest {
 
 enum class ContainerOutcome {
   ready,
-  missing,  // the image is missing
-  failed,   // see `reason`
+  missing,
+  failed,  // see `reason`
 };
 
 struct ContainerReply {

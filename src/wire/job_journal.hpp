@@ -87,7 +87,6 @@ struct JobFoundEnded {
   friend bool operator==(const JobFoundEnded&, const JobFoundEnded&) = default;
 };
 
-// The job never started, and never will.
 struct JobNeverStarts {
   static constexpr std::string_view kind = "never_starts";
   Moment at{};
@@ -132,7 +131,6 @@ struct RecordedSurvivor {
   friend bool operator==(const RecordedSurvivor&, const RecordedSurvivor&) = default;
 };
 
-// The outcome of a stop.
 struct StopFinished {
   static constexpr std::string_view kind = "stop_finished";
   Moment requested_at{};  // together with the stopper, this identifies its request

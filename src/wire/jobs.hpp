@@ -56,7 +56,6 @@ struct ProcessEnd {
   friend bool operator==(const ProcessEnd&, const ProcessEnd&) = default;
 };
 
-// How a job or a rank ended.
 struct JobEnd {
   ProcessEnd how;
   std::optional<Moment> at{};
@@ -273,7 +272,6 @@ struct WorkersRequest {
   }
 };
 
-// A rank that failed.
 struct FailedWorker {
   int rank = 0;
   std::optional<Moment> raised_at{};      // time of its uncaught exception

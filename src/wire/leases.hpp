@@ -52,7 +52,6 @@ struct LeaseToTake {
   friend bool operator==(const LeaseToTake&, const LeaseToTake&) = default;
 };
 
-// Requests the leases of a server.
 struct LeasesRequest {
   static constexpr std::string_view kind = "leases";
 

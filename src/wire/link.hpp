@@ -56,7 +56,6 @@ struct ByeNoted {
   friend bool operator==(const ByeNoted&, const ByeNoted&) = default;
 };
 
-// The launch has to be stopped.
 struct EndLaunch {
   static constexpr std::string_view kind = "end";
   EndReason reason;
@@ -84,7 +83,6 @@ struct ContinueWithout {
   friend bool operator==(const ContinueWithout&, const ContinueWithout&) = default;
 };
 
-// A job of the sender has failed.
 struct JobFailed {
   static constexpr std::string_view kind = "failed";
   RankFailure failure;
@@ -297,7 +295,7 @@ enum class LeaseTurn {
   waiting,  // in line, but has to wait for another server
   in_line,  // takes the lease as soon as possible
   held,
-  started,  // the ranks have started
+  started,
 };
 
 // Sent by a member.

@@ -54,7 +54,6 @@ struct ListenReply {
   }
 };
 
-// A listening server.
 struct ListeningServer {
   int index = 0;  // in the client's list of servers
   std::string token;

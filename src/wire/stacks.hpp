@@ -31,7 +31,6 @@ struct Fields<ThreadStack> {
   }
 };
 
-// A process of a job.
 struct ProcessStack {
   std::string id;
   int pid = 1;
@@ -78,7 +77,6 @@ struct StacksReply {
 
 // ---- Why a launch hangs or is slow: two samples of its processes, some seconds apart
 
-// A process in a sample.
 struct ProcessSample {
   int pid = 1;
   int parent = 0;

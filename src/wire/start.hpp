@@ -145,7 +145,6 @@ struct OwnSpec {
   }
 };
 
-// A file for the job's folder.
 struct JobFile {
   std::string name;
   std::string text;

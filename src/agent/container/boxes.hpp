@@ -47,7 +47,6 @@ class BoxList {
 
   // nullopt if the job has no engine. Throws CannotStart.
   std::optional<BoxState> find(const JobRecord& job);
-  // Whether the job's engine has not answered.
   bool is_silent(const JobRecord& job) const;
   void forget() { answers_.clear(); }
 

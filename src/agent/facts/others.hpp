@@ -9,7 +9,6 @@
 
 namespace remote::agent {
 
-// The running jobs of this user on this server.
 struct RunningJobs {
   std::vector<std::string> here;       // the ids of this project's jobs
   std::vector<OtherProject> others{};  // sorted by folder

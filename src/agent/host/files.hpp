@@ -18,9 +18,7 @@ std::optional<std::string> read_file(const Path& path, std::size_t most = std::s
 std::string read_first_line(const Path& path);
 // The lines without their newlines; empty if the file cannot be read.
 std::vector<std::string> read_lines(const Path& path);
-// This machine's host name.
 std::string read_host_name(const Host& host);
-// Reads all of stdin.
 std::string read_stdin();
 
 }  // namespace remote::agent

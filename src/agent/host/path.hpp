@@ -55,7 +55,6 @@ bool is_folder(const Path& path);
 bool is_file(const Path& path);
 // Whether it is an executable file.
 bool is_program(const Path& path);
-// Whether both paths name the same file.
 bool is_same_file(const Path& one, const Path& other);
 // Whether a file was modified after another one.
 bool is_newer(const struct stat& one, const struct stat& other);

@@ -40,7 +40,6 @@ struct Process {
   bool is_dead() const { return state == 'Z' || state == 'X' || state == 'x'; }
 };
 
-// The folder of a process in /proc.
 Path find_process_folder(const Host& host, int pid);
 // nullopt if the process does not exist.
 std::optional<Process> read_process(const Host& host, int pid);

@@ -11,7 +11,6 @@ namespace remote::agent {
 // folder.
 constexpr const char* spec_name = "spec.json";
 
-// The spec of one job.
 wire::JobSpec make_spec(const wire::JobSpec& common, const wire::OwnSpec& own);
 
 // Returns false if the file exists or cannot be written.

@@ -15,7 +15,6 @@ std::string get_variable(const char* name);
 void set_variable(const std::string& name, const std::string& value);
 // Inserts an entry at the beginning of a colon-separated list.
 void prepend_variable(const char* name, const std::string& entry);
-// Whether PATH has a program of this name.
 bool is_on_path(const char* program);
 // Expands a path of the spec: "~", "~/x" and "x" are relative to $HOME.
 std::string expand_path(const std::string& path);

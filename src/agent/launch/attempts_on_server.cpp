@@ -44,7 +44,6 @@ bool append_line(const Path& file, const std::string& line) {
   return write_job_file(file, line + "\n", O_APPEND | O_NONBLOCK);
 }
 
-// Appends a line to the stderr of the job and of its ranks.
 bool append_to_stderr(const Path& job_folder, const std::string& line) {
   bool is_written = append_line(job_folder / "job.err", line);
   const Path ranks = job_folder / "ranks";

@@ -16,7 +16,6 @@ class HangWatchActs {
  public:
   virtual ~HangWatchActs() = default;
   virtual void broadcast(const wire::LinkMessage& message) = 0;
-  // Stops or restarts the launch.
   virtual void end_hung(const wire::Hang& hang, bool restart) = 0;
   // Notifies the user that the launch hangs but is not stopped (Notifier::start_about_hang()). Must not
   // block.

@@ -678,7 +678,7 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
   std::vector<std::unique_ptr<WatchedJob>> jobs_;
   std::optional<AttemptsOnServer> attempts_;
   std::unique_ptr<rules::LaunchPolicy> policy_;
-  rules::RestartPolicy* restarts_ = nullptr;  // the policy of a launch with restarts
+  rules::RestartPolicy* restarts_ = nullptr;  // only for a launch with restarts
   std::optional<LeaseQueue> queue_;
   std::unique_ptr<HangWatch> hang_;
   std::optional<MpiOrders> orders_;

@@ -15,7 +15,6 @@
 
 namespace remote::agent {
 
-// The result of a look at a job.
 struct JobLook {
   bool has_ended = false;
   // The failure, if the job failed. For agents and mpirun, it is that of the worker that failed first, unless

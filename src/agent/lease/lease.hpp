@@ -19,7 +19,7 @@ namespace remote::agent {
 // the file cannot be written.
 class Lease {
  public:
-  // Creates the lease's file. Throws LeaseRefused.
+  // Throws LeaseRefused.
   static Lease make(const Host& host);
   // Adopts the inherited descriptor of a file that make() has created in another process. Throws
   // LeaseRefused.
@@ -28,7 +28,6 @@ class Lease {
   // Never equals lease_fd after make(), so dup2() to lease_fd clears FD_CLOEXEC.
   int fd() const { return file_.get(); }
   const Path& folder() const { return folder_; }
-  // The leased GPUs.
   const std::vector<rules::LeaseMachine::Gpu>& gpus() const { return gpus_; }
   std::size_t find_position(const rules::LeaseSurvey& survey) const {
     return survey.position(arrival_, name_);

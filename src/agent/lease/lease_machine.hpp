@@ -33,7 +33,6 @@ rules::LeaseNeeds to_needs(const wire::LeaseTerms& terms);
 // Throws LeaseRefused, DriverFails and CannotStart. `prologue`: see wire::LeaseTerms.
 LeaseMachine read_lease_machine(const Host& host, const rules::LeaseNeeds& needs,
                                 const std::string& prologue = {});
-// Updates the amount of available memory.
 void read_available_memory(const Host& host, rules::LeaseMachine& machine);
 
 // Lines NAME=VALUE, sorted. With these variables, programs see only these GPUs of the machine.

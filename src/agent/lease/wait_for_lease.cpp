@@ -33,10 +33,9 @@ constexpr milliseconds survey_pause{500};
 constexpr milliseconds driver_pause{3000};
 constexpr std::size_t longest_queue = std::size_t{16} << 20U;
 
-// The file `queue`.
 struct QueueFile {
   wire::LeaseToTake lease;
-  std::vector<std::string> ids;  // the ids of all jobs
+  std::vector<std::string> ids;
 };
 
 QueueFile read_queue_file(const Path& job) {

@@ -103,7 +103,6 @@ bool read_raised(const std::string& file, wire::JobEnd& end) {
   return true;
 }
 
-// Records a failure, with the last lines.
 void record_failure(const std::string& rank, const wire::JobEnd& end, std::vector<std::string> lines) {
   std::string text = std::to_string(end.at->count()) + "\n";
   for (const std::string& line : lines) {

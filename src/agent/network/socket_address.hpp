@@ -27,7 +27,7 @@ SocketAddress make_any_address(int family, int port);
 
 // A non-blocking socket.
 Descriptor open_tcp_socket(int family);
-// The port that a socket is bound to; 0 if none.
+// 0 if it is not bound.
 int find_port(const Descriptor& socket);
 // A port on which no process listens now; 0 if there is none.
 int find_free_port(bool ipv6);

@@ -78,7 +78,7 @@ std::vector<std::string> make_ssh_words(const Host& host, const wire::PullProjec
   return words;
 }
 
-// Quotes the words for rsync's option -e.
+// Returns a word for rsync's option -e.
 std::string quote_for_rsync(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) {

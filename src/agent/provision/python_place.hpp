@@ -12,7 +12,6 @@
 namespace remote::agent {
 
 constexpr const char* setup_stamp_name = ".remote-setup";
-// The file name of the stamp of a project's packages.
 std::string name_packages_stamp(const std::string& project_key);
 
 // The folders of a Python environment. Its programs are looked up with the environment after the user's

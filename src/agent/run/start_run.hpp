@@ -19,7 +19,6 @@ struct StartedRun {
 // Throws CannotStart, and std::runtime_error if it cannot open a terminal.
 StartedRun start_run(const Host& host, const wire::RunRequest& request);
 
-// Changes the size of the terminal.
 void resize_terminal(int terminal, const TerminalSize& size);
 
 }  // namespace remote::agent

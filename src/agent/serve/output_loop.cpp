@@ -28,7 +28,6 @@ bool reports_changes(const Path& file) {
          std::ranges::find(local, static_cast<std::uint32_t>(info.f_type)) != local.end();
 }
 
-// The interval for polling this many files.
 milliseconds poll_interval(std::size_t files) {
   return std::clamp(milliseconds(files), milliseconds(50), milliseconds(1000));
 }

@@ -86,7 +86,6 @@ class Submission {
   Submission(const Host& host, const JobsFolder& folder, const std::vector<std::string>& ids)
       : host_(host.without_cancel()), folder_(folder), pending_(ids.begin(), ids.end()) {}
 
-  // Submits the job's batch script.
   void submit(const std::string& id, std::string_view batch) {
     tasks_ = parse_array(batch);
     const bool is_array = !tasks_.empty();

@@ -12,7 +12,7 @@ namespace remote::agent {
 [[noreturn]] void fail_at(const Path& path);  // throws with errno's message
 // Like list_names(), but fails if the folder cannot be read.
 std::vector<std::string> list_all_names(const Path& folder);
-// Removes a file or link, if it exists.
+// Does nothing if it does not exist.
 void remove_file(const Path& path);
 void make_link(const std::string& target, const Path& path);
 
