@@ -53,7 +53,7 @@ struct Node {
   Env env{};                             // the server's variables; the user's (LaunchSpec::env) override them
   std::string init_url{};                // INIT_METHOD, with InitMethod::file
   std::optional<Container> container{};  // the container for its ranks
-  std::optional<std::string> interface {};  // the interface towards the master, if known
+  std::optional<std::string> interface {};  // the interface toward the master, if known
   std::optional<MpiRuntime> mpi{};          // for a launcher that needs_mpi(); nullopt: not found
 };
 

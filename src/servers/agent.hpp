@@ -27,7 +27,7 @@ struct AgentQuestion {
   wire::Request request{};
   std::string data{};                    // follows the request; at most wire::max_request_data bytes
   std::chrono::milliseconds timeout{0};  // 0: none
-  std::chrono::milliseconds silence{0};  // 0: none; longest time without a byte
+  std::chrono::milliseconds silence{0};  // longest time without a byte; 0: unlimited
   // The answer is immediate, and other servers are waiting for it: see Connection::be_watchful.
   bool watchful = false;
 };

@@ -110,7 +110,7 @@ ContainerRun ready_container(ssh::Connection& connection, const config::Config& 
       ask_about(connection, container_request(config, server, container, false), cancel);
   const bool is_file =
       answer.engine == ContainerEngine::apptainer && container.image.find("://") == std::string::npos;
-  // If a Slurm login node has nothing of it, its nodes fetch the image.
+  // If a Slurm login node lacks the engine, its nodes fetch the image.
   const bool newer = container.pull == ImagePull::always && !server.slurm;
   const bool fetch = !is_file && (newer || (container.pull != ImagePull::never && answer.outcome == missing));
   if (fetch && answer.outcome != failed) {

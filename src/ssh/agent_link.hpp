@@ -47,7 +47,7 @@ class AgentLink {
   bool ended_ = false;
 };
 
-// A command may open several connections to the agent at once. More than this are refused.
+// A command may open several connections to the agent at once; any beyond this number are refused.
 inline constexpr std::size_t most_agent_links = 16;
 
 }  // namespace remote::ssh

@@ -643,7 +643,7 @@ class Login {
   bool partial_ = false;         // a method was accepted in this round
   bool nobody_answers_ = false;  // there is nobody to answer a question of the server
   bool wrong_path_ = false;      // configs.yaml names a key file that does not exist
-  bool shared_used_ = false;     // the password that the user typed for all servers
+  bool shared_used_ = false;     // the password typed for all servers was used
   std::vector<std::string> refused_;
   std::string key_hint_;  // a hint about the first unusable key file
 };

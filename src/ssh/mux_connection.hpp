@@ -85,7 +85,7 @@ class MuxConnection final : public Connection {
   clock::time_point asked_;
   clock::time_point closed_at_;
   bool abandoned_ = false;  // a command was given up before its end
-  std::string lost_;        // why the link is gone; empty while it is there
+  std::string lost_;        // why the connection is lost; empty while it is up
 };
 
 }  // namespace remote::ssh

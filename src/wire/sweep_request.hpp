@@ -115,7 +115,7 @@ enum class SweepRunner {
   dead,
   stopped,  // by a client
   done,
-  none,  // the server has nothing of the sweep
+  none,  // the server has no data about the sweep
 };
 
 struct GivenPoint {

@@ -16,7 +16,7 @@ struct RankFiles {
   std::string variables = "-";  // Slurm's variables, for use inside a container; "-": none
 };
 
-// Set in processes under Slurm, and so also inside their containers: the network interface towards the first
+// Set in processes under Slurm, and so also inside their containers: the network interface toward the first
 // node. It becomes the default of GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME.
 constexpr const char* interface_variable = "REMOTE_SOCKET_IFNAME";
 

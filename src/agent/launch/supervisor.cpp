@@ -250,7 +250,7 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
     }
     if (notifier_) {
       peers_.stop_listening();
-      notify_end();  // this takes up to an hour, during which the watchdog and the record stay
+      notify_end();  // this takes up to an hour, during which the watchdog and the record remain
     }
     watchdog_.dismiss();
     for (const auto& job : jobs_) {

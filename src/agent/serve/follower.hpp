@@ -37,7 +37,7 @@ struct FollowedJob {
   std::atomic<Step> step = Step::reading;
   std::atomic<bool> is_aborted = false;
   std::atomic<bool> has_ended = false;
-  std::atomic<int> round = 0;  // incremented if the job continues contrary to expectation
+  std::atomic<int> round = 0;  // incremented if the job turns out to continue
   wire::SendCredit credit{};   // guarded by FollowedJobs
 
   // Used by the OutputLoop.
@@ -51,8 +51,7 @@ struct FollowedJob {
   // Used by the EndLoop.
   std::optional<EndWatch> watch{};
   std::chrono::steady_clock::time_point next_look{};
-  std::chrono::milliseconds pause{
-      200};  // before the next check of a job that has not ended contrary to expectation
+  std::chrono::milliseconds pause{200};  // before the next check of a job that turned out to continue
 };
 
 // The followed jobs, shared by all threads. Thread-safe.

@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t last_bytes = 65536;
 constexpr std::size_t last_lines_of_rank = 30;
 
-// Sets the network interface towards the first node for gloo and NCCL. If host names cannot be resolved, gloo
+// Sets the network interface toward the first node for gloo and NCCL. If host names cannot be resolved, gloo
 // would use the loopback.
 void set_interface(const Host& host) {
   const std::string first = host.variable("MASTER_ADDR");
