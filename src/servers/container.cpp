@@ -49,7 +49,7 @@ std::string engine_prologue(const config::Config& config, const config::Server& 
   return text;
 }
 
-// Asks the server's agent. If the reply has an engine, it must have a valid name.
+// Asks the server's agent. Throws Error if a successful reply has no engine.
 wire::ContainerReply ask_about(ssh::Connection& connection, wire::ContainerRequest request,
                                const Cancel& cancel) {
   AgentQuestion question{.what = request.fetch ? "fetch of an image" : "search for an image",

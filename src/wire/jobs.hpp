@@ -256,7 +256,7 @@ struct StateReply {
   }
 };
 
-// ---- Ranks of a job that has several, as recorded by torchrun, mpirun and Slurm
+// ---- The ranks of a job with several ranks, as recorded by torchrun, mpirun and Slurm
 
 struct WorkersRequest {
   static constexpr std::string_view kind = "workers";

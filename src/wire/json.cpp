@@ -8,7 +8,7 @@
 namespace remote::wire {
 namespace {
 
-class JsonWriter : public Writer {  // NOLINT(bugprone-exception-escape): nothing here throws when it is made
+class JsonWriter : public Writer {  // NOLINT(bugprone-exception-escape): its constructor cannot throw
  public:
   void write_null() override { put(nullptr); }
   void write_bool(bool value) override { put(value); }

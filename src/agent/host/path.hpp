@@ -17,7 +17,7 @@ namespace remote::agent {
 class Path {
  public:
   Path() = default;
-  Path(std::string text) : text_(std::move(text)) {}  // NOLINT(google-explicit-constructor): as of std's
+  Path(std::string text) : text_(std::move(text)) {}  // NOLINT(google-explicit-constructor): like std
   Path(std::string_view text) : text_(text) {}        // NOLINT(google-explicit-constructor)
   Path(const char* text) : text_(text) {}             // NOLINT(google-explicit-constructor)
   // Converts from and to std::filesystem::path, for tests.

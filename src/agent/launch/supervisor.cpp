@@ -540,7 +540,7 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
     }
   }
 
-  // ---- What the policies cause
+  // ---- Actions of the policies
 
   void broadcast(const wire::LinkMessage& message) override { peers_.broadcast(message); }
   void record(const wire::LaunchEntry& entry) override {
