@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-// Analyzes a user's command without running it. A command is a line for the server's shell. Only with_python()
-// changes a command that is run; the other results are only displayed or checked.
+// Analyzes a user's command without running it. A command is a line for the server's shell. Only
+// with_python() changes a command that is run; the other results are only displayed or checked.
 
 namespace remote {
 
