@@ -48,8 +48,8 @@ namespace {
 constexpr int works = 42;
 constexpr int wrong_usage = 2;
 
-// A client sends the size of its first request in a line before it, for a shell that has to skip it
-// (server/agent_command.cpp).
+// A client sends the size of its first request in a separate line before it, for a shell that may have to
+// skip the request (server/agent_command.cpp).
 void skip_first_line() {
   char c = 0;
   while (read(STDIN_FILENO, &c, 1) == 1 && c != '\n') {
@@ -147,7 +147,7 @@ int serve_client() {
 int run(int count, char** arguments) {
   const std::string_view command = count > 1 ? arguments[1] : "";
   const std::string_view option = count > 2 ? arguments[2] : "";
-  // In a job's folder, links to the agent have such names.
+  // Links to the agent in a job's folder have such names.
   constexpr std::string_view mpi_link = "remote-mpi-";
   if (const std::string name = Path(arguments[0]).filename(); name.starts_with(mpi_link)) {
     return run_mpi_program(name.substr(mpi_link.size()), count - 1, arguments + 1);
@@ -223,6 +223,6 @@ int run(int count, char** arguments) {
 }  // namespace remote::agent
 
 int main(int count, char** arguments) {
-  // Not by return: a thread may hang on a disk.
+  // Do not return, because a thread may hang on a disk.
   _exit(remote::agent::run(count, arguments));
 }

@@ -47,7 +47,7 @@ class BeneathWalk {
   }
 
  private:
-  // Puts the components of a path before those that are left.
+  // Puts the components of a path in front of the remaining ones.
   void add(fs::path path, const std::string& why_outside) {
     if (path.is_absolute()) {
       path = inside(path, why_outside);
@@ -57,7 +57,7 @@ class BeneathWalk {
     parts_.insert(parts_.end(), parts.rbegin(), parts.rend());
   }
 
-  // An absolute path as one that begins at the folder.
+  // Makes an absolute path relative to the folder.
   fs::path inside(const fs::path& path, const std::string& why_outside) const {
     for (const fs::path& top : {folder_, resolved(folder_)}) {
       const fs::path relative = path.lexically_relative(top);
@@ -97,7 +97,8 @@ class BeneathWalk {
     }
   }
 
-  // Another process may have replaced it since fstatat(): this neither waits for a FIFO nor follows a link.
+  // Another process may have replaced it since fstatat(), so open it without waiting for a FIFO and without
+  // following a link.
   void open_file(const std::string& part) {
     file_.reset(::openat(open_.back().get(), part.c_str(),
                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -136,8 +137,8 @@ class BeneathWalk {
 
   const fs::path& folder_;
   const fs::path& name_;
-  std::vector<fs::path> parts_;  // still to walk, in reverse
-  std::vector<UniqueFd> open_;   // folders from `folder_` on
+  std::vector<fs::path> parts_;  // remaining components, in reverse order
+  std::vector<UniqueFd> open_;   // open folders, starting with `folder_`
   UniqueFd file_;
   int links_ = 0;
   bool is_missing_ = false;

@@ -8,7 +8,7 @@
 
 namespace remote {
 
-// Whether a name, relative to the folder of a Python package, is what building the package leaves there.
+// Whether a name, relative to the folder of a Python package, is a product of building the package.
 inline bool is_build_product(std::string_view name) {
   constexpr std::string_view folders[] = {"build", "dist", "__pycache__", ".git", ".venv", "venv"};
   return name.ends_with(".pyc") || std::ranges::any_of(split(name, '/'), [&](const std::string& part) {

@@ -23,7 +23,7 @@ Cancel::Cancel() : state_(std::make_shared<State>()) {}
 void Cancel::cancel() noexcept {
   if (!state_->cancelled.exchange(true)) {
     const char byte = 1;
-    // A full pipe is readable already, so a failed write loses nothing.
+    // If the pipe is full, it is already readable, so a failed write does no harm.
     [[maybe_unused]] const auto written = ::write(state_->pipe.write.get(), &byte, 1);
   }
 }

@@ -28,7 +28,7 @@ std::optional<Instant> parse_utc(std::string_view text) {
   const std::string whole(text);
   const char* end = ::strptime(whole.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
   const Instant instant{std::chrono::seconds(::timegm(&parts))};
-  // strptime(3) takes other forms too, as "1:2:3", and days that no month has.
+  // strptime(3) also accepts other forms, such as "1:2:3", and impossible days of a month.
   return end != nullptr && instant >= Instant() && format_utc(instant) == text ? std::optional(instant)
                                                                                : std::nullopt;
 }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view word_gaps = " \t\r\n";
 
-// One word of a command: where it stands, and what the shell would make of it.
+// One word of a command: its position, and its text after the shell's quoting rules.
 struct Word {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -51,7 +51,7 @@ std::vector<Word> read_words(std::string_view command) {
   return words;
 }
 
-// The name in "--api-key", "api_key" or "API-KEY", as looks_secret takes it.
+// Whether the name in "--api-key", "api_key" or "API-KEY" looks like that of a secret.
 bool names_secret(std::string_view word) {
   std::string name(word.substr(std::min(word.find_first_not_of('-'), word.size())));
   std::replace(name.begin(), name.end(), '-', '_');
@@ -59,13 +59,13 @@ bool names_secret(std::string_view word) {
   return looks_secret(name);
 }
 
-// How a word is shown: as it is, with what is behind its '=' masked, or masked whole.
+// How to show a word: unchanged, with the part after '=' masked, or masked completely.
 struct Shown {
   std::string text;
   bool masked = false;
 };
 
-// Masks what stands between two places of a text.
+// Masks the text between two offsets.
 std::string masked_between(std::string_view text, std::size_t begin, std::size_t end) {
   return fmt::format("{}{}{}", text.substr(0, begin), secret_mask, text.substr(std::min(end, text.size())));
 }
@@ -77,7 +77,7 @@ bool is_secret_header(const std::string& name) {
          (names_secret(name) || lower == "cookie" || lower == "set-cookie");
 }
 
-// Masks the values of secret parameters in the query of the URL that begins at `at`: "?token=…&sig=…".
+// Masks the values of secret parameters in the query of the URL that starts at `at`: "?token=…&sig=…".
 void mask_query(std::string& text, std::size_t at) {
   const auto end_of_url = [&] { return std::min(text.find_first_of("'\" \t", at), text.size()); };
   std::size_t mark = text.find('?', at);
@@ -91,9 +91,10 @@ void mask_query(std::string& text, std::size_t at) {
   }
 }
 
-// A text without the password of a URL, and without the value of a header that holds a secret.
+// Masks the password of a URL, and the value of a header that contains a secret.
 std::string mask_inside(std::string text) {
-  constexpr std::size_t shortest_token = 20;  // a longer user name without a password is one; of the web each
+  constexpr std::size_t shortest_token =
+      20;  // a user name without a password that is longer than this is a token; in web URLs, any is
   for (std::size_t at = text.find("://"); at != std::string::npos; at = text.find("://", at + 3)) {
     const std::size_t user = at + 3;
     mask_query(text, user);
@@ -110,7 +111,7 @@ std::string mask_inside(std::string text) {
       text = masked_between(text, user, sign);
     }
   }
-  // "X-Api-Key: VALUE", as a header is given to curl
+  // "X-Api-Key: VALUE", as in a header option of curl.
   if (const std::size_t colon = text.find(':'); colon != std::string::npos &&
                                                 text.compare(colon, 3, "://") != 0 &&
                                                 is_secret_header(text.substr(0, colon))) {
@@ -128,12 +129,12 @@ std::string mask_inside(std::string text) {
   return text;
 }
 
-// Programs whose -p is no password.
+// Programs whose -p is not a password option.
 constexpr std::array<std::string_view, 14> plain_p = {"mkdir", "cp",    "ls",   "install", "rsync",
                                                       "scp",   "touch", "read", "ps",      "bash",
                                                       "sh",    "time",  "tee",  "patch"};
 
-// The program of an option, as far as one can tell: the nearest word before it that is no option.
+// Guesses the program that an option belongs to: the nearest preceding word that is not an option.
 std::string program_before(const std::vector<Word>& words, std::size_t i) {
   while (i-- > 0) {
     if (const std::string& word = words[i].text; !word.starts_with("-")) {
@@ -149,18 +150,18 @@ bool is_number(std::string_view text) {
   return text.find_first_not_of("0123456789.") == std::string::npos;
 }
 
-// Programs whose -pX is one.
+// Programs with a password option of the form -pX.
 constexpr std::array<std::string_view, 12> attached_p = {
     "sshpass",      "mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb",
     "mariadb-dump", "7z",    "7za",       "7zr",        "rar",         "unrar"};
 
-// "-p X", which is a password but where it is a number (a port, a count) or the program is known to have
-// another -p.
+// Whether the word is X in "-p X", where X is a password unless it is a number (a port, a count) or the
+// program is known to use -p for something else.
 bool follows_password_flag(const std::vector<Word>& words, std::size_t i) {
   return words[i - 1].text == "-p" && !is_number(words[i].text) && !has_plain_p(program_before(words, i - 1));
 }
-// "-pX" of programs that take a password so; of others where X is no word of small letters, which would be
-// an option of its own (-print, -pthread), and no number or path.
+// Whether the word is "-pX" of a program with such a password option. For other programs, X must not be a
+// number, a path, or a word in lower case, which would be a different option (-print, -pthread).
 bool is_password_flag(const std::vector<Word>& words, std::size_t i) {
   if (i == 0 || words[i].text.size() <= 2 || !words[i].text.starts_with("-p")) {
     return false;
@@ -174,7 +175,7 @@ bool is_password_flag(const std::vector<Word>& words, std::size_t i) {
          value.find('=') == std::string::npos &&
          value.find_first_not_of("abcdefghijklmnopqrstuvwxyz-_") != std::string::npos;
 }
-// "-u NAME:X" and "--user=NAME:X", as curl has it; numbers are ids of users.
+// The offset of the password in curl's "-u NAME:X" and "--user=NAME:X". Numbers are user ids.
 std::size_t password_after_user(const std::vector<Word>& words, std::size_t i) {
   const std::string& text = words[i].text;
   std::size_t begin = 0;
@@ -241,7 +242,7 @@ bool is_python(std::string_view word) {
 namespace {
 
 bool is_script(std::string_view word) {
-  return word.ends_with(".py") && !is_assignment(word);  // as "CONFIG=configs/base.py" is
+  return word.ends_with(".py") && !is_assignment(word);  // such as "CONFIG=configs/base.py"
 }
 
 }  // namespace
@@ -253,8 +254,8 @@ bool script_alone(std::string_view line) {
 
 namespace {
 
-// The offset, from `from` on, of the first of the characters that no quote and no backslash covers: the
-// line's size if there is none, npos if a quote stays open. `from` is outside quotes.
+// The offset of the first of these characters at or after `from` that is not quoted or escaped. Returns the
+// line's size if there is none, and npos if a quote is not closed. `from` must be outside quotes.
 std::size_t find_unquoted(std::string_view line, std::string_view characters, std::size_t from = 0) {
   char quote = 0;
   for (std::size_t at = from; at < line.size(); ++at) {
@@ -272,8 +273,8 @@ std::size_t find_unquoted(std::string_view line, std::string_view characters, st
   return quote != 0 ? std::string_view::npos : line.size();
 }
 
-// Where the command that a line begins with ends: at an operator of the shell, a comment, or the line's end;
-// npos if a quote stays open.
+// The end of the first command in a line: at a shell operator, a comment or the end of the line; npos if a
+// quote is not closed.
 std::size_t end_of_command(std::string_view line) {
   constexpr std::string_view ends = "|&;<>()\n#";
   std::size_t at = find_unquoted(line, ends);
@@ -287,7 +288,7 @@ std::size_t end_of_command(std::string_view line) {
 }  // namespace
 
 bool is_plain_command(std::string_view command) {
-  if (end_of_command(command) != command.size()) {  // a comment too would swallow what is put behind
+  if (end_of_command(command) != command.size()) {  // a comment would also swallow any appended text
     return false;
   }
   const auto words = read_words(command);
@@ -303,7 +304,7 @@ bool is_assignment(std::string_view word) {
 
 namespace {
 
-// Whether the next word can be a command, because this one is not.
+// Whether the next word can be a command, because this word is not one.
 bool is_before_command(std::string_view word) {
   constexpr std::array<std::string_view, 18> words{"&&",   "||",  "|",    ";",     "&",     "(",
                                                    "{",    "!",   "do",   "then",  "else",  "if",
@@ -352,7 +353,7 @@ std::string insert_python(std::string_view line, bool with_paths) {
 }
 
 std::string last_of_pipe(std::string_view line) {
-  std::size_t pipe = std::string_view::npos;  // offset of the last program of a pipe
+  std::size_t pipe = std::string_view::npos;  // offset of the last program in a pipe
   constexpr std::string_view ends = "|&;\n";
   for (std::size_t at = find_unquoted(line, ends); at < line.size(); at = find_unquoted(line, ends, at + 1)) {
     const char c = line[at];
@@ -377,7 +378,7 @@ std::string last_of_pipe(std::string_view line) {
 
 namespace {
 
-// The text behind the first '&' of a line that puts a command into the background; nullopt without one.
+// The text after the first '&' that puts a command into the background; nullopt if there is none.
 std::optional<std::string_view> behind_ampersand(std::string_view line) {
   for (std::size_t at = find_unquoted(line, "&"); at < line.size(); at = find_unquoted(line, "&", at + 1)) {
     const char before = at > 0 ? line[at - 1] : ' ';
@@ -416,7 +417,8 @@ bool goes_into_background(std::string_view line) {
 
 namespace {
 
-// Whether a program's option takes the next word, or names what is run in place of a file.
+// How a program's option is parsed: it stands alone, takes the next word, or names what to run instead of a
+// script.
 enum class ScriptOption { alone, takes_word, no_script };
 
 ScriptOption read_python_option(const std::string& option) {
@@ -432,7 +434,7 @@ ScriptOption read_python_option(const std::string& option) {
 }
 
 ScriptOption read_shell_option(const std::string& option) {
-  if (option.starts_with("--")) {  // some take a word
+  if (option.starts_with("--")) {  // some of these take a word
     return option == "--" ? ScriptOption::alone : ScriptOption::no_script;
   }
   if (option.find_first_of("cs") != std::string::npos || option == "-") {
@@ -441,11 +443,11 @@ ScriptOption read_shell_option(const std::string& option) {
   return option.ends_with('o') || option.ends_with('O') ? ScriptOption::takes_word : ScriptOption::alone;
 }
 
-// The words of the command that a line begins with, behind variables and programs that only start it.
+// The words of the first command in a line, without leading variables and programs that only start it.
 std::vector<std::string> first_command(std::string_view line) {
   const std::size_t end = end_of_command(line);
   if (end == std::string_view::npos || line.substr(end).starts_with("||")) {
-    return {};  // what follows is for the case that it fails
+    return {};  // the rest of the line is for the case that it fails
   }
   std::vector<std::string> words = shell_words(line.substr(0, end));
   std::size_t begin = 0;
@@ -459,7 +461,7 @@ std::vector<std::string> first_command(std::string_view line) {
   return words;
 }
 
-// What a line runs after its first command if that succeeds; "" if that ends the line, or another operator
+// The part of a line that runs if its first command succeeds; "" if there is none, or if another operator
 // follows.
 std::string_view behind_list_operator(std::string_view line) {
   const std::size_t end = end_of_command(line);
@@ -474,7 +476,7 @@ std::string_view behind_list_operator(std::string_view line) {
 
 std::string script_of(std::string_view command) {
   constexpr std::array<std::string_view, 5> shells{"sh", "bash", "dash", "zsh", "ksh"};
-  // What the shell puts in its place is known there alone.
+  // Only the shell knows what it would expand such a word to.
   const auto is_plain = [](const std::string& word) {
     return word.find_first_of("$`*?[{") == std::string::npos;
   };

@@ -7,7 +7,7 @@
 namespace remote {
 namespace {
 
-// 10 to the power of `exponent`, which is positive.
+// 10 to the power of `exponent`, which must be positive.
 long double raise_ten(int exponent) {
   long double power = 10;
   long double result = 1;
@@ -18,8 +18,8 @@ long double raise_ten(int exponent) {
   return result;
 }
 
-// std::strtod() depends on the program's language, and needs 10 KB of the agent. The result is exact for up
-// to 15 digits and small exponents, and else within a unit of the last place.
+// Used instead of std::strtod(), which depends on the locale and needs 10 KB in the agent. The result is
+// exact for up to 15 digits and small exponents, and otherwise within one unit in the last place.
 double compute_decimal(std::string_view text) {
   const std::size_t exponent_at = std::min(text.find_first_of("eE"), text.size());
   constexpr std::uint64_t most_digits = 1'000'000'000'000'000'000;
@@ -48,7 +48,7 @@ double compute_decimal(std::string_view text) {
   const long double factor = raise_ten(digits == 0 ? 0 : std::abs(exponent));
   const double sign = text.starts_with('-') ? -1 : 1;
   if (digits < std::uint64_t{1} << 53U &&
-      std::abs(exponent) <= 22) {  // a double holds both, so this rounds once
+      std::abs(exponent) <= 22) {  // a double can represent both exactly, so this rounds only once
     const auto value = static_cast<double>(digits);
     return sign * (exponent < 0 ? value / static_cast<double>(factor) : value * static_cast<double>(factor));
   }
@@ -56,7 +56,7 @@ double compute_decimal(std::string_view text) {
   return sign * static_cast<double>(exponent < 0 ? value / factor : value * factor);
 }
 
-// With so many significant digits; `value` is positive.
+// Formats with this number of significant digits; `value` must be positive.
 std::string format_digits(double value, int count) {
   const auto wide = static_cast<long double>(value);
   int exponent = 0;
@@ -69,7 +69,7 @@ std::string format_digits(double value, int count) {
   const int shift = count - 1 - exponent;
   const long double scaled = shift < 0 ? wide / raise_ten(-shift) : wide * raise_ten(shift);
   std::string digits = std::to_string(static_cast<std::uint64_t>(scaled + 0.5L));
-  if (digits.size() > static_cast<std::size_t>(count)) {  // rounded up to the next power of ten
+  if (digits.size() > static_cast<std::size_t>(count)) {  // it was rounded up to the next power of ten
     ++exponent;
   }
   digits.erase(digits.find_last_not_of('0') + 1);
@@ -96,8 +96,8 @@ std::string format_decimal(double value) {
   const std::string sign = value < 0 ? "-" : "";
   const double size = std::abs(value);
   const std::string text = format_digits(size, 15);
-  const bool is_enough =
-      size > 1e-7 && size < 1e22 && compute_decimal(text) == size;  // which is exact in these bounds
+  const bool is_enough = size > 1e-7 && size < 1e22 &&
+                         compute_decimal(text) == size;  // the conversion is exact within these bounds
   return sign + (is_enough ? text : format_digits(size, 17));
 }
 

@@ -11,7 +11,7 @@
 namespace remote {
 namespace {
 
-// Errors quote what servers and files say, which may be without end.
+// Errors quote servers and files, whose text may be arbitrarily long.
 constexpr std::size_t longest_part = 4000;
 
 // In the order of the causes.

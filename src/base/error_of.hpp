@@ -6,11 +6,10 @@
 
 namespace remote {
 
-// The cause that an errno stands for.
 Cause cause_of(int error);
 
-// What an exception of the standard library means here: those of <filesystem> name their file. An Error stays
-// what it is.
+// Converts an exception of the standard library. Those of <filesystem> name their file. An Error is returned
+// unchanged.
 Error error_of(const std::exception& exception);
 
 }  // namespace remote

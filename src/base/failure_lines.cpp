@@ -26,7 +26,7 @@ bool is_abort(std::string_view line) {
          contains(line, "terminate called recursively");
 }
 
-// "frame #12: c10d::… + 0x9d (0x7f3a in /…/libc10.so)"
+// Matches "frame #12: c10d::… + 0x9d (0x7f3a in /…/libc10.so)".
 bool is_stack_frame(std::string_view line) {
   constexpr std::string_view begin = "frame #";
   return line.starts_with(begin) && line.size() > begin.size() && is_digit(line[begin.size()]);
@@ -41,12 +41,14 @@ bool is_aftermath(std::string_view line) {
          std::ranges::any_of(aftermath, [&](const char* part) { return contains(text, part); });
 }
 
-// ".../Indexing.cu:1553: indexSelectLargeIndex: block: [0,0,0], thread: [1,0,0] Assertion `…` failed."
+// Matches ".../Indexing.cu:1553: indexSelectLargeIndex: block: [0,0,0], thread: [1,0,0] Assertion `…`
+// failed."
 bool is_kernel_assertion(std::string_view line) {
   return contains(line, ": block: [") && contains(line, "thread: [") && contains(line, " Assertion `");
 }
 
-// The line of an abort that repeats the message of the Python traceback before it; the end if there is none.
+// Finds the line of an abort that repeats the message of the preceding Python traceback; end() if there is
+// none.
 std::vector<std::string>::const_iterator find_repetition(const std::vector<std::string>& lines) {
   constexpr std::string_view mark = "what():";
   const auto traceback = std::ranges::find_if(lines, is_traceback);
@@ -76,7 +78,7 @@ std::string_view without_rank_label(std::string_view line) {
 
 bool is_torch_log(std::string_view line) {
   const std::string_view text = without_rank_label(line);
-  // "[W1126 16:05:40.…"; before torch 2.5 "[W File.cpp:1575]"
+  // "[W1126 16:05:40.…", or before torch 2.5 "[W File.cpp:1575]".
   constexpr std::size_t shortest = 4;
   if (text.size() < shortest || text[0] != '[' || !contains("IWEF", text.substr(1, 1))) {
     return false;
@@ -116,7 +118,7 @@ std::vector<std::string> find_failure_lines(const std::vector<std::string>& line
   const std::string* assertion = nullptr;
   for (auto line = lines.begin(); line != end; ++line) {
     if (is_kernel_assertion(*line)) {
-      assertion = assertion == nullptr ? &*line : assertion;  // there is one for each thread
+      assertion = assertion == nullptr ? &*line : assertion;  // there is one line for each thread
     } else if (!is_aftermath(*line)) {
       found.push_back(*line);
     }

@@ -24,14 +24,14 @@ namespace remote {
 namespace fs = std::filesystem;
 namespace {
 
-// Two descriptors that a system call has just made, or the Error for why it did not.
+// Takes ownership of two descriptors that a system call has just created. Throws Error if it failed.
 std::pair<UniqueFd, UniqueFd> owned(int result, const std::array<int, 2>& fds, const char* what) {
   if (result != 0) {
     throw Error(std::string("cannot make ") + what, std::generic_category().message(errno),
                 "raise `ulimit -n`");
   }
-  // Where the kernel cannot make them close-on-exec at once, a program that another thread starts right now
-  // gets them too.
+  // If the kernel cannot create them with close-on-exec, a program that another thread starts at this moment
+  // inherits them.
   for (const int fd : fds) {
     ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   }
@@ -46,7 +46,7 @@ UniqueFd open_lock(const fs::path& path) {
   return fd;
 }
 
-// A field of this user's entry in the password database; nullopt when there is none.
+// A field of this user's entry in the password database; nullopt if there is no entry.
 std::optional<std::string> password_entry(char* passwd::*field) {
   passwd entry{};
   passwd* found = nullptr;
@@ -57,13 +57,13 @@ std::optional<std::string> password_entry(char* passwd::*field) {
   return found->*field;
 }
 
-// A variable's value; nullopt when it is unset or empty.
+// A variable's value; nullopt if it is unset or empty.
 std::optional<std::string> environment(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr && *value != '\0' ? std::optional<std::string>(value) : std::nullopt;
 }
 
-// Of a path that this user may not use: itself where that is closed, or else the folder that is.
+// The part of an inaccessible path that denies access: the path itself, or one of its parent folders.
 fs::path closed_part(const fs::path& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) == 0 && ::access(path.c_str(), R_OK | W_OK) != 0) {
@@ -71,7 +71,7 @@ fs::path closed_part(const fs::path& path) {
   }
   fs::path folder = path.parent_path();
   while (folder.has_relative_path() && ::lstat(folder.c_str(), &info) != 0) {
-    folder = folder.parent_path();  // not there, or in a folder that may not be entered
+    folder = folder.parent_path();  // it does not exist, or is in a folder that cannot be entered
   }
   return folder;
 }
@@ -154,14 +154,14 @@ SigpipeGuard::SigpipeGuard() : pending_before_(sigpipe_is_pending()) {
 
 SigpipeGuard::~SigpipeGuard() {
   const sigset_t set = sigpipe_alone();
-  // What was pending before is not ours. Ours has to go before the mask does, or it would end the process
-  // now.
+  // A signal that was pending before is not ours. Ours must be consumed before the mask is restored, because
+  // it would then kill the process.
   if (!pending_before_ && sigpipe_is_pending()) {
 #ifdef __APPLE__
     int number = 0;
     ::sigwait(&set, &number);
 #else
-    const timespec now{};  // another thread may have taken it meanwhile, if it was sent to the whole process
+    const timespec now{};  // if the signal was sent to the whole process, another thread may have consumed it
     ::sigtimedwait(&set, nullptr, &now);
 #endif
   }
@@ -277,13 +277,13 @@ FileLock::FileLock(const fs::path& path, const Cancel* cancel, std::optional<std
   constexpr std::chrono::seconds respite{2};
   const Stopwatch watch;
   std::optional<clock::time_point> cancelled;
-  // No waiting in flock(2): a signal does not end it.
+  // Do not wait in flock(2), because a signal does not interrupt it.
   for (int pause_ms = 1;; pause_ms = std::min(20, pause_ms * 2)) {
     if (::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0) {
       if (is_current()) {
         break;
       }
-      fd_ = open_lock(path);  // who had it has removed the file
+      fd_ = open_lock(path);  // the previous owner has removed the file
       continue;
     }
     if (errno != EWOULDBLOCK && errno != EINTR) {
@@ -334,8 +334,8 @@ void FileLock::remove_file() const {
 
 namespace {
 
-// Of the names of temporary folders, before six random characters: one that its process holds locked, and one
-// that it has just made.
+// The parts of temporary folders' names before six random characters: for a folder that its process has
+// locked, and for one that was just created.
 constexpr std::string_view held = "held.";
 constexpr std::string_view made = "made.";
 

@@ -15,7 +15,6 @@
 
 namespace remote {
 
-// An open file descriptor that closes itself.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -35,7 +34,7 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-// Both ends of a pipe(2), or of two sockets that are connected with each other; close-on-exec. Throw Error.
+// The ends of a pipe(2), or of two connected sockets. They are close-on-exec. The functions throw Error.
 struct Pipe {
   UniqueFd read;
   UniqueFd write;
@@ -43,10 +42,10 @@ struct Pipe {
 Pipe make_pipe();
 std::pair<UniqueFd, UniqueFd> socket_pair();
 
-// While it lives, a write to a pipe or socket that nobody reads fails with EPIPE on this thread instead of
-// ending the process; the same holds for threads that are created meanwhile. It changes no signal handler and
-// does not concern the other threads of the program, so a library may use it. Made and destroyed by one
-// thread.
+// During its lifetime, a write to a pipe or socket without a reader fails with EPIPE on this thread instead
+// of killing the process. This also applies to threads created meanwhile. It changes no signal handler and
+// does not affect the program's other threads, so a library may use it. It must be created and destroyed by
+// the same thread.
 class SigpipeGuard {
  public:
   SigpipeGuard();
@@ -59,10 +58,10 @@ class SigpipeGuard {
   bool pending_before_ = false;
 };
 
-// "cannot ACTION PATH", with the reason that errno gave, and a hint where one helps.
+// "cannot ACTION PATH", with the reason for this errno, and a hint if there is one.
 Error file_error(const char* action, const std::filesystem::path& path, int error);
 
-// Makes a system call, and makes it again as often as a signal interrupts it.
+// Makes a system call, and repeats it as long as a signal interrupts it.
 template <typename Call>
 auto uninterrupted(const Call& call) {
   for (;;) {
@@ -73,61 +72,61 @@ auto uninterrupted(const Call& call) {
   }
 }
 
-// Whether the last call failed for want of data or room alone (errno).
+// Whether the last call failed only because no data or space was available (errno).
 inline bool would_block() {
   return errno == EAGAIN || errno == EWOULDBLOCK;
 }
 
-// Writes all bytes to a descriptor; false on an error (errno tells).
+// Writes all bytes to a descriptor. Returns false on an error, with errno set.
 bool write_all(int fd, std::string_view data);
 
-// Opens a file that is a regular one or /dev/null, close-on-exec. Never waits and never acts on a device: a
-// FIFO or a device is an Error at once. Empty where open(2) fails (errno tells why).
+// Opens a regular file or /dev/null, with close-on-exec. Never blocks and never acts on a device: a FIFO or
+// other device is an Error immediately. Returns an empty descriptor if open(2) fails, with errno set.
 UniqueFd open_regular(const std::filesystem::path& path, int flags, mode_t mode = 0644);
 
-// The whole file. Throws Error naming the file, also if it is larger than 256 MiB. A file of a project is
-// read by base/beneath.hpp.
+// Reads the whole file. Throws Error that names the file, also if it is larger than 256 MiB. For files of a
+// project, use base/beneath.hpp.
 std::string read_file(const std::filesystem::path& path);
-// nullopt when there is no such file; other errors throw.
+// nullopt if the file does not exist. Throws on other errors.
 std::optional<std::string> read_file_if_there(const std::filesystem::path& path);
 
-// fsync(2), also past the cache of the disk itself where that takes another call (macOS). False: errno says
-// why.
+// fsync(2), including the disk's own cache, which requires another call on macOS. Returns false on an error,
+// with errno set.
 bool sync_to_disk(int fd);
 
-// Replaces or creates `path` so that a reader (or a crash) sees the old content or the new, never a part:
-// writes a temporary file beside it, syncs it and renames it. Throws Error naming the file; the old content
-// then stays.
+// Replaces or creates `path` atomically, so that readers (even after a crash) see either the old or the new
+// content: writes a temporary file in the same folder, syncs it and renames it. Throws Error that names the
+// file, in which case the old content is kept.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content, mode_t mode = 0644);
 
-// Creates a folder and its parents. Throws Error naming it.
+// Creates a folder and its parents. Throws Error that names it.
 void make_folders(const std::filesystem::path& path, mode_t mode = 0755);
 
-// An exclusive flock(2) on a file (created if missing) for as long as the object lives. The kernel drops it
-// when the process dies, so a stale lock cannot exist.
+// Holds an exclusive flock(2) on a file, which is created if missing. The kernel releases it when the process
+// dies, so there are no stale locks.
 class FileLock {
  public:
-  // Waits until it has the lock. Throws Error when the file cannot be opened or `limit` is over, and
-  // Interrupted when it has to wait and is cancelled, two seconds later: what was under way may be written
-  // yet.
+  // Waits for the lock. Throws Error if the file cannot be opened or `limit` has passed. If it is cancelled
+  // while it waits, throws Interrupted two seconds later, so that a change that has already begun can still
+  // be written.
   explicit FileLock(const std::filesystem::path& path, const Cancel* cancel = nullptr,
                     std::optional<std::chrono::seconds> limit = {});
-  // nullopt when another process has it.
+  // nullopt if another process has the lock.
   static std::optional<FileLock> try_lock(const std::filesystem::path& path);
-  // Removes the file while it is locked. Whoever waits for the lock opens a new one.
+  // Removes the file while it is locked. Processes that wait for the lock open a new file.
   void remove_file() const;
 
  private:
   FileLock(std::filesystem::path path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
-  // Whether it is the lock of the file that has this name now.
+  // Whether the locked file still has this name.
   bool is_current() const;
 
   std::filesystem::path path_;
   UniqueFd fd_;
 };
 
-// A temporary folder that removes itself and what is in it. Folders of processes that were killed are removed
-// when a process makes its first one.
+// A temporary folder, which the destructor removes with its content. When a process creates its first one,
+// folders of killed processes are removed.
 class TempFolder {
  public:
   explicit TempFolder(std::string_view prefix = "remote-");
@@ -140,16 +139,16 @@ class TempFolder {
 
  private:
   std::filesystem::path path_;
-  UniqueFd lock_;  // on the folder: its process lives
+  UniqueFd lock_;  // a lock on the folder, which shows that its process is alive
 };
 
-// $HOME, or the password database's home folder.
+// $HOME, or the home directory in the password database.
 std::filesystem::path home_folder();
-// "~" and "~/x" replaced by `home`.
+// Replaces the "~" in "~" and "~/x" with `home`.
 std::filesystem::path expand_home(std::string_view path, const std::filesystem::path& home = home_folder());
 // The login name of the user who runs this process.
 std::string local_user();
-// This machine's name for itself.
+// This machine's own host name.
 std::string local_host();
 
 }  // namespace remote

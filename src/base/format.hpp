@@ -8,13 +8,13 @@
 #include <string_view>
 #include <type_traits>
 
-// A small part of fmt::format() for the agent, which fmt would make 20 KB larger. The fields are {} for
-// texts, characters and integers, and {:x}, {:02x}, {:04X} and the like for unsigned integers. Braces cannot
-// be printed.
+// A small subset of fmt::format() for the agent, because fmt would make the agent 20 KB larger. The fields
+// are {} for texts, characters and integers, and {:x}, {:02x}, {:04X} and similar for unsigned integers.
+// Braces cannot be printed.
 
 namespace remote::text {
 
-// Refers to its value.
+// Holds a reference to its value.
 class Argument {
  public:
   Argument(const char& character) : text_(&character), value_(1) {}
@@ -32,14 +32,14 @@ class Argument {
   void append_to(std::string& text, std::string_view options) const;
 
  private:
-  const char* text_ = nullptr;  // nullptr: a number
-  std::uint64_t value_;         // or the size of the text
+  const char* text_ = nullptr;  // nullptr if it is a number
+  std::uint64_t value_;         // or the text's size
   bool is_negative_ = false;
 };
 
 std::string format_arguments(std::string_view form, const Argument* arguments);
 
-// A literal that fits the types of the arguments, or it does not compile.
+// A string literal that is checked against the argument types at compile time.
 template <typename... Arguments>
 class Form {
  public:

@@ -8,15 +8,15 @@
 
 namespace remote {
 
-// The indices of the items that have the same key.
+// The indices of the items with the same key.
 template <typename Key>
 struct Group {
   Key key;
   std::vector<std::size_t> indices;
 };
 
-// Groups items by what `key_of` returns for them, a std::optional: nullopt leaves an item out. The groups
-// stand in the order of their first items.
+// Groups items by the result of `key_of`, a std::optional; nullopt skips an item. The groups are in the order
+// of their first items.
 template <typename Item, typename KeyOf>
 auto group_by(const std::vector<Item>& items, const KeyOf& key_of) {
   using Key = typename std::remove_cvref_t<std::invoke_result_t<KeyOf, const Item&>>::value_type;

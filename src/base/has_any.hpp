@@ -6,7 +6,6 @@
 
 namespace remote {
 
-// Whether the text contains one of these parts.
 inline bool has_any(std::string_view text, std::initializer_list<std::string_view> parts) {
   return std::ranges::any_of(
       parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });

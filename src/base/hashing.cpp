@@ -15,7 +15,7 @@
 namespace remote {
 namespace {
 
-// libcrypto fails when memory runs out, or when the system's policy forbids the digest.
+// libcrypto fails if it runs out of memory, or if the system's policy forbids the digest.
 void require(bool well) {
   if (!well) {
     throw Error("cannot compute a digest", "libcrypto refused it").mended_by(Remedy::report_bug);
@@ -69,14 +69,15 @@ std::string hmac_sha1(std::string_view key, std::string_view data) {
 }
 
 std::string base64_encode(std::string_view data) {
-  std::string text((data.size() + 2) / 3 * 4, '\0');  // libcrypto ends it with a NUL, which std::string has
+  std::string text((data.size() + 2) / 3 * 4,
+                   '\0');  // libcrypto appends a NUL, for which std::string has space
   EVP_EncodeBlock(bytes(text), bytes(data), static_cast<int>(data.size()));
   return text;
 }
 
 std::optional<std::string> base64_decode(std::string_view text) {
   text = text.substr(0, text.find_last_not_of('=') + 1);
-  // libcrypto takes padding anywhere, passes over spaces at both ends, and wants groups of four.
+  // libcrypto accepts padding anywhere, ignores spaces at both ends, and requires groups of four.
   const bool clean =
       std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '+' || c == '/'; });
   const std::size_t missing = (4 - text.size() % 4) % 4;

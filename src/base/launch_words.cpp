@@ -8,7 +8,7 @@
 namespace remote {
 namespace {
 
-// in the order of the enumerators
+// In the order of the enumerators.
 constexpr std::array<std::string_view, 3> engines{"docker", "podman", "apptainer"};
 constexpr std::array<std::string_view, 3> image_pulls{"missing", "always", "never"};
 constexpr std::array<std::string_view, 4> launcher_names{"ranks", "torchrun", "mpi", "sweep"};

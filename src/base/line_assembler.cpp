@@ -26,7 +26,7 @@ std::string LineAssembler::take(std::string_view piece) {
     const std::size_t count = std::min(end, max_line_ - std::min(max_line_, line_.size()));
     line_.append(piece.substr(0, count));
     piece.remove_prefix(count);
-    if (count < end) {  // the line is as long as one may get
+    if (count < end) {  // the line has the maximum length
       emit(out);
       continue;
     }
@@ -41,7 +41,7 @@ std::string LineAssembler::take(std::string_view piece) {
     piece.remove_prefix(1);
   }
   if (bar_ && !line_.empty() && std::chrono::steady_clock::now() - shown_ >= bar_every_) {
-    out += prefix_ + line_ + '\n';  // the line itself goes on
+    out += prefix_ + line_ + '\n';  // the line itself continues
     shown_state_ = line_;
     shown_ = std::chrono::steady_clock::now();
   }

@@ -8,12 +8,13 @@
 
 namespace remote {
 
-// An extended regular expression of POSIX (regex(7)). std::regex of libstdc++ recurses for each character.
+// A POSIX extended regular expression (regex(7)). std::regex is not used, because libstdc++'s version
+// recurses for each character.
 class LinePattern {
  public:
-  // Throws Error (usage) for what is no such expression.
+  // Throws Error (usage) for an invalid expression.
   explicit LinePattern(const std::string& text);
-  // Whether it is found in a line; a NUL ends the line.
+  // Whether a line contains a match. A NUL is treated as an ordinary character.
   bool is_in(std::string_view line) const;
 
  private:

@@ -8,8 +8,8 @@
 namespace remote {
 namespace {
 
-// One for the process: a log that had to be handed from function to function would be missing where it is
-// needed.
+// One log for the whole process. If it had to be passed from function to function, it would be missing where
+// it is needed.
 struct Log {
   std::atomic<LogLevel> upto{LogLevel::off};
   std::mutex mutex;
@@ -43,7 +43,7 @@ void detail::write_log(LogLevel level, std::string_view server, std::string_view
       log.sink(level, server, line);
     }
   } catch (...) {
-    // A line that is lost is no reason to fail.
+    // A lost log line is not a reason to fail.
   }
 }
 

@@ -10,14 +10,14 @@
 
 namespace remote {
 
-// Whether lines of this level are wanted. Costs one atomic load.
+// Whether lines of this level are logged. Costs one atomic load.
 bool logs(LogLevel level) noexcept;
 
 namespace detail {
 void write_log(LogLevel level, std::string_view server, std::string_view text) noexcept;
 }
 
-// Nothing is formatted for a line that nobody takes. A line may quote what a server says.
+// Nothing is formatted if the line is not logged. A line may quote a server's text.
 template <typename... Args>
 void log_info(std::string_view server, fmt::format_string<Args...> format, Args&&... args) {
   if (logs(LogLevel::info)) {
@@ -31,7 +31,7 @@ void log_debug(std::string_view server, fmt::format_string<Args...> format, Args
   }
 }
 
-// The time since it was made.
+// Measures the time since its construction.
 class Stopwatch {
  public:
   double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }

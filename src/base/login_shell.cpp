@@ -12,7 +12,6 @@
 namespace remote {
 namespace {
 
-// The last lines of a text, in one.
 std::string join_last_lines(std::string_view text) {
   std::vector<std::string> lines;
   for (const std::string& line : split(last_lines(trim(text), 3), '\n')) {
@@ -23,7 +22,7 @@ std::string join_last_lines(std::string_view text) {
   return join(lines, "; ");
 }
 
-// What a server says when it takes no commands, and what to do then. The first that fits counts.
+// Messages of servers that do not accept commands, with hints. The first match counts.
 struct Refusal {
   std::string_view text;
   std::string_view hint;
@@ -38,7 +37,7 @@ constexpr std::string_view other_account =
     "log in as another user, or have its administrator give it a shell: chsh -s /bin/sh USER";
 
 constexpr std::array refusals{
-    Refusal{"account is currently not available", other_account},  // nologin(8)
+    Refusal{"account is currently not available", other_account},  // from nologin(8)
     Refusal{"sftp connections only", other_account},
     Refusal{"Please login as the user",
             "log in as the user that it names: `username` of the server in configs.yaml"},
@@ -54,7 +53,7 @@ constexpr std::array refusals{
     Refusal{"nteractive session", is_gateway},
 };
 
-// Returns the error for a server that takes no commands; nullopt if these texts do not say so.
+// Returns the error for a server that does not accept commands; nullopt if these texts do not indicate that.
 std::optional<Error> find_refusal(const std::string& said, const std::string& detail) {
   for (const Refusal& refusal : refusals) {
     for (const std::string* text : {&said, &detail}) {
@@ -67,7 +66,8 @@ std::optional<Error> find_refusal(const std::string& said, const std::string& de
   return std::nullopt;
 }
 
-// Whether the text contains binary data: parts of our request, which another program has read and printed.
+// Whether the text contains binary data, that is, parts of our request that another program has read and
+// printed.
 bool has_binary(std::string_view text) {
   return std::ranges::any_of(text, [](char c) {
     return static_cast<unsigned char>(c) < ' ' &&
@@ -92,7 +92,7 @@ Error login_shell_ended(const std::string& ended, std::string_view printed) {
             "there is no terminal: fix that until `ssh HOST echo hello` prints hello"};
   }
   if (said.empty() &&
-      detail.find(": ") == std::string::npos) {  // it may have run, and its output gone elsewhere
+      detail.find(": ") == std::string::npos) {  // it may have been run, with its output going elsewhere
     return {
         "no answer from the server", "its login shell ended and printed nothing: " + detail,
         "one of the shell's start files there (~/.bashrc, ~/.zshenv, config.fish, ~/.tcshrc) ends it when "

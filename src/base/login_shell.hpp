@@ -7,32 +7,33 @@
 
 #include <remote/error.hpp>
 
-// A command on a server is run by the user's login shell, whose start files may print, or end it.
+// The user's login shell runs the commands on a server. Its startup files may print something, or make it
+// exit.
 
 namespace remote {
 
-// The error for a server whose login shell ended before a script of ours began. `detail`: how it ended, with
-// the last lines of its stderr; "" if it ended without an error. `printed`: its stdout.
+// The error for a server whose login shell exited before our script started. `detail`: how it exited, with
+// the last lines of its stderr; "" if it exited without an error. `printed`: its stdout.
 Error login_shell_ended(const std::string& detail, std::string_view printed = {});
 
-// The error for a server that has sent nothing for this time, before a script of ours began. `printed`: what
-// its login shell printed before.
+// The error for a server that has sent nothing for this time, before our script started. `printed`: the
+// output of its login shell before that.
 Error login_shell_waits(const std::string& printed, std::chrono::milliseconds time);
 
-// Strips what a login shell's start files print before our own output. The script says with a line of its own
-// where that begins. One thread.
+// Removes the output of a login shell's startup files, which precedes our own output. The script prints a
+// special line where its output begins. Not thread-safe.
 class Greeting {
  public:
-  // Returns the part of `data` that is our own output: empty until a line has come for which `is_last`
-  // returns true. Throws Error when more than a mebibyte came before, and what `is_last` throws.
+  // Returns the part of `data` that is our own output. It is empty until a line for which `is_last` returns
+  // true. Throws Error if more than a mebibyte precedes that line, and rethrows exceptions of `is_last`.
   std::string_view strip(std::string_view data, const std::function<bool(std::string_view)>& is_last);
   bool over() const { return over_; }
-  // All that came before that line.
+  // All text before that line.
   const std::string& text() const { return text_; }
 
  private:
   std::string text_;
-  std::size_t line_at_ = 0;  // where the line that is not yet whole begins in text_
+  std::size_t line_at_ = 0;  // offset in text_ of the incomplete line
   bool over_ = false;
 };
 

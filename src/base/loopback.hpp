@@ -8,7 +8,6 @@
 
 namespace remote {
 
-// The address 127.0.0.1 with this port.
 inline sockaddr_in loopback(int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -64,7 +64,7 @@ std::filesystem::path resolved(const std::filesystem::path& path) {
   std::error_code error;
   for (int links = 0; links < 40; ++links) {
     const fs::path real = fs::weakly_canonical(rest, error);
-    // It leaves a link to nowhere as it is.
+    // weakly_canonical() does not resolve broken links.
     fs::path next;
     for (const fs::path& part : error ? fs::path() : real) {
       const bool link = fs::is_symlink(next / part, error);
@@ -100,7 +100,7 @@ std::string others_hand(const std::filesystem::path& path) {
     }
     throw file_error("look at", path, errno);
   }
-  return S_ISCHR(info.st_mode) ? "" : others_hand(info);  // /dev/null, which many name for "none"
+  return S_ISCHR(info.st_mode) ? "" : others_hand(info);  // /dev/null, which is often used to mean "none"
 }
 
 }  // namespace remote

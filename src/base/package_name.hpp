@@ -7,7 +7,7 @@
 
 namespace remote {
 
-// "Foo_Bar.baz" is the Python package foo-bar-baz (PEP 503).
+// Normalizes the name of a Python package (PEP 503): "Foo_Bar.baz" becomes foo-bar-baz.
 inline std::string normalize_package(std::string_view name) {
   std::string result;
   for (const char c : name) {

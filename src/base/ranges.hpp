@@ -7,11 +7,11 @@
 
 namespace remote {
 
-// Numbers in order, for people: "45-48, 50". Of more than five pieces the first, and how many more numbers
-// there are.
+// Formats numbers for display: "45-48, 50". If there are more than five parts, only the first ones, and how
+// many numbers follow.
 std::string ranges(std::vector<int> numbers);
 
-// The numbers of "3" or "1-3", none above `highest`; nullopt where the text is neither.
+// Parses "3" or "1-3", up to `highest`; nullopt for other text.
 std::optional<std::vector<int>> numbers_of(std::string_view text, int highest);
 
 }  // namespace remote

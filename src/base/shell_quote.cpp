@@ -19,8 +19,8 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Letters, digits and those marks to which no shell gives a meaning. '~' and '=' have one at the start of a
-// word, so they are quoted; "--lr=0.1" is an option, and no assignment.
+// Letters, digits, and characters without a special meaning in any shell. '~' and '=' have one at the start
+// of a word, so they are quoted; but "--lr=0.1" is an option, not an assignment.
 bool is_plain(std::string_view value) {
   const bool option = value.starts_with('-');
   return !value.empty() && std::ranges::all_of(value, [&](char c) {

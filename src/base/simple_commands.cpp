@@ -48,11 +48,10 @@ void set_variable(Variables& variables, const std::string& assignment) {
   }
 }
 
-// A simple command and its variables.
 struct SimpleCommand {
-  std::string program;  // "" for assignments alone
-  Variables own;        // for this program
-  std::string line;     // of `bash -c`
+  std::string program;  // "" if there are only assignments
+  Variables own;        // set only for this program
+  std::string line;     // the script of `bash -c`
 };
 
 SimpleCommand read_command(const std::string& text, Variables& shell) {
@@ -94,7 +93,8 @@ bool is_python_program(const SimpleCommand& command) {
   return is_python(command.program) || command.program.ends_with(".py");
 }
 
-// The Python program of a line, with what all of its Python programs have; otherwise the first program.
+// The Python program in a line, with the variables that all of its Python programs have; otherwise the first
+// program.
 std::optional<SimpleCommand> find_program(std::string_view line, Variables& shell, int depth) {
   constexpr std::string_view builtins =
       " cd [ [[ test true false : set unset source . echo printf ulimit wait ";
@@ -129,7 +129,7 @@ bool has_name(std::string_view names, std::string_view name) {
 std::vector<std::string> simple_commands(std::string_view line) {
   std::vector<std::string> commands(1);
   char quote = 0;
-  bool target = false;  // within the word behind '<' or '>'
+  bool target = false;  // within the word after '<' or '>'
   for (std::size_t at = 0; at < line.size(); ++at) {
     const char c = line[at];
     const bool word_begins = at == 0 || between_words.find(line[at - 1]) != std::string_view::npos;
@@ -139,7 +139,7 @@ std::vector<std::string> simple_commands(std::string_view line) {
       continue;
     }
     if (quote != '\'' && line.substr(at, 3) == "$((") {
-      commands.back() += target ? "" : "$";  // arithmetic holds no command
+      commands.back() += target ? "" : "$";  // arithmetic contains no commands
       at = std::min(line.find("))", at), line.size() - 2) + 1;
       continue;
     }
@@ -153,7 +153,7 @@ std::vector<std::string> simple_commands(std::string_view line) {
     } else if (c == '<' || c == '>' || (c == '&' && at > 0 && line[at - 1] == '>')) {
       std::string& command = commands.back();
       while (!target && !command.empty() && command.back() >= '0' && command.back() <= '9') {
-        command.pop_back();  // the descriptor of "2>"
+        command.pop_back();  // the descriptor in "2>"
       }
       target = true;
       at = std::min(line.find_first_not_of(" \t<>&", at + 1), line.size()) - 1;

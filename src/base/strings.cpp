@@ -91,15 +91,15 @@ std::string counted(std::size_t count, std::string_view thing) {
 
 namespace {
 
-// Matches one character with the '?', the brackets or the character that the pattern begins with. Returns the
-// length of that, 0 if it does not match.
+// Matches one character against the '?', bracket expression or character at the beginning of the pattern.
+// Returns the length of that in the pattern, or 0 if it does not match.
 std::size_t match_character(std::string_view pattern, char c) {
   if (pattern.empty()) {
     return 0;
   }
   const bool is_negated = pattern.size() > 1 && (pattern[1] == '!' || pattern[1] == '^');
   const std::size_t first = is_negated ? 2 : 1;
-  const std::size_t end = pattern.find(']', first + 1);  // a ']' at the beginning is one of the characters
+  const std::size_t end = pattern.find(']', first + 1);  // a ']' at the beginning is a literal character
   if (pattern.front() != '[' || end == std::string_view::npos) {
     return pattern.front() == '?' || pattern.front() == c ? 1 : 0;
   }
@@ -116,11 +116,11 @@ std::size_t match_character(std::string_view pattern, char c) {
 
 }  // namespace
 
-// fnmatch() depends on the program's language, and needs 10 KB of the agent.
+// Used instead of fnmatch(), which depends on the locale and needs 10 KB in the agent.
 bool glob_match(std::string_view pattern, std::string_view name) {
   std::size_t at = 0;
   std::size_t in_name = 0;
-  std::size_t star = std::string_view::npos;  // the last '*', and how much of the name it takes
+  std::size_t star = std::string_view::npos;  // the last '*', and the length of the name that it matches
   std::size_t taken = 0;
   while (in_name < name.size()) {
     const std::string_view rest = pattern.substr(at);
@@ -142,9 +142,9 @@ bool glob_match(std::string_view pattern, std::string_view name) {
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.size() > 64) {
-    return "";  // longer than any candidate, and comparing takes long
+    return "";  // it is longer than any candidate, and the comparison would be slow
   }
-  // The Damerau-Levenshtein distance to each.
+  // Compute the Damerau-Levenshtein distance to each candidate.
   const std::size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
   std::size_t best = std::max<std::size_t>(1, letters / 3) + 1;
   std::string found;
@@ -212,8 +212,8 @@ bool looks_secret(std::string_view name) {
       return true;
     }
   }
-  // KEY, TOKEN and such only as whole words of the name: API_KEY and HF_TOKEN are secrets, KEYBOARD and
-  // TOKENIZER are none; nor are KEY_SIZE and MAX_TOKEN, which count something.
+  // KEY, TOKEN and similar count only as whole words of the name: API_KEY and HF_TOKEN are secrets, KEYBOARD
+  // and TOKENIZER are not. Nor are KEY_SIZE and MAX_TOKEN, which are measures.
   const std::vector<std::string> words = split(lower, '_');
   constexpr std::array<std::string_view, 9> measures{"len", "length", "size", "count", "num",
                                                      "max", "min",    "dim",  "type"};

@@ -11,32 +11,32 @@
 
 namespace remote {
 
-// The pieces between the separators; "a,,b" has three. Empty text has none.
+// Splits at the separators; "a,,b" has three pieces. An empty text has none.
 std::vector<std::string> split(std::string_view text, char separator);
-// The pieces between runs of spaces, tabs and newlines.
+// Splits at runs of spaces, tabs and newlines.
 std::vector<std::string> split_words(std::string_view text);
 std::string_view trim(std::string_view text);
-// An ASCII letter or digit.
+// ASCII only.
 bool is_alphanumeric(char c);
-// ASCII letters alone are changed.
+// Changes only ASCII letters.
 std::string lower_case(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 // Two lower-case digits for each byte.
 std::string to_hex(std::span<const unsigned char> bytes);
-// `from` is not empty.
+// `from` must not be empty.
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 // "1 job", "3 jobs".
 std::string counted(std::size_t count, std::string_view thing);
 
-// Whether the whole name matches: * ? [abc] [a-z] [!a]. '/', '\\' and a leading '.' are ordinary characters,
-// and so is a '[' without a ']', so every pattern is valid.
+// Whether the pattern matches the whole name: * ? [abc] [a-z] [!a]. '/', '\\' and a leading '.' are ordinary
+// characters, and so is a '[' without a ']', so every pattern is valid.
 bool glob_match(std::string_view pattern, std::string_view name);
 
-// "did you mean 'X'?", X being the candidate nearest to `word`, when that is near enough to be a likely
-// typing error; else "".
+// "did you mean 'X'?", where X is the candidate closest to `word`, if it is close enough to be a likely typo;
+// otherwise "".
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
-// A whole decimal number, nothing before or after it.
+// Parses a text that consists only of a decimal number.
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text) {
   Number value{};
@@ -47,32 +47,32 @@ std::optional<Number> parse_number(std::string_view text) {
   return value;
 }
 
-// The same for an octal number.
+// Like parse_number(), for octal numbers.
 std::optional<unsigned> parse_octal(std::string_view text);
 
 // The last `count` lines of a text, without a trailing newline.
 std::string last_lines(std::string_view text, std::size_t count);
 
-// Appends to a text whose end alone counts: between `kept` and twice as many bytes of it stay.
+// Appends to a text of which only the end is needed. Keeps between `kept` and twice as many bytes.
 void append_end(std::string& text, std::string_view data, std::size_t kept = 65536);
 
-// "a, b, c and 4 more", with `most` names.
+// "a, b, c and 4 more", with at most `most` names.
 std::string join_first(const std::vector<std::string>& names, std::size_t most,
                        std::string_view separator = ", ");
 
-// Whether it can be in a name of C, Python or a shell: an ASCII letter, a digit or an underscore.
+// Whether it can be part of a name in C, Python or a shell: an ASCII letter, a digit or an underscore.
 bool is_name_character(char c);
 
-// Cuts bytes that come in pieces of any size into lines. They end with '\n' or '\r', as what programs print
-// about their progress does. A line is cut off after `longest` bytes. One thread.
+// Splits bytes, in pieces of any size, into lines that end with '\n' or '\r', which programs print for
+// progress. A line is cut off after `longest` bytes. Not thread-safe.
 class LineCutter {
  public:
   static constexpr std::size_t longest = 65536;
 
-  // A line that begins with `mark` ends only at '\n'. With an empty mark every line ends at both.
+  // A line that starts with `mark` ends only at '\n'. If the mark is empty, every line ends at both.
   explicit LineCutter(std::string_view mark = {}) : mark_(mark) {}
 
-  // Calls take(std::string_view) for every line that has come to its end, without that end.
+  // Calls take(std::string_view) for every complete line, without its line end.
   template <typename Take>
   void add(std::string_view data, const Take& take) {
     while (!data.empty()) {
@@ -91,7 +91,7 @@ class LineCutter {
       data.remove_prefix(end + 1);
     }
   }
-  // What came after the last line's end.
+  // The text after the last line end.
   std::string_view rest() const { return line_; }
 
  private:
@@ -102,31 +102,31 @@ class LineCutter {
   std::string line_;
 };
 
-// One character of a UTF-8 text. A byte that begins no well-formed character (cut short, overlong, a
-// surrogate, beyond U+10FFFF) is a character of its own: length 1, valid false, code U+FFFD.
+// One character of a UTF-8 text. A byte that does not start a well-formed character (truncated, overlong, a
+// surrogate, beyond U+10FFFF) is a separate character: length 1, valid false, code U+FFFD.
 struct Utf8Char {
   char32_t code = 0xFFFD;
   std::size_t length = 1;
   bool valid = false;
 };
 
-// The character that begins at `at`, which must lie inside the text.
+// The character at offset `at`, which must be inside the text.
 Utf8Char utf8_at(std::string_view text, std::size_t at);
 
-// Where the first byte stands that is not UTF-8; nullopt when all of the text is.
+// The offset of the first byte that is not UTF-8; nullopt if the whole text is.
 std::optional<std::size_t> first_invalid_utf8(std::string_view text);
 
-// Text from outside (a server, a job, a file) made safe for a terminal, where it could move the cursor,
-// change the window's title or reverse the direction of a line. Control characters become "\x1b" and the
-// like, characters that change the direction "\u202e", and bytes that are not UTF-8 "\xff". After `longest`
-// characters of the text the rest becomes "…". Newlines and tabs become "\n" and "\t": it is fit for one
-// line.
+// Makes untrusted text (from a server, a job, a file) safe for a terminal, where it could move the cursor,
+// change the window's title or reverse the text direction. Control characters become "\x1b" and the like,
+// characters that change the direction "\u202e", and bytes that are not UTF-8 "\xff". After `longest`
+// characters of the text, the rest becomes "…". Newlines and tabs become "\n" and "\t", so the result is a
+// single line.
 std::string visible_line(std::string_view text, std::size_t longest = std::string_view::npos);
-// The same, but newlines and tabs stay.
+// Like visible_line(), but keeps newlines and tabs.
 std::string visible_text(std::string_view text, std::size_t longest = std::string_view::npos);
 
-// Whether a variable's name suggests a secret (TOKEN, PASSWORD, SECRET, KEY, CREDENTIAL …), and the mask
-// shown instead of its value.
+// Whether a variable's name suggests a secret (TOKEN, PASSWORD, SECRET, KEY, CREDENTIAL …), and the mask to
+// show instead of its value.
 bool looks_secret(std::string_view name);
 inline constexpr std::string_view secret_mask = "********";
 

@@ -50,7 +50,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-// What posix_spawn(3) is to do in the child before it starts the program.
+// The actions of posix_spawn(3) in the child before it starts the program.
 struct SpawnPlan {
   SpawnPlan() {
     ::posix_spawn_file_actions_init(&actions);
@@ -74,7 +74,7 @@ struct SpawnPlan {
 };
 
 void set_signals(posix_spawnattr_t& attributes, bool new_session) {
-  // All of them: what is ignored here would stay ignored in the child, and in its children.
+  // Reset all signals, because those ignored here would stay ignored in the child and its children.
   sigset_t signals;
   sigfillset(&signals);
   sigdelset(&signals, SIGKILL);
@@ -86,7 +86,7 @@ void set_signals(posix_spawnattr_t& attributes, bool new_session) {
   ::posix_spawnattr_setflags(&attributes, static_cast<short>(flags));
 }
 
-// What a shell is given may hold a password.
+// A shell script may contain a password.
 std::string loggable(const std::vector<std::string>& argv) {
   std::string text;
   for (std::size_t i = 0; i < argv.size(); ++i) {
@@ -103,7 +103,7 @@ std::optional<std::filesystem::path> find_program(const std::string& name) {
     return ::access(name.c_str(), X_OK) == 0 ? std::optional<std::filesystem::path>(name) : std::nullopt;
   }
   const char* path = std::getenv("PATH");
-  // sshd and others live in sbin folders that an ordinary user's PATH lacks.
+  // sshd and other programs are in sbin folders, which are missing in an ordinary user's PATH.
   const std::string folders = std::string(path != nullptr ? path : "/usr/bin:/bin") + ":/usr/sbin:/sbin";
   for (const std::string& folder : split(folders, ':')) {
     const std::filesystem::path candidate = std::filesystem::path(folder.empty() ? "." : folder) / name;
@@ -151,7 +151,8 @@ Subprocess::Subprocess(const SubprocessSpec& spec) {
   }
 #ifdef __GLIBC_PREREQ
 #if __GLIBC_PREREQ(2, 34)
-  // What another thread, or a library, has open that is not close-on-exec: that of a connection, say.
+  // Close descriptors that another thread or a library has opened without close-on-exec, such as those of a
+  // connection.
   ::posix_spawn_file_actions_addclosefrom_np(&plan.actions, next);
 #endif
 #endif
@@ -192,7 +193,8 @@ Subprocess::~Subprocess() {
 
 void Subprocess::kill(int signal) const {
   if (pid_ > 0 && !status_) {
-    ::kill(::getpgid(pid_) == pid_ ? -pid_ : pid_, signal);  // of a session of its own, all in it
+    ::kill(::getpgid(pid_) == pid_ ? -pid_ : pid_,
+           signal);  // the whole process group if it has a session of its own
   }
 }
 

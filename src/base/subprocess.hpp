@@ -14,7 +14,7 @@
 
 namespace remote {
 
-// How a program ended, here or on a server, and what it printed.
+// How a program ended, here or on a server, and its output.
 struct ExecResult {
   ExitStatus status = ExitStatus::exited(0);
   std::string out;
@@ -24,24 +24,24 @@ struct ExecResult {
   std::string describe() const;
 };
 
-// What to start: an argument vector, never a shell line.
+// The program to start: an argument vector, never a shell command line.
 struct SubprocessSpec {
-  std::vector<std::string> argv;                   // argv[0] is looked up in PATH
-  std::optional<std::filesystem::path> directory;  // where it runs; default: here
+  std::vector<std::string> argv;                   // argv[0] is looked up on PATH
+  std::optional<std::filesystem::path> directory;  // its working directory; default: the current one
   std::map<std::string, std::string> set_env;      // added to this process's environment
-  std::string unset_env;                           // variables whose names begin so are left out; "": none
+  std::string unset_env;                           // prefix of variables to remove; "": none
   std::vector<std::pair<int, int>> pass_fds;       // {ours, number in the child}
-  bool pipe_stdin = false;                         // else /dev/null
-  bool pipe_stdout = false;                        // else inherited
-  bool pipe_stderr = false;                        // else inherited
-  bool new_session = false;                        // setsid(2): no terminal signal reaches it
+  bool pipe_stdin = false;                         // otherwise /dev/null
+  bool pipe_stdout = false;                        // otherwise inherited
+  bool pipe_stderr = false;                        // otherwise inherited
+  bool new_session = false;  // setsid(2), so that it receives no signals from the terminal
 };
 
-// A local child process. Its destructor closes the pipes, kills it if it still runs, and reaps it. One
-// thread.
+// A local child process. The destructor closes the pipes, kills it if it is still running, and reaps it. Not
+// thread-safe.
 class Subprocess {
  public:
-  // Throws Error when the program cannot be started (not found, not executable).
+  // Throws Error if the program cannot be started (not found, not executable).
   explicit Subprocess(const SubprocessSpec& spec);
   ~Subprocess();
   Subprocess(Subprocess&& other) noexcept;
@@ -49,25 +49,25 @@ class Subprocess {
   Subprocess& operator=(const Subprocess&) = delete;
 
   pid_t pid() const { return pid_; }
-  UniqueFd stdin_fd;   // ours to write, when piped
-  UniqueFd stdout_fd;  // ours to read, when piped
+  UniqueFd stdin_fd;   // to write to the child, if piped
+  UniqueFd stdout_fd;  // to read from the child, if piped
   UniqueFd stderr_fd;
 
   void kill(int signal) const;
-  ExitStatus wait();                 // blocks until it ended
-  std::optional<ExitStatus> poll();  // nullopt while it runs
-  pid_t release();                   // let it run on without us
+  ExitStatus wait();                 // blocks until it has ended
+  std::optional<ExitStatus> poll();  // nullopt while it is running
+  pid_t release();                   // lets it continue without this object
 
  private:
   pid_t pid_ = -1;
   std::optional<ExitStatus> status_;
 };
 
-// Runs a program to its end, gives it `input`, collects both outputs side by side (no deadlock on a full
-// pipe). On cancel the child gets SIGTERM and Interrupted is thrown.
+// Runs a program to its end, passes `input` to it, and collects both outputs concurrently, so a full pipe
+// causes no deadlock. On cancel, sends SIGTERM to the child and throws Interrupted.
 ExecResult run_subprocess(SubprocessSpec spec, std::string_view input = {}, const Cancel& cancel = Cancel());
 
-// Where PATH has a program of this name; nullopt when nowhere.
+// The path of a program on PATH; nullopt if it is not found.
 std::optional<std::filesystem::path> find_program(const std::string& name);
 
 }  // namespace remote

@@ -6,7 +6,7 @@
 
 namespace remote {
 
-// std::jthread without a stop token: the C++ library of a Mac has none.
+// Like std::jthread, which macOS's C++ library lacks, but without a stop token.
 class JoiningThread : public std::thread {
  public:
   using std::thread::thread;
@@ -19,7 +19,8 @@ class JoiningThread : public std::thread {
   }
 };
 
-// Declared after the threads that the token stops, it cancels before they are joined.
+// Cancels the token in its destructor. If it is declared after the threads that the token stops, it cancels
+// before they are joined.
 struct CancelAtEnd {
   Cancel& token;
   ~CancelAtEnd() { token.cancel(); }

@@ -1,4 +1,4 @@
-// Characters of UTF-8 texts, and texts made safe for a terminal.
+// Characters of UTF-8 texts, and making texts safe for a terminal.
 
 #include <algorithm>
 #include <cstdint>
@@ -21,7 +21,7 @@ bool changes_direction(char32_t code) {
 
 std::string visible(std::string_view text, std::size_t longest, std::string_view kept) {
   if (text.size() <= longest && std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; })) {
-    return std::string(text);  // almost all of the cells of a table
+    return std::string(text);  // this is the case for almost all cells of a table
   }
   std::string shown;
   std::size_t count = 0;
@@ -54,7 +54,7 @@ std::string visible(std::string_view text, std::size_t longest, std::string_view
 
 Utf8Char utf8_at(std::string_view text, std::size_t at) {
   if (const auto byte = static_cast<unsigned char>(text[at]); byte < 0x80) {
-    return {byte, 1, true};  // a list of ten thousand lines is a million of these
+    return {byte, 1, true};  // a list of ten thousand lines has a million of these
   }
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());
   ucs4_t code = 0;

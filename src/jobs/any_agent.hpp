@@ -6,7 +6,8 @@
 
 namespace remote::jobs {
 
-// A running agent, or a connection that starts one for each question. Must not outlive them.
+// A running agent, or a connection that starts one for each question. The referenced objects must outlive
+// this.
 struct AnyAgent {
   // NOLINTNEXTLINE(google-explicit-constructor): functions accept a running agent directly
   AnyAgent(servers::Agent& running) : agent(&running) {}
@@ -16,7 +17,7 @@ struct AnyAgent {
   void ask(const servers::AgentQuestion& question, const servers::Agent::TakeReply& take) const;
   wire::Reply ask(const servers::AgentQuestion& question) const;
 
-  servers::Agent* agent = nullptr;  // nullptr: the others are set
+  servers::Agent* agent = nullptr;  // if nullptr, the others are set
   ssh::Connection* connection = nullptr;
   const Cancel* cancel = nullptr;
 };

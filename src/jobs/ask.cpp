@@ -57,7 +57,7 @@ void check(const wire::JobReport& report) {
   }
 }
 
-// The first message comes soon after the server read its clock; later ones may take long.
+// The first message arrives soon after the server read its clock; later ones may take long.
 void add_time(std::optional<ServerTime>& time, wire::Moment now) {
   if (!time) {
     time = ServerTime{to_instant(now), now_milliseconds()};

@@ -13,8 +13,8 @@
 #include "jobs/transitions.hpp"
 #include "wire/jobs.hpp"
 
-// Asks the agent of a server about jobs. Unrequested jobs in an answer are ignored, and so are repeated
-// reports of a job. All functions throw Interrupted and Error, including for a malformed answer.
+// Asks a server's agent about jobs. Ignores jobs in an answer that were not requested, and repeated reports
+// of a job. All functions throw Interrupted and Error, including for a malformed answer.
 
 namespace remote::jobs {
 
@@ -22,11 +22,11 @@ struct StateQuestion {
   RemoteFolder folder;
   std::vector<JobId> ids;
   std::vector<JobId> claim{};   // see wire::StateRequest
-  bool await_lifeline = false;  // the same
+  bool await_lifeline = false;  // see wire::StateRequest
   bool last_lines = false;
   std::chrono::milliseconds timeout{10'000};
   std::chrono::milliseconds silence{0};  // longest time without a message; 0: `timeout`
-  // Return the reports received before an Error, which is then StateAnswer::failure.
+  // After an Error, return the reports received before it, with the error in StateAnswer::failure.
   bool keeps_partial = false;
 };
 
@@ -41,10 +41,11 @@ struct StateAnswer {
 
 StateAnswer ask_state(const AnyAgent& agent, const StateQuestion& question);
 
-// Stops jobs side by side: `signal` and CONT to all their processes, KILL `grace_s` seconds later to those
-// that still live, and a last check within 2 seconds. A job that had ended keeps its result and is `ended`;
-// its leftover processes are stopped too (then signalled > 0). An id that was not started (`none`) never will
-// be. If even the project's folder is missing, only ids in `claim` are `none`; the others are `refused`.
+// Stops jobs in parallel: sends `signal` and CONT to all their processes, KILL `grace_s` seconds later to
+// those still alive, and checks a last time within 2 seconds. A job that had ended keeps its result and is
+// `ended`; its leftover processes are stopped too (then signalled > 0). A job that was not started (`none`)
+// will never start. If even the project's folder is missing, only ids in `claim` are `none`; the others are
+// `refused`.
 struct StopQuestion {
   RemoteFolder folder;
   std::vector<JobId> ids;
@@ -60,16 +61,16 @@ struct StopAnswer {
   StateAnswer state{};  // after the stop; its time is from before the stop
 };
 
-// Throws Error (usage) for a signal that does not exist.
+// Throws Error (usage) for an invalid signal.
 StopAnswer ask_stop(const AnyAgent& agent, const StopQuestion& question);
 
 // Removes the folders of jobs. The server checks first that they are not running.
 using CleanAnswer = std::map<JobId, wire::CleanedJob>;
 CleanAnswer ask_clean(const AnyAgent& agent, const RemoteFolder& folder, const std::vector<JobId>& ids);
-// Whether the job has no folder now.
+// Whether the job's folder no longer exists.
 bool is_removed(wire::CleanOutcome outcome);
 
-// The failed ranks of a job that has several, by their number in the launch, with at most this many last
+// The failed ranks of a job with several ranks, by their number in the launch, with at most this many last
 // lines each. Empty for other jobs.
 struct WorkersAnswer {
   ServerTime time{};
@@ -77,7 +78,7 @@ struct WorkersAnswer {
 };
 WorkersAnswer ask_workers(const AnyAgent& agent, const RemoteFolder& folder, const JobId& id, int lines);
 
-// The last lines of these files of each job, file by file: foreign text.
+// Requests the last lines of these files for each job, file by file. The lines are untrusted text.
 struct LinesQuestion {
   RemoteFolder folder;
   std::vector<JobId> ids;

@@ -4,7 +4,7 @@
 
 namespace remote::jobs {
 
-// The backends (docs/protocol.md) that the client names; an agent has more.
+// The backends (docs/protocol.md) that the client refers to; an agent has more.
 inline constexpr std::string_view local_backend = "local";
 inline constexpr std::string_view slurm_backend = "slurm";
 

@@ -36,7 +36,7 @@ void nap(milliseconds time, const Cancel& cancel) {
 }
 
 // Delays the next connection: not at all at first, then 0.2 s, 0.4 s … up to 5 s, because a laptop that wakes
-// up is back soon.
+// up is soon online again.
 void pause_after(int failures, const FollowTask& task, const std::string& server, const Error& error) {
   const milliseconds pause(failures > 0 ? std::min(5000, 100 << std::min(failures, 7)) : 0);
   log_info(server, "{}; connecting again in {} ms", error.message(), pause.count());
@@ -141,7 +141,7 @@ void follow_all(FollowTask& task) {
       followed.silent = i < task.options.silent.size() && task.options.silent[i];
       followed.rank = i < task.options.ranks.size() ? task.options.ranks[i] : std::nullopt;
     } catch (const Error& error) {
-      task.fail(job.server, error);  // the server is missing in configs.yaml; the other jobs are followed
+      task.fail(job.server, error);  // the server is missing in configs.yaml; continue with the other jobs
     }
   }
   for (auto& [name, of_server] : by_server) {

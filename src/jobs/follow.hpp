@@ -29,13 +29,13 @@ struct FollowOptions {
   std::vector<Job> ended{};  // ranks of that launch that are not followed, because they have ended
 };
 
-// Callbacks, with indices into the given jobs. They run in several threads, but in only one at a time for
-// each job. During a call, that connection's output waits on the server, not in memory.
+// Callbacks, with indices into the given jobs. They run in several threads, but in only one at a time per
+// job. During a call, the connection's output waits on the server, not in memory.
 struct FollowEvents {
   std::function<void(std::size_t, ssh::Stream, std::string_view)> output;
   std::function<void(std::size_t, const Job&)> ended;  // after all its output, or if it was given up
   std::function<void(const Event&)> link;              // LinkLost, LinkBack
-  // A server was reached or given up. May be called repeatedly, and may be empty.
+  // A server was reached or given up. May be called repeatedly. May be empty.
   std::function<void(const std::string&)> settled{};
 };
 

@@ -54,7 +54,7 @@ void Followed::take(const wire::Reply& reply, ExactInstant now) {
     least_ahead = to_instant(begins->now) - now;
     most_ahead = to_instant(begins->now) - asked;
   } else if (const auto* ends = std::get_if<wire::FollowEnds>(&reply)) {
-    // A slow reader receives it late.
+    // A slow reader receives it late, so this is a lower bound.
     least_ahead = std::max(least_ahead, to_instant(ends->now) - now);
     report = ends->job;
     if (report->id != job.id.text()) {

@@ -23,8 +23,8 @@
 
 namespace remote::jobs {
 
-// A followed job and the position in its output. It outlives the connections used to follow it. One thread at
-// a time.
+// A followed job and its current position in the output. It outlives the connections used to follow it. One
+// thread at a time.
 struct Followed {
   using Output = std::function<void(std::size_t, ssh::Stream, std::string_view)>;
 
@@ -48,7 +48,7 @@ struct Followed {
   wire::FollowRequest request(const FollowOptions& options) const;
   // Handlers for the server's messages. They set `failure` if only this job cannot be followed.
   void take(const wire::Reply& reply, ExactInstant now);
-  void take(std::string_view data, const Output& output);  // throws what `output` throws
+  void take(std::string_view data, const Output& output);  // rethrows exceptions of `output`
   void end();
   Clocks clocks(ExactInstant now) const;
 
@@ -72,7 +72,7 @@ class Losses {
   // the laptop may be offline.
   bool gives_up(const std::string& server, Clock::time_point silent_since,
                 Clock::time_point now = Clock::now());
-  // A silent server is back.
+  // Call this when a silent server answers again.
   void answers(const std::string& server);
 
  private:

@@ -8,7 +8,7 @@
 namespace remote::jobs {
 
 std::string mpi_host_line(const MpiHost& host) {
-  // The job may start a moment later. The agent is in the copy of the program beside the jobs.
+  // The job may start a moment later. The agent is in the program's copy in the jobs folder.
   const std::string folder = shell_quote(host.job_folder);
   const std::string command = fmt::format(
       "tries=0; until CDPATH= cd -- {0} 2>/dev/null; do tries=$((tries + 1)); if [ $tries -ge 300 ]; then "

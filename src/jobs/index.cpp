@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t checksum_digits = 16;
 
-// In the manner of FNV-1a, but eight bytes at a step: listing ten thousand jobs sums up megabytes. It guards
-// against accidents, not against an enemy (who could edit job.json as well).
+// Similar to FNV-1a, but processes eight bytes per step, because listing ten thousand jobs checks megabytes.
+// It protects against accidents, not against attackers, who could also edit job.json.
 std::uint64_t checksum(std::string_view text) {
   constexpr std::uint64_t prime = 1099511628211U;
   std::uint64_t hash = 14695981039346656037U ^ text.size();
@@ -27,7 +27,7 @@ std::uint64_t checksum(std::string_view text) {
     const std::size_t count = std::min(text.size(), sizeof block);
     std::memcpy(&block, text.data(), count);
     hash = (hash ^ block) * prime;
-    hash ^= hash >> 32U;  // else a change in the high bits of two blocks could cancel out
+    hash ^= hash >> 32U;  // otherwise changes in the high bits of two blocks could cancel out
     text.remove_prefix(count);
   }
   return hash;
@@ -58,7 +58,7 @@ std::string unescaped(std::string_view text) {
   return plain;
 }
 
-// Appends the fields of a job as columns, each behind a tab.
+// Appends the fields of a job as columns, each preceded by a tab.
 class LineWriter {
  public:
   explicit LineWriter(std::string& line) : line_(line) {}
@@ -150,7 +150,7 @@ class LineWriter {
   std::string& line_;
 };
 
-// Takes the columns of a line again.
+// Reads the columns of a line.
 class LineReader {
  public:
   explicit LineReader(std::string_view line) : rest_(line) {}
@@ -354,7 +354,7 @@ Index::Index(std::string text, std::string_view header) : text_(std::move(text))
     columns.field("end", row.end);
     columns.field("hidden", row.hidden);
     row.columns = columns.rest();
-    // The first fields of every job and launch.
+    // The first fields of all jobs and launches.
     columns.field("key", row.key);
     const std::string_view id = columns.next();
     columns.next();  // server, or name

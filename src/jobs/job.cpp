@@ -37,7 +37,8 @@ bool has_failed(const Job& job) {
 }
 
 bool has_left(const Job& job) {
-  // Cut off for too long: ended by its own server, or when it was back.
+  // A server that was cut off for too long. Its job was stopped by its own lifeline, or when the server was
+  // back.
   const bool was_lost = job.state == JobState::killed && job.reason.kind == JobReason::Kind::after_loss &&
                         (job.needed || job.reason.text == job.server);
   return job.state == JobState::lost || was_lost ||
@@ -80,7 +81,7 @@ namespace {
 
 using Kind = JobReason::Kind;
 
-// '#' stands for the number and '*' for the text. Those without a sentence are put together below.
+// '#' stands for the number and '*' for the text. Kinds without a sentence are handled below.
 struct Sentence {
   Kind kind;
   std::string_view name;
@@ -123,7 +124,7 @@ const Sentence& sentence_of(Kind kind) {
   return *std::ranges::find(sentences, kind, &Sentence::kind);
 }
 
-// "SIGTERM by ada@laptop, then SIGKILL"
+// Formats "SIGTERM by ada@laptop, then SIGKILL".
 std::string stop_text(const JobReason& reason) {
   std::string text = signal_name(reason.number);
   const std::string by = reason.kind == Kind::by_launch ? "launch" : reason.text;

@@ -9,23 +9,23 @@
 #include <remote/history.hpp>
 #include <remote/job.hpp>
 
-// The fields of a job, each named once: job.json and the index are written and read by visitors of this
-// table. The order is that of `job-list --json`, and of the columns of the index. A visitor's field() goes by
-// the type of the field: an int is a number from the one given up. What may be unknown is a std::optional.
+// The only list of a job's fields. job.json and the index are written and read by visitors of this list. Its
+// order is that of `job-list --json` and of the columns of the index. A visitor's field() depends on the type
+// of the field; an int has the given minimum. Fields that may be unknown are std::optional.
 
 namespace remote::jobs {
 
-// A kind's name in job.json and in the index: "after_rank".
+// The name of a kind in job.json and in the index: "after_rank".
 std::string_view kind_name(JobReason::Kind kind);
 std::optional<JobReason::Kind> parse_kind(std::string_view name);
 
 template <typename AnyReason, typename Visitor>
 void visit_fields_of_reason(AnyReason& reason, Visitor& visit) {
   visit.field("kind", reason.kind);
-  visit.field("number", reason.number, std::numeric_limits<int>::min());  // a server may say anything
+  visit.field("number", reason.number, std::numeric_limits<int>::min());  // a server may report any number
   visit.field("text", reason.text);
   visit.result(reason.result);
-  // last_state is of jobs whose server does not answer, which are never stored
+  // last_state is only for jobs whose server does not answer, which are never stored.
 }
 
 template <typename AnyUsage, typename Visitor>
@@ -97,7 +97,7 @@ void visit_fields(AnyJob& job, Visitor& visit) {
   visit.recorded("machine", job.machine);
 }
 
-// The first five columns are read as those of a job are (Index::Row).
+// The first five columns are read like those of a job (Index::Row).
 template <typename AnyLaunch, typename Visitor>
 requires std::is_same_v<std::remove_const_t<AnyLaunch>, LaunchSummary>
 void visit_fields(AnyLaunch& launch, Visitor& visit) {

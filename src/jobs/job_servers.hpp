@@ -13,29 +13,28 @@
 #include "jobs/site.hpp"
 #include "servers/fanout.hpp"
 
-// Where jobs are: their servers, and their folders there.
+// The servers of jobs, and their folders there.
 
 namespace remote::jobs {
 
-// Where a new job of this configuration goes.
+// The folder for a new job with this configuration.
 RemoteFolder remote_folder_for(const config::Config& config, const config::Server& server);
-// "~/name/.jobs/<id>", as remote_path_word() takes it.
+// "~/name/.jobs/<id>", as a word for remote_path_word().
 std::string job_folder_text(const Job& job);
 
-// Whether server_of() has a server for this job.
 bool in_reach(const config::Config& config, const Job& job);
-// The server of a job. Throws Error, which names the job, when configs.yaml has that server no longer, or
-// another place there for jobs than the job's record: a record may come from somebody else, and no folder is
-// looked into, brought or removed because a record names it.
+// The server of a job. Throws Error with the job's name if configs.yaml no longer has that server, or if its
+// jobs folder there differs from the job's record. A record may come from another user, so a folder is never
+// read, copied or removed only because a record names it.
 const config::Server& server_of(const config::Config& config, const Job& job);
 
-// Whether this is a job of Slurm. Of a job without a recorded backend configs.yaml says so.
+// Whether this is a Slurm job. For a job without a recorded backend, configs.yaml decides.
 bool is_of_slurm(const config::Config& config, const Job& job);
 
-// What the jobs of one start share the start lock by (Store::hold_start).
+// The id of the start lock that the jobs of one start share (Store::hold_start).
 const JobId& start_id_of(const Job& job);
 
-// Jobs of one server and folder, which one action can speak of.
+// The jobs in one folder of one server, which a single request can handle.
 struct JobsAt {
   std::string server;
   RemoteFolder folder;
@@ -46,9 +45,9 @@ struct JobsAt {
 
 std::vector<JobsAt> by_job_folder(const std::vector<Job>& jobs);
 
-// Servers on this machine, as those of a sandbox, share its processors, and an action that looks at all
-// processes there takes the longer the more of them are at it: only so many have their turn at a time. Others
-// do not wait: one address with many ports may lead to many machines.
+// Servers on this machine, such as those of a sandbox, share its processors. Actions that check all processes
+// take longer the more of them run at once, so only a limited number may run at a time. Other servers do not
+// wait, because one address with many ports may belong to many machines.
 class HostTurns {
  public:
   explicit HostTurns(const config::Config& config) {
@@ -83,8 +82,9 @@ class HostTurns {
   std::map<std::string, std::counting_semaphore<>> free_;  // by host
 };
 
-// Calls `work(connection, jobs_at)` for each place of these jobs, side by side; it returns entries, of which
-// each has a `job`. Returns all of them by key. A server that fails is one of `errors`. Throws Interrupted.
+// Calls `work(connection, jobs_at)` for each place of these jobs, in parallel. `work` returns entries, each
+// with a member `job`. Returns all of them, sorted by key. If a server fails, its error is added to `errors`.
+// Throws Interrupted.
 template <typename Work>
 auto on_job_servers(const Site& site, const std::vector<Job>& jobs, std::vector<Error>& errors,
                     const Work& work, ssh::ConnectLimit limit = {}) {

@@ -23,7 +23,7 @@ namespace remote::jobs {
 
 using Json = nlohmann::ordered_json;
 
-// What a field has in JSON; what is not known is null.
+// Converts a field to JSON; unknown values become null.
 template <typename Value>
 Json json_of(const Value& value) {
   if constexpr (std::is_enum_v<Value>) {
@@ -59,8 +59,8 @@ Json json_of(const std::optional<Value>& value) {
   return value ? json_of(*value) : Json(nullptr);
 }
 
-// A visitor of job_fields.hpp that puts fields into an object. `for_record`: of a file, not of what commands
-// print.
+// A visitor of job_fields.hpp that writes fields to an object. `for_record`: for a file, not for the output
+// of commands.
 class FieldWriter {
  public:
   FieldWriter(Json& object, bool for_record) : object_(object), for_record_(for_record) {}
@@ -128,7 +128,7 @@ class FieldWriter {
       all[parameter] = value;
     }
   }
-  // Only a sweep's jobs have it.
+  // Only the jobs of a sweep have it.
   void point(const char* name, const std::optional<SweepPoint>& value) {
     if (value) {
       Json mine = Json::object();
@@ -147,7 +147,7 @@ inline Error not_a_record(const std::string& reason) {
   return Error("not a job record", reason);
 }
 
-// Of "<project>/<jobs_folder>/<id>".
+// Parses "<project>/<jobs_folder>/<id>".
 inline RemoteFolder parse_folder(std::string_view text, const JobId& id) {
   const std::string end = "/" + id.text();
   if (text.ends_with(end)) {
@@ -160,8 +160,8 @@ inline RemoteFolder parse_folder(std::string_view text, const JobId& id) {
   throw not_a_record("'remote_folder' is not the folder of this job");
 }
 
-// A visitor that takes fields out of an object; every complaint names the field. A field that may be unknown
-// may be absent or null; so may one that older programs did not write: a flag is then false, a list empty.
+// A visitor that reads fields from an object; errors name the field. Fields that may be unknown may be absent
+// or null. So may fields that older versions did not write: then a flag is false and a list is empty.
 class FieldReader {
  public:
   explicit FieldReader(const Json& object) : object_(object) {}
@@ -198,7 +198,7 @@ class FieldReader {
       value = ExitStatus::signalled(*number);
     }
   }
-  // A newer program may know more kinds: then the text alone can be used.
+  // If a newer version has written an unknown kind, only the text is used.
   void reason(const char* name, JobReason& value) const {
     const Json* why = find("why");
     if (why != nullptr && why->is_object() && parse_kind(why->value("kind", ""))) {
@@ -264,7 +264,7 @@ class FieldReader {
   }
 
  private:
-  // nullptr when the field is absent or null.
+  // nullptr if the field is absent or null.
   const Json* find(const char* name) const {
     const auto found = object_.find(name);
     return found == object_.end() || found->is_null() ? nullptr : &*found;
@@ -289,7 +289,7 @@ class FieldReader {
     }
     value = json.get<int>();
   }
-  // A flag, a text, or a list of texts.
+  // Reads a flag, a text, or a list of texts.
   template <typename Value>
   static void take(const Json& json, Value& value, const char* name, int /*low*/ = 0) {
     try {

@@ -7,13 +7,13 @@
 
 namespace remote::jobs {
 
-// The server's program of this client. Another build has another digest, also if only its agents differ.
+// This client's program for servers. Every build has a different digest, even if only its agents differ.
 wire::ServerProgram server_program();
 
-// Ensures that both are in .bin of the jobs' folder, from where jobs, sweeps and Slurm steps run. Throws
-// servers::Refused if that fails, and Interrupted.
+// Ensures that the program and its agent are in .bin of the jobs folder, where jobs, sweeps and Slurm steps
+// run them. Throws servers::Refused if that fails, and Interrupted.
 void keep_program(const AnyAgent& agent, const RemoteFolder& folder);
-// Sends the program at once, to a server that lacks it. Throws as keep_program().
+// Sends the program without asking first, to a server that lacks it. Throws like keep_program().
 void send_program(const AnyAgent& agent, const RemoteFolder& folder);
 
 }  // namespace remote::jobs

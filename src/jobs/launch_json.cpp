@@ -11,7 +11,7 @@
 namespace remote::jobs {
 namespace {
 
-// What a list of launches has not.
+// Fields that a list of launches does not have.
 template <typename AnyLaunch, typename Visitor>
 void visit_details(AnyLaunch& launch, Visitor& visit) {
   visit.field("launcher", launch.beginning.launcher);
@@ -24,7 +24,7 @@ void visit_details(AnyLaunch& launch, Visitor& visit) {
   visit.field("changed_in", launch.changed_in);
 }
 
-constexpr std::size_t most_entries = 65536;  // of a list in the record of a launch
+constexpr std::size_t most_entries = 65536;  // of a list in a launch record
 
 const Json& list_of(const Json& record, const char* name) {
   const Json& list = record.at(name);
@@ -54,7 +54,7 @@ Json to_json(const PastLaunch& launch) {
   for (const char* list : {"setups", "steps", "jobs"}) {
     record[list] = Json::array();
   }
-  for (const ServerSetup& one : launch.beginning.servers) {  // facts as an array: their order counts
+  for (const ServerSetup& one : launch.beginning.servers) {  // written as an array, because the order matters
     record["setups"].push_back(
         {{"server", one.server}, {"facts", one.facts}, {"clock_ahead", one.clock_ahead.count()}});
   }
@@ -76,9 +76,9 @@ PastLaunch launch_record_of(const Json& json) {
   visit_fields<LaunchSummary>(launch, fields);
   visit_details(launch, fields);
   if (launch.commit.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    launch.commit.clear();  // not git's
+    launch.commit.clear();  // it is not a commit of git
   }
-  launch.news = json.value("news", "");  // an older version told nobody
+  launch.news = json.value("news", "");  // older versions did not notify anyone
   launch.patch = json.at("patch").is_string() ? "changes.patch" : "";
   const auto moment = [](const Json& value) {
     return ExactInstant(std::chrono::milliseconds(value.is_number_integer() ? value.get<std::int64_t>() : 0));

@@ -46,7 +46,7 @@ void get(const Json& json, const char* name, std::chrono::seconds& value) {
   value = std::chrono::seconds(std::clamp<std::int64_t>(count, 0, most));
 }
 
-// What JSON has as text.
+// Values that JSON stores as text.
 Json text_of(const auto& value) {
   return to_string(value);
 }
@@ -66,7 +66,7 @@ void get_text(const Json& json, const char* name, auto& value, const auto& parse
   }
 }
 
-// What is written and read alike; with what parses it, where JSON has it as text.
+// The fields that are written and read in the same way; with a parser, if JSON stores them as text.
 void visit(auto& json, auto& request, const auto& field) {
   field(json, "servers", request.servers);
   field(json, "nproc", request.nproc, parse_ranks_per_server);
@@ -121,7 +121,7 @@ Json to_json(const LaunchRequest& request, const std::vector<std::string>& secre
     put(one, "slots", host.slots);
     put(one, "without_gpus", host.without_gpus);
   }
-  Json& env = json["env"] = Json::array();  // their order counts
+  Json& env = json["env"] = Json::array();  // an array, because the order matters
   for (const auto& [name, value] : request.env) {
     const bool secret = std::ranges::find(secrets, name) != secrets.end();
     env.push_back({name, secret ? Json(nullptr) : Json(value)});

@@ -6,14 +6,15 @@
 #include <nlohmann/json_fwd.hpp>
 #include <remote/launch.hpp>
 
-// What was asked of a launch, in its record: what a repetition needs and the record does not have elsewhere.
+// The request in a launch record: everything that is needed to repeat the launch and is not stored elsewhere
+// in the record.
 
 namespace remote::jobs {
 
-// Without its command, name and note. Variables in `secrets` have null for a value.
+// Omits the command, name and note. Variables in `secrets` have the value null.
 nlohmann::ordered_json to_json(const LaunchRequest& request, const std::vector<std::string>& secrets);
 
-// Takes that back. Throws nlohmann's exceptions for what is of the wrong type.
+// Parses that JSON. Throws exceptions of nlohmann::json for wrong types.
 void take_json(const nlohmann::ordered_json& json, LaunchRequest& request, std::vector<std::string>& secrets);
 
 }  // namespace remote::jobs

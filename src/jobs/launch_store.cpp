@@ -24,11 +24,11 @@ namespace remote::jobs {
 namespace fs = std::filesystem;
 namespace {
 
-// A record of many thousand ranks is smaller. What is larger was not written by us.
+// A record of many thousands of ranks is smaller than this, so a larger file was not written by this program.
 constexpr std::uintmax_t most_bytes = 64U << 20U;
 constexpr off_t most_tries = 3;
 
-// The names in a folder that are ids; none where there is no such folder. Others go to `other`.
+// The names in a folder that are ids; empty if the folder does not exist. Other names are passed to `other`.
 std::vector<JobId> ids_in(const fs::path& folder, const std::function<void(const std::string&)>& other = {}) {
   std::vector<JobId> ids;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
@@ -37,7 +37,7 @@ std::vector<JobId> ids_in(const fs::path& folder, const std::function<void(const
   }
   while (const dirent* entry = open ? ::readdir(open.get()) : nullptr) {
     if (entry->d_type == DT_LNK) {
-      continue;  // leads to files that are not ours
+      continue;  // a link to files that are not ours
     }
     if (const auto id = JobId::parse(entry->d_name)) {
       ids.push_back(*id);
@@ -48,7 +48,7 @@ std::vector<JobId> ids_in(const fs::path& folder, const std::function<void(const
   return ids;
 }
 
-// Sorts what is small, and then moves each launch once: there may be ten thousand.
+// Sorts pointers first, and then moves each launch only once, because there may be ten thousand.
 void newest_first(std::vector<LaunchSummary>& launches) {
   std::vector<LaunchSummary*> order;
   order.reserve(launches.size());
@@ -77,7 +77,7 @@ void sum_up(PastLaunch& record) {
   for (const Job& job : record.jobs) {
     record.first_key = record.first_key == 0 ? job.key : std::min(record.first_key, job.key);
     record.last_key = std::max(record.last_key, job.key);
-    record.ranks += job.spare ? 0 : ranks_of(job);  // it has those of the server that it replaces
+    record.ranks += job.spare ? 0 : ranks_of(job);  // it has the ranks of the server that it replaces
   }
   const Verdict verdict = verdict_of(record.jobs);
   record.state = launch_state(record.jobs, verdict);
@@ -101,13 +101,13 @@ void LaunchStore::write(PastLaunch record, const std::string& patch) {
   const std::string text = dump_json_line(to_json(record)) + "\n";
   const Fingerprint print = batch.put(file(record.id), text);
   batch.commit(false);
-  // As it will be read: JSON does not take every byte of a name or note.
+  // Parse it again, because JSON does not preserve every byte of a name or note.
   const PastLaunch kept = launch_record_of(nlohmann::ordered_json::parse(text));
   append_index(folder_, index_line(print, kept), step_, launch_index_header);
 }
 
 FileLock LaunchStore::lock() const {
-  // No launch waits long for what is only its record.
+  // The timeout is short, because a launch must not wait long for something that is only its record.
   return FileLock(folder_ / "lock", store_.cancel(), std::chrono::seconds(5));
 }
 
@@ -134,7 +134,7 @@ void LaunchStore::reopen(const JobId& id) {
 void LaunchStore::change(const JobId& id, const std::function<void(PastLaunch&)>& edit) {
   std::error_code ignored;
   if (!fs::exists(file(id), ignored)) {
-    return;  // nor need there be a folder for the lock
+    return;  // do not create the folder just for the lock
   }
   const FileLock held = lock();
   if (auto record = read(id)) {
@@ -159,7 +159,7 @@ std::optional<PastLaunch> LaunchStore::read(const JobId& id) const {
         return record;
       }
     }
-  } catch (const nlohmann::json::exception&) {  // said below
+  } catch (const nlohmann::json::exception&) {  // reported below
   } catch (const Error& error) {
     reason = error.reason();
   }
@@ -167,11 +167,11 @@ std::optional<PastLaunch> LaunchStore::read(const JobId& id) const {
 }
 
 std::vector<LaunchSummary> LaunchStore::list(std::vector<std::string>* problems) const {
-  // The index first: what is added after that is seen as a folder that it does not know.
+  // Read the index first. Launches that are added later appear as folders that are missing in it.
   const Index index(read_index(folder_), launch_index_header);
   std::vector<std::string> leftovers;
   std::vector<LaunchSummary> launches;
-  std::unordered_map<std::string, Fingerprint> prints;  // of records that were read
+  std::unordered_map<std::string, Fingerprint> prints;  // of the records that were read
   std::size_t known = 0;
   bool stale = index.bad() > 0;
   const std::vector<JobId> ids = ids_in(folder_, [&](const std::string& name) {
@@ -227,7 +227,7 @@ void LaunchStore::mend_index(const std::string& lines, const std::vector<std::st
       write_index(folder_, lines, step_, launch_index_header);
     }
   } catch (const Error&) {
-    // a folder that cannot be written can still be read
+    // A folder that cannot be written can still be read.
   }
 }
 
@@ -244,7 +244,7 @@ void LaunchStore::update(PastLaunch& record) const {
         job = std::move(stored->job);
       }
     } catch (const Error&) {
-      // a listing of the jobs tells of it
+      // A listing of the jobs reports the problem.
     }
   }
   sum_up(record);
@@ -260,7 +260,7 @@ std::vector<JobId> LaunchStore::open() const {
 
 void LaunchStore::close(const JobId& id) {
   struct stat info {};
-  // What is larger was not made by us.
+  // A larger file was not created by this program.
   if (::lstat(mark(id).c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= most_tries) {
     ::unlink(mark(id).c_str());
   }

@@ -6,14 +6,14 @@
 
 #include "wire/launch.hpp"
 
-// The secrets of the links between the servers of a launch or a sweep.
+// The secrets for the links between the servers of a launch or a sweep.
 
 namespace remote::jobs {
 
-// Returns random tokens for the members: all of the servers but the first.
+// Returns random tokens for the members, which are all servers except the first.
 wire::LinkTokens make_link_tokens(std::size_t servers);
 
-// Returns the tokens that one server gets: the first server all of them, a member only its own.
+// Returns one server's tokens: all of them for the first server, only its own for a member.
 wire::LinkTokens select_link_tokens(const wire::LinkTokens& all, const std::vector<std::string>& servers,
                                     const std::string& own);
 

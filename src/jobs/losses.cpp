@@ -2,7 +2,7 @@
 
 #include "jobs/follow_connection.hpp"
 
-// When a server is not waited for any more.
+// Decides when to stop waiting for a server.
 
 namespace remote::jobs {
 

@@ -13,10 +13,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Limit for an answer whose parts keep arriving.
+// The limit for an answer whose parts keep arriving.
 constexpr milliseconds longest_answer{60'000};
 
-// How long a server may take to answer, and how long it may be silent meanwhile.
+// How long a server may take for its answer, and how long it may be silent meanwhile.
 struct Limits {
   milliseconds whole{10'000};
   milliseconds silence{0};  // 0: like `whole`
@@ -24,12 +24,12 @@ struct Limits {
 
 // A server's answer, possibly without some jobs.
 struct Answered {
-  std::vector<Job> jobs;         // all jobs of the question
-  std::vector<bool> known;       // whether the answer has them
+  std::vector<Job> jobs;
+  std::vector<bool> known;       // whether the answer contains them
   std::optional<Error> failure;  // why some are missing
 };
 
-// Whether Slurm's accounting can still report the job's usage, which lags behind the job's end.
+// Whether Slurm's accounting may still report the job's usage, which it does some time after the job's end.
 bool awaits_usage(const config::Config& config, const Job& job) {
   constexpr std::chrono::hours long_ago{1};
   return is_over(job) && !job.usage && job.started_at && job.ended_at && is_of_slurm(config, job) &&
@@ -128,7 +128,7 @@ std::vector<Job> ask_with_lifeline(const Site& site, std::vector<Job> jobs) {
 News refresh(const Site& site, std::vector<Job> jobs, milliseconds patience) {
   using Place = std::pair<std::string, RemoteFolder>;
   const auto groups = group_by(jobs, [&](const Job& job) {
-    // a lost job can reappear
+    // A lost job can reappear.
     const bool asked = job.state == JobState::lost ? in_reach(site.config, job)
                                                    : !is_over(job) || awaits_usage(site.config, job);
     return asked ? std::optional(Place(job.server, job.remote_folder)) : std::nullopt;

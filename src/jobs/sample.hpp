@@ -22,14 +22,14 @@ struct Sample {
 };
 
 // Takes samples of one server. Keeps its agent between samples if the server allows two sessions on a
-// connection. Must not outlive its connection. One thread.
+// connection. The connection must outlive it. Not thread-safe.
 class Sampler {
  public:
   Sampler(ssh::Connection& connection, const Cancel& cancel) : connection_(connection), cancel_(cancel) {}
 
-  // `prologue`: as servers::prologue() returns it. `jobs`: jobs of this server and this folder. Stores those
-  // that have changed. Throws Interrupted and Error, including if nothing arrives for `patience`. Do not use
-  // the object after an exception.
+  // `prologue` is the result of servers::prologue(). `jobs` must be in this folder of this server; those that
+  // have changed are stored. Throws Interrupted and Error, including if nothing arrives for `patience`. Do
+  // not use the object after an exception.
   Sample take(Store& store, const RemoteFolder& folder, const std::string& prologue,
               const std::vector<Job>& jobs, std::chrono::milliseconds patience);
 
@@ -37,7 +37,8 @@ class Sampler {
   ssh::Connection& connection_;
   const Cancel& cancel_;
   std::optional<servers::Agent> agent_;
-  bool lacks_gpus_ = false;  // the last sample found none: the prologue, which may be slow, is not run again
+  bool lacks_gpus_ =
+      false;  // the last sample found none, so the prologue, which may be slow, is not run again
 };
 
 }  // namespace remote::jobs

@@ -56,7 +56,7 @@ std::string nearest_keys(const std::vector<Job>& jobs, int key) {
       .mended_by(Remedy::list_jobs);
 }
 
-// `kind`: what the user meant it to name.
+// `kind`: what the name refers to, for errors.
 const Job& find_named(const std::vector<Job>& jobs, const std::string& name, std::string_view kind = "job") {
   const auto key = parse_number<int>(name);
   std::vector<const Job*> found;
@@ -96,7 +96,7 @@ const Job* newest(const std::vector<const Job*>& jobs) {
   return found == jobs.end() ? nullptr : *found;
 }
 
-// The newest job that fits; throws where none does.
+// The newest job that matches; throws if there is none.
 const Job& find_last(const std::vector<Job>& jobs, const JobSelection& selection) {
   std::vector<const Job*> fitting;
   for (const Job& job : jobs) {
@@ -110,7 +110,7 @@ const Job& find_last(const std::vector<Job>& jobs, const JobSelection& selection
   throw nothing_selected(jobs, {.tags = selection.tags});
 }
 
-// The newest launch of which a job fits.
+// The newest launch with a matching job.
 JobId find_last_launch(const std::vector<Job>& jobs, const JobSelection& selection) {
   std::vector<const Job*> ranks;
   for (const Job& job : jobs) {

@@ -8,7 +8,7 @@
 
 namespace remote::jobs {
 
-// What the actions on jobs work with in one call. The references must outlive the action.
+// The context of actions on jobs in one call. The references must outlive the action.
 struct Site {
   const config::Config& config;
   Store& store;

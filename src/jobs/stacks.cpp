@@ -20,7 +20,6 @@ std::string_view file_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// Equal stacks have equal keys.
 std::string key_of(const RankStack& rank, bool all_threads) {
   std::vector<std::string> parts;
   for (std::size_t t = 0; t < (all_threads ? rank.threads.size() : 1); ++t) {
@@ -33,7 +32,7 @@ std::string key_of(const RankStack& rank, bool all_threads) {
     parts.push_back(std::move(part));
   }
   if (!parts.empty()) {
-    std::sort(parts.begin() + 1, parts.end());  // the order of threads varies
+    std::sort(parts.begin() + 1, parts.end());  // because the order of threads varies
   }
   return join(parts, "\n\n");
 }
@@ -42,7 +41,7 @@ auto order(const RankStack& rank) {
   return std::tuple(rank.rank.value_or(-1), rank.job.key, rank.pid);
 }
 
-// An agent (torchrun) is a Python process too, but not a rank. If a job has processes with ranks, the others
+// An agent (torchrun) is also a Python process, but not a rank. If a job has processes with ranks, the others
 // are dropped.
 void drop_agents(std::vector<wire::ProcessStack>& stacks) {
   std::map<std::string, bool> has_ranks;
@@ -52,7 +51,7 @@ void drop_agents(std::vector<wire::ProcessStack>& stacks) {
   std::erase_if(stacks, [&](const wire::ProcessStack& stack) { return has_ranks[stack.id] && !stack.rank; });
 }
 
-// The stacks of the jobs' processes. For a Slurm login node, the nodes of the jobs report them.
+// The stacks of the jobs' processes. For a Slurm login node, the nodes report them.
 std::vector<wire::ProcessStack> stacks_at(ssh::Connection& connection, const config::Config& config,
                                           const JobsAt& place, const Cancel& cancel) {
   const config::Server& server = server_of(config, place.jobs.front());

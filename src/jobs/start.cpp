@@ -119,7 +119,7 @@ struct Refusal {
   auto operator<=>(const Refusal&) const = default;
 };
 
-// Jobs that one server did not start: keys by refusal.
+// The keys of jobs that one server did not start, by refusal.
 using NotStarted = std::map<Refusal, std::vector<int>>;
 
 // `check` tests the options of configs.yaml, but not those of a single start.

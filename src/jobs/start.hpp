@@ -15,21 +15,21 @@
 
 namespace remote::jobs {
 
-// A job to start: its future record (id, server, command, tags, rank …; key, state and times are set here)
+// A job to start: its future record (id, server, command, tags, rank …; key, state and times are set later)
 // and its process.
 struct NewJob {
   Job job;
   servers::ProcessSpec process;
   std::string init_file{};  // set if the launch has a shared file: see servers/init_file.hpp
-  // The batch script to submit to Slurm; "" if the job belongs to another job's array.
+  // The batch script to submit to Slurm; "" if the job is part of another job's array.
   std::string batch{};
   bool requeue = false;                      // Slurm may requeue it
   std::vector<JobId> after{};                // it starts after these have succeeded
-  std::optional<wire::LeaseToTake> lease{};  // of all jobs of this start on their server, together
-  std::optional<wire::NotifySpec> notify{};  // of a launch's first job, without the launch: a secret
+  std::optional<wire::LeaseToTake> lease{};  // shared by all jobs of this start on their server
+  std::optional<wire::NotifySpec> notify{};  // for a launch's first job, without the launch; secret
   // The file `mpi_hosts` of a launch's first job, with --mpi-agent ssh (docs/protocol.md). "": none.
   std::string mpi_hosts{};
-  std::string web{};  // the file `web` of a job with web pages, "PORT TOKEN": a secret. "": none
+  std::string web{};  // the file `web` of a job with web pages, "PORT TOKEN"; secret. "": none
 };
 
 // Completes the spec of a launch for one of its servers, with these jobs on it.

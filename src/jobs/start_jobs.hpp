@@ -9,12 +9,12 @@
 
 namespace remote::jobs {
 
-// The jobs of one server that start together.
+// The jobs of one server that are started together.
 struct StartOrder {
   RemoteFolder folder;
   std::vector<StartRequest> requests;
   std::optional<wire::LaunchSpec> launch{};  // its supervisor starts with the jobs
-  std::optional<wire::LeaseToTake> lease{};  // of all of them together
+  std::optional<wire::LeaseToTake> lease{};  // for all of them together
 };
 
 // Makes the message of ask_start(). Throws Error (usage) for an invalid variable name.

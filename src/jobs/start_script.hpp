@@ -15,13 +15,12 @@
 
 namespace remote::jobs {
 
-// One process to start as a job.
 struct StartRequest {
   JobId id;
   servers::ProcessSpec process;
   std::string backend{local_backend};
-  // More files of the job's folder, by name: `init_file` (servers/init_file.hpp), if the launch has a shared
-  // file; `tree`, the digest of a frozen launch's tree; `mpi_hosts`; for `slurm`, the batch script.
+  // Additional files in the job's folder, by name: `init_file` (servers/init_file.hpp), if the launch has a
+  // shared file; `tree`, the digest of a frozen launch's tree; `mpi_hosts`; for `slurm`, the batch script.
   std::vector<std::pair<std::string, std::string>> files{};
 };
 
@@ -30,16 +29,16 @@ inline constexpr std::string_view again_file = "again";
 // The file of such a job without ranks until its server replaces another one.
 inline constexpr std::string_view spare_file = "spare";
 
-// The variable that every process of a job has in its environment; its value is the job's id.
+// The variable with the job's id, which every process of a job has in its environment.
 inline constexpr std::string_view cookie_name = "REMOTE_JOB_ID";
 
-// The specs of jobs of one server, which are equal except for variables, activation and command.
+// The specs of one server's jobs, which are equal except for variables, activation and command.
 struct JobSpecs {
   wire::JobSpec common;
   std::vector<wire::OwnSpec> own;
 };
-// `is_leased`: the file `devices` in each job's folder names its leased devices. Throws Error (usage) for an
-// invalid variable, and for a NUL byte.
+// `is_leased`: the file `devices` in each job's folder lists its leased devices. Throws Error (usage) for an
+// invalid variable or a NUL byte.
 JobSpecs make_specs(const RemoteFolder& folder, const std::vector<StartRequest>& requests, bool is_leased);
 
 }  // namespace remote::jobs

@@ -24,10 +24,10 @@ namespace remote::jobs {
 namespace fs = std::filesystem;
 namespace {
 
-// How far a record's own checked_at may lie behind the index's.
+// How far a record's checked_at may be behind that of the index.
 constexpr std::chrono::minutes checked_at_lag{1};
 
-// The highest key ever given. A mark that is lost or garbage is made up for by the jobs that are there.
+// The highest key that was ever assigned. If the mark is lost or invalid, the existing jobs determine it.
 int read_last_key(const fs::path& folder) {
   try {
     const auto text = read_beneath(folder, "last_key");
@@ -37,7 +37,7 @@ int read_last_key(const fs::path& folder) {
   }
 }
 
-// Takes away what processes left that were killed, or that ended. Under the lock, so none of it is in use.
+// Removes what killed or ended processes left behind. The lock is held, so nothing of it is in use.
 void tidy(const fs::path& folder, const Loaded& loaded, const Step& step) {
   std::error_code ignored;
   for (const std::string& name : loaded.leftovers) {
@@ -45,7 +45,7 @@ void tidy(const fs::path& folder, const Loaded& loaded, const Step& step) {
     fs::remove_all(folder / name, ignored);
   }
   for (const JobId& id : loaded.bare) {
-    ::rmdir((folder / id.text()).c_str());  // fails where there is anything in it, and so it should
+    ::rmdir((folder / id.text()).c_str());  // fails if the folder is not empty, as intended
   }
   for (const fs::path& start : entries_of(folder / "starts")) {
     if (!JobId::parse(start.filename().string())) {
@@ -57,13 +57,13 @@ void tidy(const fs::path& folder, const Loaded& loaded, const Step& step) {
         ::unlink(start.c_str());
       }
     } catch (const Error&) {
-      // not ours to remove
+      // It is not ours to remove.
     }
   }
 }
 
-// Keys that two records have (a folder was copied in): the one that was here, or else the older one, keeps
-// it.
+// If two records have the same key, because a folder was copied here, the record that was here before keeps
+// it, or else the older one.
 bool give_new_keys(const fs::path& folder, Loaded& loaded, const Step& step) {
   auto& jobs = loaded.jobs;
   std::ranges::sort(jobs, {}, [](const StoredJob& stored) {
@@ -91,7 +91,7 @@ bool give_new_keys(const fs::path& folder, Loaded& loaded, const Step& step) {
   return true;
 }
 
-// The whole store as it is, with the index brought up to it. Under the lock.
+// Loads the complete store and updates the index. The lock must be held.
 Loaded load_and_repair(const fs::path& folder, const Step& step) {
   Loaded loaded = load_jobs(folder, {});
   if (give_new_keys(folder, loaded, step) || loaded.stale) {
@@ -134,7 +134,7 @@ void Store::add(std::vector<Job>& jobs) {
   std::vector<fs::path> made;
   std::string lines;
   try {
-    // Not synced: as long as the jobs are there they tell their keys themselves, and remove() syncs it.
+    // Not synced, because the records themselves contain their keys while the jobs exist; remove() syncs it.
     FileBatch batch(folder_, Sync::no, step_);
     batch.put(folder_ / "last_key", fmt::format("{}\n", key + static_cast<int>(jobs.size())));
     FileBatch records(folder_, Sync::names, step_);
@@ -147,7 +147,7 @@ void Store::add(std::vector<Job>& jobs) {
       make_folders(job_folder(job.id));
       made.push_back(job_folder(job.id));
       const std::string text = to_json_text(job);
-      job = from_json_text(text);  // what a listing will say, from index and record alike
+      job = from_json_text(text);  // what a listing will show, from the index as well as from the record
       lines += index_line(records.put(record_file(job.id), text), job);
     }
     batch.commit(false);
@@ -169,7 +169,7 @@ void Store::update(const std::vector<Job>& jobs) {
   step_("lock");
   const FileLock lock(folder_ / "lock", cancel());
   std::vector<Error> errors;
-  std::string before;  // index lines that must be there before the records change
+  std::string before;  // index lines that must be on disk before the records change
   std::string after;
   FileBatch batch(folder_, Sync::content, step_);
   for (const Job& news : jobs) {
@@ -190,7 +190,8 @@ void Store::update(const std::vector<Job>& jobs) {
       const std::string text = to_json_text(merged);
       merged = from_json_text(text);
       if (is_over(stored->job) && !is_over(merged)) {
-        before += index_line(Fingerprint(), merged);  // or unfinished_only would not look at it after a crash
+        before +=
+            index_line(Fingerprint(), merged);  // otherwise unfinished_only would skip the job after a crash
       }
       after += index_line(batch.put(record_file(news.id), text), merged);
     } catch (const Error& error) {
@@ -212,14 +213,14 @@ void Store::update(const std::vector<Job>& jobs) {
 Store::Listing Store::list(Filter filter) const {
   Loaded loaded = load_jobs(folder_, filter);
   if (loaded.stale) {
-    // Mend the index, if that is possible at once; what was read is right in any case.
+    // Repair the index if possible without waiting; the data that was read is correct in any case.
     try {
       if (const auto lock = FileLock::try_lock(folder_ / "lock")) {
         loaded = load_and_repair(folder_, step_);
         loaded = filter.lately ? load_jobs(folder_, filter) : std::move(loaded);
       }
     } catch (const Error&) {
-      // a store that cannot be written can still be read
+      // A store that cannot be written can still be read.
     }
   }
   Listing listing;
@@ -246,14 +247,14 @@ void Store::remove(const std::vector<JobId>& ids) {
   const FileLock lock(folder_ / "lock", cancel());
   const Loaded loaded = load_and_repair(folder_, step_);
   tidy(folder_, loaded, step_);
-  for (const JobId& id : ids) {  // the disk may be full: make room first
+  for (const JobId& id : ids) {  // the disk may be full, so free space first
     std::error_code ignored;
     for (const char* output : {"complete", "job.out", "job.err"}) {
       fs::remove(job_folder(id) / output, ignored);
     }
   }
   {
-    // The jobs tell their keys no longer: now the mark must be on the disk.
+    // The records with these keys are about to be removed, so now the mark must be on disk.
     FileBatch batch(folder_, Sync::names, step_);
     batch.put(folder_ / "last_key", fmt::format("{}\n", std::max(loaded.max_key, read_last_key(folder_))));
     batch.commit(false);
@@ -280,13 +281,14 @@ FileLock Store::hold_start(const JobId& start_id) const {
   make_folders(folder_ / "starts");
   for (int attempt = 0; attempt < 50; ++attempt) {
     {
-      // Under the store's lock, so that tidy() does not unlink the file between its making and its locking.
+      // Take the store's lock, so that tidy() does not unlink the file between its creation and its locking.
       const FileLock lock(folder_ / "lock", cancel());
       if (auto held = FileLock::try_lock(folder_ / "starts" / start_id.text())) {
         return std::move(*held);
       }
     }
-    // somebody looks whether we live, which takes no time, or starts the same jobs
+    // Another process is checking whether this one is alive, which takes no time, or is starting the same
+    // jobs.
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   throw Error(fmt::format("cannot start {}", start_id.text()), "another process is starting these very jobs",
@@ -296,9 +298,10 @@ FileLock Store::hold_start(const JobId& start_id) const {
 bool Store::starter_is_dead(const JobId& start_id) const {
   const UniqueFd fd(::open((folder_ / "starts" / start_id.text()).c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) {
-    return errno == ENOENT || errno == ENOTDIR;  // not knowing is no reason to call it dead
+    return errno == ENOENT || errno == ENOTDIR;  // if in doubt, do not consider it dead
   }
-  // A shared lock, so that two that look at once do not take each other for the starter.
+  // Use a shared lock, so that two processes checking at the same time do not mistake each other for the
+  // starter.
   return ::flock(fd.get(), LOCK_SH | LOCK_NB) == 0;
 }
 

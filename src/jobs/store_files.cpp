@@ -25,28 +25,27 @@ namespace remote::jobs {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::size_t open_files = 100;                        // a Mac allows 256 in all
-constexpr std::uint64_t max_record = std::uint64_t{1} << 20U;  // a record is some hundred bytes
+constexpr std::size_t open_files = 100;                        // macOS allows only 256 in total
+constexpr std::uint64_t max_record = std::uint64_t{1} << 20U;  // a record has a few hundred bytes
 constexpr std::uint64_t max_index = std::uint64_t{256} << 20U;
 
 void sync_folder(const fs::path& folder) {
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd) {
-    ::fsync(fd.get());  // some file systems cannot: then the rename waits for the system's own time
+    ::fsync(fd.get());  // some file systems do not support this; then the rename reaches the disk later
   }
 }
 
-// One job into `loaded`: from the index where that speaks of the very record that is there, else from the
-// record.
+// Adds one job to `loaded`, from the index if its line matches the current record, otherwise from the record.
 struct Loader {
   const fs::path& folder;
   int folder_fd;
   const Index& index;
   const Store::Filter& filter;
   Loaded& loaded;
-  std::size_t known = 0;  // to the index
-  std::string path{};     // one buffer for all
-  // With Filter::lately: what is over and ended together.
+  std::size_t known = 0;  // number of jobs in the index
+  std::string path{};     // one buffer for all jobs
+  // Used with Filter::lately: jobs that are over and ended together.
   struct Ended {
     Instant at{};
     std::vector<std::pair<JobId, const Index::Row*>> jobs;
@@ -58,7 +57,7 @@ struct Loader {
     if (row != nullptr) {
       ++known;
       loaded.max_key = std::max(loaded.max_key, row->key);
-      // A final state stays as it is, so its record need not be looked at.
+      // A final state never changes, so the record does not have to be checked.
       if (row->print.size != 0 && row->over() && (filter.unfinished_only || filter.lately)) {
         if (filter.lately && (filter.hidden || !row->hidden)) {
           Ended& all = ended[row->group];
@@ -71,7 +70,7 @@ struct Loader {
     read(id, row);
   }
 
-  // Takes of what is over the part that is asked for, when all others are taken.
+  // Adds the requested part of the jobs that are over, after all others were added.
   void take_lately(const EndedLately& wanted) {
     constexpr Instant goes_on = Instant::max();
     for (const StoredJob& stored : loaded.jobs) {
@@ -103,7 +102,7 @@ struct Loader {
     }
   }
 
-  // `row`: of this job in the index, if it is there.
+  // `row`: the job's row in the index, if there is one.
   void read(const JobId& id, const Index::Row* row) {
     struct stat info {};
     path.assign(id.text()).append("/job.json");
@@ -132,7 +131,7 @@ struct Loader {
     }
   }
 
-  // A folder with another name: nothing of ours, unless somebody renamed a job's folder.
+  // A folder with another name is not ours, unless a job's folder was renamed.
   void take_other(const std::string& name) {
     struct stat info {};
     if (::fstatat(folder_fd, (name + "/job.json").c_str(), &info, 0) == 0) {
@@ -182,7 +181,7 @@ Fingerprint FileBatch::put(const fs::path& path, std::string_view content) {
 
 void FileBatch::sync() {
 #ifdef __linux__
-  // Sets all of them on their way, so that the first fsync commits them together and the others find it done.
+  // Start writing all of them, so that the first fsync commits them together and the others return quickly.
   for (std::size_t i = synced_; sync_ != Sync::no && i < files_.size(); ++i) {
     if (files_[i].fd) {
       ::sync_file_range(files_[i].fd.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
@@ -191,7 +190,7 @@ void FileBatch::sync() {
 #endif
   for (; synced_ < files_.size(); ++synced_) {
     File& file = files_[synced_];
-    // A descriptor that is gone means that an earlier sync failed here; a second fsync would not tell.
+    // A missing descriptor means that an earlier sync failed here; a second fsync would not report it.
     if (!file.fd || (sync_ != Sync::no && !sync_to_disk(file.fd.get())) || ::close(file.fd.release()) != 0) {
       const int error = file.fd ? errno : EIO;
       file.fd.reset();
@@ -220,7 +219,7 @@ void FileBatch::commit(bool all_or_none) {
     throw;
   }
   if (sync_ == Sync::names) {
-    // Also those that name the folders, which may be new.
+    // Include the parent folders, because these folders may be new.
     std::set<fs::path> folders{folder_, folder_.parent_path()};
     for (const File& file : files_) {
       folders.insert(file.path.parent_path());
@@ -262,7 +261,7 @@ std::optional<StoredJob> load_record(const fs::path& folder, const JobId& id) {
 
 Loaded load_jobs(const fs::path& folder, const Store::Filter& filter) {
   Loaded loaded;
-  // The index first: what is added after that is seen as a folder that the index does not know.
+  // Read the index first. Jobs that are added later appear as folders that are missing in it.
   const Index index(read_index(folder));
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
   if (!open) {
@@ -275,7 +274,7 @@ Loaded load_jobs(const fs::path& folder, const Store::Filter& filter) {
   while (const dirent* entry = ::readdir(open.get())) {
     const std::string name = entry->d_name;
     if (entry->d_type == DT_LNK) {
-      continue;  // leads to files that are not ours
+      continue;  // a link to files that are not ours
     }
     if (const auto id = JobId::parse(name)) {
       loader.take(*id);
@@ -299,7 +298,7 @@ std::string read_index(const fs::path& folder) {
   try {
     return read_beneath(folder, "index", max_index).value_or("");
   } catch (const Error&) {
-    return "";  // a cache that cannot be read is no cache
+    return "";  // if the cache cannot be read, treat it as empty
   }
 }
 
@@ -307,7 +306,7 @@ void append_index(const fs::path& folder, const std::string& lines, const Step& 
                   std::string_view header) {
   step("append index");
   const fs::path path = folder / "index";
-  // Not through a link: a project that was copied may have one that leads to a file of the user.
+  // Do not follow a link, because a copied project may contain one to a file of the user.
   const UniqueFd fd(
       ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600));
   struct stat info {};
@@ -319,14 +318,14 @@ void append_index(const fs::path& folder, const std::string& lines, const Step& 
   if (info.st_size == 0) {
     text.insert(0, header);
   } else if (::pread(fd.get(), &last, 1, info.st_size - 1) == 1 && last != '\n') {
-    text.insert(0, "\n");  // a line that was cut short must not spoil ours
+    text.insert(0, "\n");  // so that an incomplete line does not damage ours
   }
   write_all(fd.get(), text);
 }
 
 void write_index(const fs::path& folder, const std::string& lines, const Step& step,
                  std::string_view header) {
-  // Not synced: after a crash of the machine its checksums tell what is left of it.
+  // Not synced: after a crash of the machine, its checksums show which lines are valid.
   FileBatch batch(folder, Sync::no, step);
   try {
     batch.put(folder / "index", std::string(header) + lines);

@@ -69,15 +69,16 @@ JobReason running_reason(const wire::JobReport& report) {
   return report.lifeline ? to_reason(*report.lifeline) : JobReason();
 }
 
-// `text`: the scheduler's message, which becomes the reason.
+// `text` is the scheduler's message, which becomes the reason.
 void lose(Job& job, Kind why, const std::string& text = "") {
   job.state = JobState::lost;
   job.reason = text.empty() ? JobReason{.kind = why} : JobReason{.kind = Kind::by_scheduler, .text = text};
   job.result.reset();
-  job.failed_at.reset();  // while it ran, the time of its last output; when it was lost is not known
+  job.failed_at
+      .reset();  // this was the time of the last output while the job ran; it is unknown when it was lost
 }
 
-// nullopt if only the second is known: on Slurm's nodes it may be recorded by busybox's `date`, which has no
+// nullopt if only the second is known. On Slurm's nodes, busybox's `date` may have recorded it, which has no
 // milliseconds.
 std::optional<ExactInstant> exact_end(const wire::JobReport& report) {
   const bool is_exact = report.end && report.end->by != "-" && report.end->at &&
@@ -85,7 +86,7 @@ std::optional<ExactInstant> exact_end(const wire::JobReport& report) {
   return is_exact ? std::optional(to_instant(*report.end->at)) : std::nullopt;
 }
 
-// Whether its last lines on stderr can be about its end; true if their time is unknown.
+// Whether its last lines on stderr can be related to its end; true if their time is unknown.
 bool soon_after_last_words(const wire::JobReport& report) {
   constexpr seconds longest_exit{10};
   const std::optional<ExactInstant> end = exact_end(report);
@@ -169,7 +170,7 @@ Job with_news_of_end(const Job& job, const wire::JobReport& report, const Clocks
   return fresh;
 }
 
-// The attempts before the current one, by this machine's clock. An answer without attempts does not change
+// The attempts before the current one, in this machine's time. An answer without attempts does not change
 // them.
 std::vector<Attempt> shifted_attempts(const Job& job, const wire::JobReport& report, const Clocks& clocks) {
   std::vector<Attempt> attempts = job.attempts;  // converting them again would shift them by a second
@@ -250,7 +251,7 @@ void apply_phase(Job& fresh, const Job& job, const wire::JobReport& report, cons
                             ? std::optional(std::max<ExactInstant>(
                                   to_instant(*report.wrote_at) - *clocks.ahead, job.created_at))
                             : std::nullopt;
-      // Under Slurm each rank has its own output.
+      // Under Slurm, each rank has its own output.
       fresh.wrote_nothing = report.out_size + report.err_size == 0 && fresh.backend != slurm_backend;
       fresh.after_peer = false;
       fresh.reason = running_reason(report);

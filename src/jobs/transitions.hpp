@@ -22,10 +22,10 @@
 
 namespace remote::jobs {
 
-// The two clocks at the moment of an answer.
+// The two clocks at the time of an answer.
 struct Clocks {
-  Instant server;  // the server's
-  Instant local;   // the laptop's, when the answer came
+  Instant server;
+  Instant local;  // the laptop's, when the answer arrived
   // How far the server's clock is ahead of the laptop's; nullopt if no server was asked.
   std::optional<std::chrono::milliseconds> ahead;
 };
@@ -33,7 +33,7 @@ struct Clocks {
 // A reading of a server's clock while it answered.
 struct ServerTime {
   ExactInstant now;       // by the server's clock
-  ExactInstant heard_at;  // by the laptop's: when the message with it arrived
+  ExactInstant heard_at;  // by the laptop's clock: when the message with it arrived
 };
 
 // Computes the clocks from an answer, and from the laptop's times of the question and the answer. The server
@@ -51,11 +51,11 @@ enum class Starter { alive, dead };
 // the end. nullopt if only the second of the end is known.
 std::optional<ExactInstant> failure_moment(const wire::JobReport& report);
 
-// The job after a server's answer about it. Times are converted to the laptop's clock.
+// The job's new state after a server's answer about it. Times are converted to the laptop's clock.
 Job apply_status(const Job& job, const wire::JobReport& report, const Clocks& clocks, Starter starter);
 
-// The job to show if its server did not answer: an unfinished job is `unknown`, with the age of the last
-// answer as the reason; a finished one is unchanged.
+// The job's state to show if its server did not answer: an unfinished job is `unknown`, with the age of the
+// last answer as the reason; a finished one is unchanged.
 Job as_unanswered(const Job& job, Instant now);
 
 // The job to store, given the stored one and newer information about it. Key, id and created_at are kept.

@@ -17,7 +17,7 @@ struct UninstallAnswer {
   std::vector<UninstallResult::Leftover> left{};
 };
 
-// Folders shared by all users of a server. Installations, leases and jobs leave files in them.
+// The folders shared by all users of a server where installations, leases and jobs leave files.
 const std::vector<std::string>& shared_folders();
 
 struct UninstallOrder {

@@ -13,8 +13,8 @@ namespace {
 
 using Kind = JobReason::Kind;
 
-// Whether the launch ended the job because one of the job's own ranks had failed, and whatever started them
-// had not ended.
+// Whether the launch stopped the job because one of the job's own ranks had failed, while the process that
+// had started the ranks was still running.
 bool ended_after_own_rank(const Job& job) {
   return job.state == JobState::killed && job.reason.kind == Kind::after_rank && job.rank && job.ranks &&
          job.reason.number >= *job.rank && job.reason.number < *job.rank + *job.ranks;
@@ -41,7 +41,7 @@ std::vector<Worker> failed_workers(const AnyAgent& server, const Job& agent) {
     const wire::JobEnd end = failed.end.value_or(wire::JobEnd{.how = wire::ProcessEnd::exited(1)});
     job.result = end.how.status();
     const int signal = job.result->signal().value_or(0);
-    // A rank that loses its peer may abort, and agents stop other ranks by TERM.
+    // A rank that loses its peer may abort, and agents stop other ranks with TERM.
     job.after_peer = failed.after_peer || (!failed.raised_at && (signal == sigabrt || signal == sigterm));
     if (job.reason.kind == Kind::server_out_of_memory && signal == sigkill) {
       job.reason.kind = Kind::out_of_memory;

@@ -15,31 +15,31 @@ namespace remote::jobs {
 // a peer is gone are better evidence.
 const Job* first_of(const std::vector<Job>& failures);
 
-// When this server last reported one of these jobs; nullopt: never.
+// When this server last reported on any of these jobs; nullopt: never.
 std::optional<Instant> find_last_report(const std::vector<Job>& jobs, const std::string& server);
 
 // A failed process of a job with several ranks, such as an agent of torchrun: that job, with the rank, result
 // and times of the process. Job::ranks is 1.
 struct Worker {
   Job job;
-  // From its exception, or from its stderr; foreign text.
+  // Taken from its exception or its stderr; untrusted text.
   std::vector<std::string> last_lines;
 };
 
-// The failed processes of such a job that are on record (src/server/torch_agent.py, src/agent/mpi/rank.cpp
-// and src/agent/slurm/slurm_rank.cpp). Throws Error.
+// The recorded failed processes of such a job (src/server/torch_agent.py, src/agent/mpi/rank.cpp and
+// src/agent/slurm/slurm_rank.cpp). Throws Error.
 std::vector<Worker> failed_workers(const AnyAgent& server, const Job& job);
 
 // For a failed job with several ranks, returns the job with the end of the rank that failed first. A job
-// whose launch ended it because of one of its own ranks has failed, too (mpirun hung after that). The
-// reason's `number` and `result` are then that rank and its result, `text` is its Slurm node, and failed_at
-// and after_peer are the rank's. verdict_of() uses them. Returns the job unchanged if the server does not
-// know the rank.
+// counts as failed too if its launch stopped it because of one of its own ranks (after which mpirun hung).
+// The reason's `number` and `result` are then that rank and its result, `text` is its Slurm node, and
+// failed_at and after_peer are the rank's. verdict_of() uses them. Returns the job unchanged if the server
+// does not know the rank.
 Job with_failed_rank(const AnyAgent& server, Job job);
 
-// The last lines of these files in the jobs' folders, which are in one place (JobsAt): at most `count` per
-// file, job by job; of a progress bar, only the last state. Missing files are skipped. Foreign text. Throws
-// Error.
+// The last lines of these files in the jobs' folders, which must be in one place (JobsAt): at most `count`
+// per file, job by job; only the last state of a progress bar. Skips missing files. The lines are untrusted
+// text. Throws Error.
 std::vector<std::string> last_lines(const AnyAgent& server, const std::vector<Job>& jobs, int count,
                                     const std::vector<std::string>& files);
 

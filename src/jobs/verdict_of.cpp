@@ -12,7 +12,7 @@ namespace {
 
 using Kind = JobReason::Kind;
 
-// The last moment at which it can have failed; nullopt: unknown.
+// The last time at which it can have failed; nullopt: unknown.
 std::optional<rules::Moment> find_moment(const Job& job) {
   if (job.failed_at) {
     return job.failed_at->time_since_epoch();
@@ -49,7 +49,7 @@ std::optional<Instant> jobs::find_last_report(const std::vector<Job>& jobs, cons
 
 namespace {
 
-// The rank that failed first below a job (see with_failed_rank()), as a job of its own; else the job.
+// The rank of a job that failed first (see with_failed_rank()), as a separate job; otherwise the job.
 Job failure_of(const Job& job) {
   if (job.state != JobState::failed || !job.ranks || !job.reason.result) {
     return job;
@@ -63,8 +63,8 @@ Job failure_of(const Job& job) {
   return rank;
 }
 
-// The job that somebody ended before this failure, where the failure follows from that: it says that a peer
-// is gone, or it came while the job was being ended.
+// The job that a user stopped before this failure, if the failure is a consequence: it blames a lost peer, or
+// it happened while the job was being stopped.
 std::optional<Job> killed_before(const std::vector<Job>& jobs, const Job* failure) {
   std::vector<Job> killed;
   for (const Job& job : jobs) {
@@ -91,7 +91,7 @@ std::optional<Instant> second_of(const Job& job) {
   return job.failed_at ? std::chrono::floor<std::chrono::seconds>(*job.failed_at) : job.ended_at;
 }
 
-// How long after `first` a job ended, into the verdict.
+// Adds to the verdict how long after `first` a job ended.
 void measure(Verdict& verdict, const Job& first, const Job& job) {
   const bool exact = first.failed_at && job.failed_at;
   std::chrono::milliseconds ahead{0};
@@ -115,14 +115,14 @@ bool was_left_out(const std::string& server, const std::vector<Attempt>& attempt
   });
 }
 
-// Whether the launch can succeed without this job of torchrun's. The first agent has the store that all
+// Whether the launch can succeed without this job of torchrun. The first agent hosts the store that all
 // others need.
 bool can_leave(const Job& job) {
   return job.needed && job.ranks && !job.may_restart && job.rank.value_or(0) > 0 &&
          (has_left(job) || job.state == JobState::unknown);
 }
 
-// Moves the jobs that an elastic launch of torchrun continued without to `left`, if it succeeded.
+// If an elastic launch of torchrun succeeded, moves the jobs that it continued without to `left`.
 void drop_left_agents(std::vector<Job>& jobs, std::vector<std::string>& left) {
   const auto succeeded = std::ranges::count(jobs, JobState::succeeded, &Job::state);
   const auto gone = std::ranges::count_if(jobs, can_leave);
@@ -138,7 +138,7 @@ void drop_left_agents(std::vector<Job>& jobs, std::vector<std::string>& left) {
   std::erase_if(jobs, can_leave);
 }
 
-// The server that was lost, by the jobs that were ended because of that; "" for none.
+// The lost server, according to the jobs that were stopped because of the loss; "" if there is none.
 std::string find_lost_server(const std::vector<Job>& jobs) {
   std::vector<rules::Accusation> accusations;
   std::set<std::string> present;
@@ -148,7 +148,7 @@ std::string find_lost_server(const std::vector<Job>& jobs) {
     if (job.state == JobState::killed && after_loss) {
       accusations.push_back({job.server, job.reason.text});
     }
-    // A server whose jobs have all ended by themselves, or by a user, was there.
+    // If all jobs of a server ended on their own or were stopped by a user, it was not lost.
     const bool was_there = is_final(job.state) && job.state != JobState::lost && !after_loss;
     (was_there ? present : absent).insert(job.server);
   }
@@ -158,7 +158,7 @@ std::string find_lost_server(const std::vector<Job>& jobs) {
   return rules::find_lost_server(accusations, present);
 }
 
-// Counts the ranks by how they ended. `first`: the one that failed first, or nullptr.
+// Counts the ranks by how they ended. `first` is the one that failed first, or nullptr.
 void count(Verdict& verdict, const std::vector<Job>& jobs, const Job* first) {
   for (const Job& job : jobs) {
     const int ranks = ranks_of(job);
@@ -197,8 +197,8 @@ Verdict verdict_of(const std::vector<Job>& all, const std::vector<Job>& workers,
     }
     verdict.no_restart = verdict.no_restart ? verdict.no_restart : job.no_restart;
   }
-  // The jobs of the last attempt: those of servers that it ran without ended before it, or fail for
-  // themselves.
+  // Keep the jobs of the last attempt. Jobs of servers that it ran without ended before it, or fail on their
+  // own.
   std::vector<Job> jobs;
   std::vector<std::string> left;
   for (const Job& job : all) {
@@ -231,7 +231,7 @@ Verdict verdict_of(const std::vector<Job>& all, const std::vector<Job>& workers,
     }
   }
   const Job* first = jobs::first_of(failures);
-  // Ranks of a launch that stood still may fail when the others are ended.
+  // If a launch hung, its ranks may fail when the others are stopped.
   const bool hung = std::ranges::any_of(jobs, [](const Job& job) {
     return job.state == JobState::killed && job.reason.kind == Kind::after_hang;
   });
@@ -259,7 +259,7 @@ Verdict verdict_of(const std::vector<Job>& all, const std::vector<Job>& workers,
   verdict.aborted -= first != nullptr ? ranks_of(*first) : 0;
   verdict.killed -= verdict.killed_first ? ranks_of(*verdict.killed_first) : 0;
   verdict.lost_server = lost_server;
-  // Where all others succeeded, it may just be out of this machine's reach.
+  // If all others succeeded, this server may only be unreachable from this machine.
   if (lost && lost_server.empty() && verdict.ended + verdict.aborted + verdict.killed > 0) {
     verdict.lost_server = *given_up;
   }
@@ -277,7 +277,7 @@ JobState launch_state(const std::vector<Job>& jobs, const Verdict& verdict) {
     return JobState::starting;
   }
   if (!verdict.left.empty()) {
-    return JobState::succeeded;  // the state of servers that it lost on the way does not count
+    return JobState::succeeded;  // servers that it lost on the way do not count
   }
   for (const JobState state : {JobState::unknown, JobState::running, JobState::starting, JobState::queued}) {
     if (std::ranges::any_of(jobs, [&](const Job& job) {

@@ -17,7 +17,7 @@
 namespace remote::jobs {
 namespace {
 
-// Collects the answers of `ask(connection, place)` from the servers of these jobs. Failures are added to
+// Collects the results of `ask(connection, place)` from the servers of these jobs. Failures are added to
 // `errors`.
 std::vector<WhySample> samples_of(const Site& site, const std::vector<Job>& jobs, std::vector<Error>& errors,
                                   const auto& ask) {
@@ -39,7 +39,7 @@ std::vector<WhySample> samples_of(const Site& site, const std::vector<Job>& jobs
 wire::WhyReply read_kept_part(const std::string& text) {
   try {
     return wire::from_json<wire::WhyReply>(wire::Json::parse(text));
-  } catch (const std::exception& problem) {  // of nlohmann_json, or wire::Malformed
+  } catch (const std::exception& problem) {  // from nlohmann_json, or wire::Malformed
     throw Error("the evidence of the hang is not understood", problem.what()).mended_by(Remedy::tell_more);
   }
 }
@@ -141,7 +141,7 @@ Why look_kept(const Site& site, const std::vector<Job>& jobs) {
     const Hung hung = to_hung(*sample.answer.hang);
     kept = WhyKept{hung.at, hung.stood};
     for (Job& job : sample.jobs) {
-      // By this machine's clock. The last output was before failed_at.
+      // In this machine's time. The last output was before failed_at.
       kept->at = job.hung ? job.hung->at : kept->at;
       job.failed_at = kept->at - kept->stood;
     }

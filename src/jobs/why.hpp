@@ -14,11 +14,11 @@
 #include "jobs/site.hpp"
 #include "wire/stacks.hpp"
 
-// Two looks at a launch's processes, and what follows from them.
+// Two samples of a launch's processes, and the conclusions from them.
 
 namespace remote::jobs {
 
-// What a server answers, together.
+// A server's complete answer.
 struct WhyAnswer {
   struct Look {
     std::chrono::duration<double> at{0};  // since the server's boot
@@ -28,10 +28,10 @@ struct WhyAnswer {
   };
   std::array<Look, 2> looks{};
   std::vector<wire::FlightEntry> flights{};
-  std::set<std::string> addresses{};       // of this server, in the kernel's hexadecimal digits
-  std::set<std::string> silent{};          // that do not acknowledge
+  std::set<std::string> addresses{};       // this server's addresses, in the kernel's hexadecimal digits
+  std::set<std::string> silent{};          // addresses that do not acknowledge
   wire::FactsReply facts{};                // load, GPUs and disks
-  std::optional<wire::HangRecord> hang{};  // if it was kept
+  std::optional<wire::HangRecord> hang{};  // if evidence was kept
 
   void add(wire::WhyReply part);
 };
@@ -44,24 +44,23 @@ WhyAnswer ask_why(const AnyAgent& agent, const RemoteFolder& folder, const std::
 // `hang` if there is none. Throws like servers::Agent::ask().
 WhyAnswer ask_kept_why(const AnyAgent& agent, const RemoteFolder& folder, const std::vector<JobId>& ids);
 
-// What one server told of the launch's jobs there; these have not ended, as far as was known.
+// One server's answer about the launch's jobs there, which had not ended as far as was known.
 struct WhySample {
   std::string server;
   std::vector<Job> jobs;
   WhyAnswer answer;
 };
 
-// Of each process group the first collective that did not come about, as far as these tell.
+// The first collective of each process group that did not complete, as far as these entries show.
 std::vector<WhyCollective> collectives_in(const std::vector<wire::FlightEntry>& flights);
 
-// `others`: the launch's jobs that were not looked at: ended ones, and those of servers that do not answer.
+// `others` are the launch's jobs that were not sampled: ended ones, and those of servers that do not answer.
 Why judge(const std::vector<WhySample>& samples, const std::vector<Job>& others, ExactInstant now);
 
-// Looks at all of these jobs, which are of one launch; final ones are not asked about.
+// Samples all of these jobs, which must belong to one launch. Final ones are skipped.
 Why look_why(const Site& site, const std::vector<Job>& jobs, const WhyRequest& request);
 
-// The same of the moment at which the launch was found to stand still. Throws Error (usage) where nothing was
-// kept.
+// The same for the time at which the hang was detected. Throws Error (usage) if no evidence was kept.
 Why look_kept(const Site& site, const std::vector<Job>& jobs);
 
 }  // namespace remote::jobs

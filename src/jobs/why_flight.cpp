@@ -1,4 +1,4 @@
-// What follows from the collectives that the ranks' flight recorders have.
+// Conclusions from the collectives in the ranks' flight recorders.
 
 #include <algorithm>
 #include <array>
@@ -27,7 +27,7 @@ struct FlightGroup {
   std::map<std::uint64_t, FlightsByRank> calls{};  // by number
 };
 
-// Whether all ranks must come with the same shapes.
+// Whether all ranks must call it with the same shapes.
 bool has_one_shape(const std::string& function) {
   return function.find("all_to_all") == std::string::npos &&
          function.find("coalesced") == std::string::npos && function != "gather" && function != "scatter";
@@ -57,7 +57,7 @@ std::vector<WhyCollective::Call> calls_of(const FlightsByRank& flights) {
   return all;
 }
 
-// nullopt: it came about, as far as is known.
+// nullopt if it completed, as far as is known.
 std::optional<WhyCollective> failure_of(const FlightGroup& group, std::uint64_t number,
                                         const FlightsByRank& flights) {
   WhyCollective found{.number = number, .calls = calls_of(flights)};

@@ -38,7 +38,8 @@ std::string_view base_name(std::string_view file) {
 
 constexpr std::string_view debugger = "remote_debugger.py";
 
-// Python's own modules, installed packages, and what --enable-stacks gives a job. py-spy shortens the paths.
+// Whether it is in Python's own modules, an installed package, or a file that --enable-stacks adds to a job.
+// py-spy shortens the paths.
 bool is_library(std::string_view file) {
   constexpr std::array<std::string_view, 4> of_job{"sitecustomize.py", debugger, "remote_torch_agent.py",
                                                    "remote_torch_rendezvous.py"};
@@ -109,14 +110,14 @@ RankDoing doing_in(const Frame& frame) {
 
 Place place_of(const std::vector<std::string>& frames) {
   Place place;
-  std::optional<Frame> meant;  // of the library, what says most: the call nearest to the program
+  std::optional<Frame> meant;  // the most informative frame in a library: the call nearest to the program
   std::optional<Frame> own;
   for (const std::string& text : frames) {
     const std::optional<Frame> frame = parse(text);
     if (!frame) {
       continue;
     }
-    // a lock inside of a collective is no lock
+    // A lock inside a collective does not count.
     if (const RankDoing doing = doing_in(*frame); doing != RankDoing::waiting) {
       place.doing = doing;
       meant = frame;

@@ -5,21 +5,21 @@
 
 #include <remote/why.hpp>
 
-// What a Python stack shows of what a rank does.
+// What a rank is doing according to its Python stack.
 
 namespace remote::jobs {
 
 struct Place {
-  // collective, meeting, peer, data or lock, where the stack shows that; else waiting
+  // collective, meeting, peer, data or lock, if the stack shows it; otherwise waiting
   RankDoing doing = RankDoing::waiting;
-  std::string function{};  // as RankLook has them
+  std::string function{};  // see RankLook
   std::string file{};
   int line = 0;
-  bool in_backward = false;  // of autograd, in whose own threads the ranks of DDP meet
+  bool in_backward = false;  // in autograd, whose own threads run the collectives of DDP
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-// Of the main thread's frames, the innermost call first: "forward (/a/train.py:12)".
+// `frames` are those of the main thread, the innermost call first: "forward (/a/train.py:12)".
 Place place_of(const std::vector<std::string>& frames);
 
 }  // namespace remote::jobs

@@ -1,4 +1,4 @@
-// What follows from two looks at a launch's processes. Asks nobody.
+// Conclusions from two samples of a launch's processes. Makes no requests.
 
 #include <algorithm>
 #include <array>
@@ -32,17 +32,17 @@ std::string_view to_string(WhyKind kind) {
 namespace remote::jobs {
 namespace {
 
-constexpr double busy = 0.2;         // processors, used or waited for: who has so much to do computes
-constexpr double stir = 0.02;        // and who waits uses less
-constexpr std::uint64_t few = 3;     // ticks, which the answers to this look may have cost
-constexpr double slow_factor = 1.5;  // so much slower than all others is slow
-constexpr double full_share = 0.7;   // and busy for so much of the time
+constexpr double busy = 0.2;         // processor time, used or waited for: above this, a rank is computing
+constexpr double stir = 0.02;        // below this, it is waiting
+constexpr std::uint64_t few = 3;     // clock ticks, which answering this request may have used
+constexpr double slow_factor = 1.5;  // a rank is slow if it is slower than all others by this factor
+constexpr double full_share = 0.7;   // and busy for at least this share of the time
 
 bool waits_for_others(RankDoing doing) {
   return doing == RankDoing::collective || doing == RankDoing::meeting || doing == RankDoing::peer;
 }
 
-// A process and all that it started, within one look.
+// The ticks of a process and all its descendants in one sample.
 std::uint64_t ticks_of_family(const WhyAnswer::Look& look, int pid) {
   std::uint64_t ticks = 0;
   for (const auto& [one, state] : look.processes) {
@@ -57,10 +57,10 @@ std::uint64_t ticks_of_family(const WhyAnswer::Look& look, int pid) {
 }
 
 std::uint64_t growth(std::uint64_t from, std::uint64_t to) {
-  return to > from ? to - from : 0;  // a child that has ended takes its part along
+  return to > from ? to - from : 0;  // when a child exits, its ticks are lost
 }
 
-// The process of a job that is no Python: below the shells, which wait for it.
+// The process of a job that is not Python: the one below the shells, which wait for it.
 int leaf_below(const WhyAnswer::Look& look, int pid) {
   for (int depth = 0; depth < 32; ++depth) {
     const auto child =
@@ -87,7 +87,8 @@ bool has(const std::string& text, const std::vector<std::string_view>& parts) {
   return std::ranges::any_of(parts, [&](std::string_view part) { return text.find(part) != text.npos; });
 }
 
-// By the start of the kernel's name: "ll_" of Lustre is also within poll_schedule_timeout.
+// Compares the beginning of the kernel function's name, because Lustre's "ll_" is also contained in
+// poll_schedule_timeout.
 bool is_file_system(std::string_view kernel) {
   kernel.remove_prefix(std::min(kernel.find_first_not_of('_'), kernel.size()));
   constexpr std::array<std::string_view, 17> starts{
@@ -97,7 +98,8 @@ bool is_file_system(std::string_view kernel) {
   return std::ranges::any_of(starts, [&](std::string_view start) { return kernel.starts_with(start); });
 }
 
-// What the kernel shows of the main thread: at the second look, where it was in the same at the first.
+// What the main thread is doing according to the kernel: its state in the second sample, if the first one has
+// the same.
 RankDoing kernel_doing(const wire::ProcessSample& first, const wire::ProcessSample& second) {
   if (second.state == "T") {
     return RankDoing::stopped;
@@ -128,7 +130,8 @@ RankDoing kernel_doing(const wire::ProcessSample& first, const wire::ProcessSamp
   return RankDoing::waiting;
 }
 
-// What it had to do, in processors: also where others, or its control group, kept the processor from it.
+// The processor time that it needed, including time when others, or its control group, kept it from the
+// processor.
 double work_of(const RankLook& rank) {
   return rank.cpu + rank.cpu_wait + rank.throttled;
 }
@@ -152,7 +155,7 @@ RankDoing doing_of(const RankLook& rank, const wire::ProcessSample& first, const
   return of_stack == RankDoing::waiting ? kernel : of_stack;
 }
 
-// The main thread of a rank of DDP waits for autograd's threads, which no stack shows, while these wait for
+// In DDP, the main thread of a rank waits for autograd's threads, which no stack shows, while these wait for
 // the other ranks.
 void see_through_backward(const RankLook& rank, Place& place) {
   if (place.in_backward && place.doing == RankDoing::waiting && rank.doing == RankDoing::lock &&
@@ -169,7 +172,7 @@ void add_silence(RankLook& rank, ExactInstant now) {
   }
 }
 
-// The collectives that ranks of the launch have entered and others have not, by rank.
+// The collectives that some ranks have entered and others have not, by rank.
 using Entered = std::map<int, std::string>;
 
 Entered find_entered(const std::vector<WhyCollective>& collectives) {
@@ -177,7 +180,7 @@ Entered find_entered(const std::vector<WhyCollective>& collectives) {
   for (const WhyCollective& one : collectives) {
     for (const WhyCollective::Call& call : one.calls) {
       for (const int rank : call.ranks) {
-        // One that all have entered may wait for the GPU's own work.
+        // If all ranks have entered a collective, it may be waiting for the GPU's own work.
         if (one.kind != WhyCollective::Kind::stuck || one.old) {
           entered.emplace(rank, call.function);
         }
@@ -244,7 +247,7 @@ RankLook look_at(const WhySample& sample, const Job& job, int root, const std::o
   rank.pipe_reader = to.pipe_reader.value_or(0);
   const bool wrote = from.written && to.written && *to.written > *from.written;
   const std::uint64_t own = growth(from.ticks, to.ticks);
-  // NCCL computes while it waits
+  // NCCL computes while it waits.
   const bool stirs = !polls && own >= few && static_cast<double>(own) / 100 >= stir * seconds;
   rank.moved = wrote || before != after || (waits_for_others(rank.doing) ? stirs : work_of(rank) >= busy);
   rank.waited = waits_for_others(before.doing) && waits_for_others(after.doing);
@@ -263,7 +266,7 @@ std::vector<RankLook> ranks_in(const WhySample& sample, const Entered& entered, 
   for (const Job& job : sample.jobs) {
     auto& of_job = roots[job.id.text()];
     const auto has_rank = [](const auto& root) { return root.second.has_value(); };
-    if (std::ranges::any_of(of_job, has_rank)) {  // an agent is Python too, but no rank
+    if (std::ranges::any_of(of_job, has_rank)) {  // an agent is also a Python process, but not a rank
       std::erase_if(of_job, [&](const auto& root) { return !has_rank(root); });
     }
     const auto stack = std::ranges::find(second.stacks, job.id.text(), &wire::ProcessStack::id);
@@ -338,8 +341,8 @@ WhyServer server_in(const WhySample& sample) {
   return server;
 }
 
-// The one rank that the others have been waiting for most of the time, where all of them move: of those that
-// wait for each other in every step, the slow one works all the time.
+// If all ranks make progress: the one that the others wait for most of the time. When ranks wait for each
+// other in every step, the slow one is busy all the time.
 RankLook* slow_one(std::vector<RankLook>& ranks, double& factor) {
   if (ranks.size() < 2) {
     return nullptr;
@@ -361,7 +364,7 @@ bool same_rank(const RankLook& one, const RankLook& other) {
   return one.job.id == other.job.id && one.pid == other.pid;
 }
 
-// Whether the group differs from the most of those that wait.
+// Marks groups that differ from most of the waiting ones.
 void mark(Why& why, const auto& is_odd) {
   for (WhyGroup& one : why.groups) {
     one.odd = is_odd(one);
@@ -402,7 +405,7 @@ void decide(Why& why, std::vector<RankLook>& ranks) {
     why.kind = WhyKind::ended;
     mark(why, [](const WhyGroup& one) { return one.ranks.front().doing == RankDoing::ended; });
   } else if (waiting > 0 && unseen > 0) {
-    why.kind = WhyKind::unknown;  // those that are not seen may be why
+    why.kind = WhyKind::unknown;  // the cause may be in ranks that are not visible
     mark(why, [](const WhyGroup& one) { return one.ranks.front().doing == RankDoing::unreachable; });
   } else if (waiting_groups > 1) {
     const auto peers = std::ranges::any_of(ranks, doing(RankDoing::peer));

@@ -14,7 +14,7 @@ namespace {
 constexpr int most_gpus = 1024;
 constexpr const char* grammar = "write SERVER or SERVER:0,2, and @ between several";
 
-// "0,2"
+// Parses "0,2".
 std::vector<int> parse_gpus(std::string_view text, const std::string& where) {
   std::vector<int> gpus;
   if (text.empty()) {
@@ -33,7 +33,7 @@ std::vector<int> parse_gpus(std::string_view text, const std::string& where) {
   return gpus;
 }
 
-// "b", "b:0,2", "[::1]" or "[::1]:0,2"
+// Parses "b", "b:0,2", "[::1]" or "[::1]:0,2".
 LaunchHost parse_host(std::string_view word, const std::string& where) {
   LaunchHost host;
   host.where = where;
@@ -59,7 +59,7 @@ bool has(const std::vector<int>& list, int index) {
   return std::ranges::find(list, index) != list.end();
 }
 
-// The GPUs of a host that `named` names, all of its entries together; `whole`: one of them names no GPU.
+// The GPUs of a host that all entries in `named` list together; `whole`: one of them lists no GPU.
 struct Named {
   bool any = false;
   bool whole = false;
@@ -167,7 +167,7 @@ std::vector<LaunchHost> exclude_hosts(const std::vector<LaunchHost>& hosts,
 
 namespace {
 
-// Why a server's ranks do not see a GPU.
+// Explains why a server's ranks do not see a GPU.
 std::string explain_missing(const UsableGpus& gpus) {
   if (gpus.hidden_by != HiddenBy::nobody) {
     return fmt::format("{}, set by the {}, leaves {}", gpus.variable,

@@ -6,17 +6,17 @@
 #include <remote/launch_texts.hpp>
 #include <remote/usable.hpp>
 
-// The GPUs that --include and --exclude leave to a host's ranks.
+// The GPUs that --include and --exclude select for a host's ranks.
 
 namespace remote::launch {
 
-// The GPUs of a server that this host's ranks may use. `gpus`: those that they would see. `allowed`: those
-// that configs.yaml leaves to jobs, empty for all. Empty where the host says nothing of GPUs. Throws Error
-// (usage) for one that there is not, that is hidden, or that is not allowed, and when none is left.
+// The GPUs of a server that this host's ranks may use. `gpus` are those that the ranks would see. `allowed`
+// are those that configs.yaml permits for jobs; empty: all. Returns an empty list if the host names no GPUs.
+// Throws Error (usage) for a GPU that does not exist, is hidden or is not allowed, and if none is left.
 std::vector<int> gpus_of(const LaunchHost& host, const UsableGpus& gpus, const std::vector<int>& allowed);
 
-// Adds CUDA_VISIBLE_DEVICES with these GPUs to `env`, if the host says something of GPUs. `user`: variables
-// that would override it. Throws as gpus_of(), and where the user sets that variable too.
+// Sets CUDA_VISIBLE_DEVICES in `env` to these GPUs, if the host names any. `user` contains variables that
+// would override it. Throws like gpus_of(), and if the user sets that variable too.
 void set_gpus(const LaunchHost& host, const UsableGpus& gpus, const std::vector<int>& allowed,
               const Env& user, Env& env);
 

@@ -18,17 +18,18 @@ int slots_of(std::string_view text, const std::string& where) {
   return *number;
 }
 
-// "HOST", "USER@HOST", "HOST:N" or "[ADDRESS]:N".
+// Parses "HOST", "USER@HOST", "HOST:N" or "[ADDRESS]:N".
 LaunchHost host_of(std::string_view word, const std::string& where) {
   LaunchHost host;
   host.where = where;
   if (const std::size_t at = word.find('@'); at != std::string_view::npos) {
-    word.remove_prefix(at + 1);  // the login stands in configs.yaml
+    word.remove_prefix(at + 1);  // the user name is in configs.yaml
   }
   const std::size_t colon = word.rfind(':');
   const bool bracketed = word.starts_with('[');
-  const bool numbered = colon != std::string_view::npos &&
-                        (bracketed ? word[colon - 1] == ']' : word.find(':') == colon);  // else it is IPv6
+  const bool numbered =
+      colon != std::string_view::npos &&
+      (bracketed ? word[colon - 1] == ']' : word.find(':') == colon);  // otherwise it is an IPv6 address
   if (numbered) {
     host.slots = slots_of(word.substr(colon + 1), where);
     word = word.substr(0, colon);
@@ -43,7 +44,7 @@ LaunchHost host_of(std::string_view word, const std::string& where) {
   return host;
 }
 
-// The words of a line; "slots = 2" is one word more.
+// The words of a line. "slots = 2" is one word.
 std::vector<std::string> words_of(std::string_view line) {
   std::string text(line.substr(0, line.find('#')));
   for (std::size_t at = text.find('='); at != std::string::npos; at = text.find('=', at + 1)) {
@@ -75,7 +76,7 @@ std::vector<LaunchHost> parse_hostfile(std::string_view text, const std::string&
       const std::string key = lower_case(words[i].substr(0, equals));
       if (key == "slots" && equals != std::string::npos) {
         host.slots = slots_of(std::string_view(words[i]).substr(equals + 1), where);
-      } else if (key != "max_slots" && key != "max-slots") {  // an upper bound says nothing here
+      } else if (key != "max_slots" && key != "max-slots") {  // an upper bound is irrelevant here
         throw Error::usage(where, fmt::format("'{}' is not understood", visible_line(words[i], 60)),
                            "a line is HOST or HOST slots=N");
       }

@@ -6,7 +6,7 @@
 
 namespace remote::launch {
 
-// Every launcher is defined in the file of its name, and stands in these two lines.
+// Every launcher is defined in the file with its name, and listed in these two lines.
 extern const Planner ranks, torchrun, mpi;
 static std::vector<const Planner*> all() {
   return {&ranks, &torchrun, &mpi};

@@ -1,5 +1,5 @@
-// The launcher "mpi": mpirun on the first server, which starts the ranks of all. On each other server a job
-// waits for mpirun's order, which the launch's lifeline brings in the place of ssh (docs/launchers/mpi.md).
+// The launcher "mpi": mpirun on the first server starts the ranks of all servers. On each other server, a job
+// waits for mpirun's order, which the launch's lifeline delivers instead of ssh (docs/launchers/mpi.md).
 #include <algorithm>
 #include <cctype>
 #include <functional>
@@ -16,8 +16,8 @@
 namespace remote::launch {
 namespace {
 
-// What mpirun calls the servers. These are labels that its agent understands and that resolve nowhere: so
-// mpirun takes no other server for its own, not even where all have one address.
+// mpirun's names for the servers. These labels have a meaning only for its agent and cannot be resolved, so
+// mpirun never mistakes another server for its own, even if all have the same address.
 std::vector<LaunchHost> labels_of(const std::vector<Node>& nodes) {
   std::vector<LaunchHost> hosts{{"localhost", nodes.front().nproc, nodes.front().server}};
   std::set<std::string> used;
@@ -35,7 +35,7 @@ std::vector<LaunchHost> labels_of(const std::vector<Node>& nodes) {
   return hosts;
 }
 
-// Nobody has looked into the images of containers; what is not in them, the job itself finds out.
+// The images of containers were not inspected. If something is missing in them, the job itself reports it.
 bool in_containers(const std::vector<Node>& nodes) {
   const auto image = [](const Node& node) { return node.container ? node.container->image : std::string(); };
   for (const Node& node : nodes) {
@@ -88,7 +88,7 @@ std::string host_list(const std::vector<LaunchHost>& hosts) {
   return join(words, ",");
 }
 
-// A core a rank is what mpirun gives by itself; the threads of a program that loads data would all be on it.
+// By default, mpirun binds each rank to one core, which all threads of a data loader would share.
 std::string mpirun_line(const MpiRuntime& mpi, const std::string& master_addr, const std::string& agent,
                         const std::string& hosts, const std::string& world_size, const std::string& command) {
   std::string line = "mpirun";
@@ -99,7 +99,7 @@ std::string mpirun_line(const MpiRuntime& mpi, const std::string& master_addr, c
     line += mpi.root ? " --allow-run-as-root" : "";
     line += fmt::format(" --map-by slot --bind-to none --leave-session-attached --np {} --host {}",
                         world_size, hosts);
-    // Each server's own variables count there; and one daemon does not start the next one.
+    // Each server uses its own variables, and daemons do not start further daemons.
     line += mpi.version.starts_with("4.") || mpi.version.starts_with("3.")
                 ? fmt::format(
                       " --mca plm_rsh_agent {} --mca plm_rsh_no_tree_spawn 1 --mca "
@@ -113,7 +113,7 @@ std::string mpirun_line(const MpiRuntime& mpi, const std::string& master_addr, c
   return line + " remote-mpi-rank " + shell_quote(command);
 }
 
-// The same in a container: its own mpirun says of which kind it is.
+// The command in a container, which first asks its own mpirun for its kind.
 std::string line_in_container(const std::function<std::string(const MpiRuntime&)>& line) {
   using Kind = MpiRuntime::Kind;
   const auto of = [&](Kind kind, const char* version) {
@@ -127,14 +127,14 @@ std::string line_in_container(const std::function<std::string(const MpiRuntime&)
       of(Kind::open_mpi, "4."), of(Kind::open_mpi, "5."), of(Kind::hydra, ""));
 }
 
-// The interfaces, by the names that the generations of Open MPI have for them.
+// Sets the interfaces, under the names of all generations of Open MPI.
 void add_interfaces(EnvBuilder& env, const Env& user, const Node& node) {
   if (!node.interface) {
     return;
   }
   env.set_default(user, "OMPI_MCA_btl_tcp_if_include", *node.interface);
   env.set_default(user, "OMPI_MCA_oob_tcp_if_include", *node.interface);
-  if (*node.interface != "lo") {  // the daemons of Open MPI 5 never take that one
+  if (*node.interface != "lo") {  // the daemons of Open MPI 5 never use lo
     env.set_default(user, "PRTE_MCA_prte_if_include", *node.interface);
   }
 }
@@ -153,7 +153,7 @@ std::vector<PlannedProcess> plan_mpirun(const LaunchSpec& spec, const std::vecto
   const std::string agent = spec.mpi_over_ssh ? "remote-mpi-ssh" : "remote-mpi-agent";
   const auto first_line = [&](const std::string& what) {
     const auto line = [&](const MpiRuntime& mpi) {
-      // with restarts they differ from attempt to attempt (agent/launch/attempts_on_server.hpp)
+      // With restarts, these differ between attempts (agent/launch/attempts_on_server.hpp).
       return mpirun_line(mpi, spec.master_addr, agent,
                          spec.restarts ? "\"$REMOTE_MPI_HOSTS\"" : host_list(hosts),
                          spec.restarts ? "\"$WORLD_SIZE\"" : std::to_string(world_size), what);

@@ -14,11 +14,11 @@
 namespace remote::launch {
 namespace {
 
-// What the launch itself sets, and what the supervisor tells a job's processes by.
+// Variables that the launch itself sets, and the one by which the supervisor recognizes a job's processes.
 constexpr std::array<std::string_view, 11> reserved{
     "MASTER_PORT", "WORLD_SIZE",       "RANK",      "LOCAL_RANK",      "LOCAL_WORLD_SIZE", "NODE_RANK",
     "GROUP_RANK",  "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "REMOTE_JOB_ID"};
-// What the user may set in its place, for all ranks alike.
+// Variables that the user may override, with the same value for all ranks.
 constexpr std::array<std::string_view, 3> same_everywhere{"MASTER_ADDR", "RUN_UUID", "TORCHELASTIC_RUN_ID"};
 
 void check_env(const Env& env, bool of_one_server) {
@@ -44,7 +44,7 @@ void check_env(const Env& env, bool of_one_server) {
   }
 }
 
-// The user's variable and the launch's would be one too many.
+// INIT_METHOD must not be set by both the user and the launch.
 void check_init_method(const Env& env) {
   if (std::ranges::find(env, "INIT_METHOD", &Env::value_type::first) != env.end()) {
     throw Error::usage("cannot set the variable 'INIT_METHOD'", "the launch sets it, as it was asked to",
@@ -52,7 +52,7 @@ void check_init_method(const Env& env) {
   }
 }
 
-// "tcp://10.0.0.1:29500"; an IPv6 address stands in brackets.
+// "tcp://10.0.0.1:29500"; an IPv6 address is in brackets.
 std::string tcp_url(const LaunchSpec& spec) {
   const bool v6 = spec.master_addr.find(':') != std::string::npos;
   return fmt::format("tcp://{}{}{}:{}", v6 ? "[" : "", spec.master_addr, v6 ? "]" : "", spec.master_port);

@@ -1,4 +1,4 @@
-// The launcher "ranks": one process a rank, which finds its peers by torch's env:// variables.
+// The launcher "ranks": one process per rank, which finds its peers through torch's env:// variables.
 #include <fmt/format.h>
 
 #include "base/command.hpp"
@@ -34,7 +34,7 @@ std::vector<PlannedProcess> plan_ranks(const LaunchSpec& spec, const std::vector
       env.set("LOCAL_WORLD_SIZE", nodes[n].nproc);
       env.set("NODE_RANK", node_rank);
       env.set("GROUP_RANK", node_rank);
-      env.set("ROLE_RANK", rank);  // as torchrun has it with one role
+      env.set("ROLE_RANK", rank);  // like torchrun with one role
       env.set("ROLE_WORLD_SIZE", world_size);
       env.set("GROUP_WORLD_SIZE", static_cast<int>(nodes.size()));
       env.set("TORCHELASTIC_RUN_ID", spec.run_id);

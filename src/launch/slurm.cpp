@@ -11,13 +11,13 @@ namespace {
 
 struct Batch {
   int nodes = 1;
-  int tasks = 1;  // on each of them
-  int cpus = 1;   // of each task
+  int tasks = 1;  // on each node
+  int cpus = 1;   // for each task
   bool requeue = false;
   std::string array{};
 };
 
-// A batch script, which runs the agent's slurm-job with these words; srun calls it with other words for each
+// A batch script that runs the agent's slurm-job with these words; srun calls it with other words for each
 // process. If the file system is mounted noexec, the agent runs from memory.
 std::string batch_script(const std::string& program, const std::vector<std::string>& options,
                          const Batch& batch, const std::string& words) {
@@ -39,7 +39,7 @@ std::string batch_script(const std::string& program, const std::vector<std::stri
   }
   option("--open-mode=append");
   for (const std::string& line : options) {
-    option(line);  // the later one counts
+    option(line);  // the later option wins
   }
   text += "agent=" + program + "/remote-agent\n";
   text +=
@@ -79,7 +79,7 @@ Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& 
         fmt::format("server '{}' is a login node, and there only ranks and torchrun go", slurm.login),
         "choose one of these, or servers without a scheduler");
   }
-  // Slurm decides which nodes they are, so all that differs between them is a variable that the agent sets.
+  // Slurm chooses the nodes, so everything that differs between them is in variables that the agent sets.
   LaunchSpec ranks = spec;
   ranks.launcher = Launcher::ranks;
   ranks.master_addr = "set-by-the-job";
@@ -102,7 +102,7 @@ Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& 
     }
   }
   if (agents) {
-    common.emplace_back("PET_RDZV_ID", spec.run_id);  // as in torchrun.cpp
+    common.emplace_back("PET_RDZV_ID", spec.run_id);  // like in torchrun.cpp
   }
   process.env = std::move(common);
   process.ranks = slurm.nodes * slurm.nproc;
@@ -128,7 +128,7 @@ std::string slurm_job_batch(const std::string& program, const std::vector<std::s
   if (tasks.empty()) {
     return batch_script(program, options, {.requeue = requeue}, "one");
   }
-  // It is submitted from the folder of all jobs; each task goes into its own.
+  // The script is submitted from the folder of all jobs; each task changes to its own folder.
   std::vector<std::string> numbers;
   std::string cases;
   for (const auto& [number, id] : tasks) {

@@ -1,4 +1,4 @@
-// The points of a sweep, and what a point makes of the command.
+// The points of a sweep, and the command of each point.
 
 #include <algorithm>
 #include <set>
@@ -26,7 +26,7 @@ Error too_many() {
                       "sweep fewer values at a time");
 }
 
-// 0 to 4 of "0..4", also downwards.
+// Expands "0..4" to 0 to 4; ranges may also count down.
 bool add_range(const std::string& text, std::vector<std::string>& values) {
   const std::size_t dots = text.find("..");
   if (dots == std::string::npos) {
@@ -49,7 +49,7 @@ bool add_range(const std::string& text, std::vector<std::string>& values) {
   }
 }
 
-// The cells of a CSV text's next line, from `at` on: with quotes as spreadsheets write them.
+// The cells of the next line in a CSV text, starting at `at`. Supports quotes as spreadsheets write them.
 std::vector<std::string> next_row(std::string_view csv, std::size_t& at, int& line) {
   std::vector<std::string> cells{""};
   const int first = line;

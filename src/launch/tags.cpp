@@ -14,7 +14,7 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
   return std::ranges::find(words, word) != words.end();
 }
 
-// A word of the shell's grammar before a command.
+// Whether it is a word of the shell's grammar that precedes a command.
 bool precedes_command(std::string_view word) {
   const std::size_t equals = word.find('=');
   const bool assignment = equals != std::string_view::npos && equals > 0 && !word.starts_with('-') &&
@@ -23,7 +23,7 @@ bool precedes_command(std::string_view word) {
                                         "time", "exec", "env", "nohup"});
 }
 
-// What the shell does by itself: it says nothing of what the job is about.
+// Whether the shell itself runs it, so that it does not describe the job.
 bool is_builtin(std::string_view word) {
   return is_one_of(word,
                    {"[",    "[[",    "test",   ":",   "true", "false",  "cd",   "exit",   "return", "export",

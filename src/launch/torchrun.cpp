@@ -1,5 +1,5 @@
-// The launcher "torchrun": one agent of torch.distributed.run a server. Its rendezvous is static, or c10d on
-// the first server; neither needs names that resolve between the servers
+// The launcher "torchrun": one agent of torch.distributed.run per server. Its rendezvous is static, or c10d
+// on the first server; neither needs names that resolve between the servers
 // (src/server/python/torch_rendezvous.py).
 #include <algorithm>
 
@@ -14,10 +14,11 @@
 namespace remote::launch {
 namespace {
 
-// The user's command, taken apart for torch.distributed.run: what runs the agent, and what the agent runs.
+// The user's command, split for torch.distributed.run into the program that runs the agent, and the one that
+// the agent runs.
 struct Parts {
   std::string python = "python";
-  std::string target;  // options of the agent that say what it runs, then that, as the user wrote it
+  std::string target;  // options of the agent that select the program, then the program, as the user wrote it
 };
 
 Parts take_apart(const std::string& given) {
@@ -34,7 +35,7 @@ Parts take_apart(const std::string& given) {
     const std::string whole = rest;
     parts.python = rest.substr(0, length);
     rest = std::string(trim(std::string_view(rest).substr(length)));
-    // torch.distributed.run starts its workers with -u anyway.
+    // torch.distributed.run already starts its workers with -u.
     while (rest.starts_with("-u ")) {
       rest = std::string(trim(std::string_view(rest).substr(2)));
     }
@@ -43,7 +44,7 @@ Parts take_apart(const std::string& given) {
     } else if (!rest.empty() && !rest.starts_with("-")) {
       parts.target = rest;
     } else {
-      parts.target = "--no_python " + whole;  // other options of the interpreter: the workers get them so
+      parts.target = "--no_python " + whole;  // this way, the workers get other options of the interpreter
     }
     return parts;
   }
@@ -51,7 +52,7 @@ Parts take_apart(const std::string& given) {
   return parts;
 }
 
-// How the agents come together.
+// How the agents find each other.
 struct Rendezvous {
   bool c10d = false;
   NodeRange nodes;
@@ -74,7 +75,7 @@ Rendezvous rendezvous_of(const TorchrunOptions& options, std::size_t servers) {
     throw Error::usage(fmt::format("cannot launch on {} nodes at least", least),
                        fmt::format("it is a number from 1 to {}", most));
   }
-  // Where a node is lost, the workers of the others fail: without restarts that would be the end.
+  // If a node is lost, the workers of the others fail; without restarts, the launch would end.
   constexpr int elastic_restarts = 3;
   rendezvous.max_restarts = options.max_restarts.value_or(rendezvous.elastic() ? elastic_restarts : 0);
   if (rendezvous.max_restarts < 0) {
@@ -111,7 +112,7 @@ void refuse_unfit(const LaunchSpec& spec, const Rendezvous& rendezvous) {
   }
 }
 
-// All agents start again with other numbers, which are in variables
+// All agents start again with different numbers, which are in variables
 // (agent/launch/attempts_on_server.hpp).
 void refuse_unfit_again(const LaunchSpec& spec, const Rendezvous& rendezvous) {
   if (spec.restarts && rendezvous.elastic()) {
@@ -126,7 +127,7 @@ std::optional<int> needed(const LaunchSpec& spec, const std::vector<Node>& nodes
   return rendezvous.elastic() ? std::optional(rendezvous.nodes.least) : std::nullopt;
 }
 
-// The options of an agent that say how it finds the others.
+// The options that tell an agent how to find the others.
 std::string meeting(const LaunchSpec& spec, const Rendezvous& rendezvous, std::size_t node) {
   const std::string port = spec.restarts ? "\"$MASTER_PORT\"" : std::to_string(spec.master_port);
   if (!rendezvous.c10d) {
@@ -134,16 +135,15 @@ std::string meeting(const LaunchSpec& spec, const Rendezvous& rendezvous, std::s
                        spec.restarts ? "\"$NODE_RANK\"" : std::to_string(node), shell_quote(spec.master_addr),
                        port);
   }
-  // The first one hosts the store: torch's own guess, by host names, is often wrong. The second number is how
-  // long, in seconds, nodes beyond MIN are waited for.
-  // The back end is c10d with signed messages, of torch_rendezvous.py: where that is missing, torch refuses
-  // to start.
+  // The first agent hosts the store, because torch's own choice, based on host names, is often wrong. The
+  // timeout, in seconds, is how long to wait for nodes beyond MIN. The backend is c10d with signed messages,
+  // from torch_rendezvous.py; if that is missing, torch refuses to start.
   return fmt::format("--rdzv_backend=remote_c10d --rdzv_endpoint={} --rdzv_conf=is_host={}{}",
                      shell_quote(spec.master_addr + ":") + port, node == 0 ? 1 : 0,
                      rendezvous.elastic() ? ",last_call_timeout=5" : "");
 }
 
-// The line of one agent. `nodes`: "2" or "1:4"; `meeting`: its options that say how it finds the others.
+// The command line of one agent. `nodes`: "2" or "1:4"; `meeting`: its options for finding the others.
 std::string agent_line(const LaunchSpec& spec, const std::string& nodes, int nproc,
                        const std::string& meeting) {
   if (spec.local_rank_arg) {
@@ -152,8 +152,8 @@ std::string agent_line(const LaunchSpec& spec, const std::string& nodes, int npr
         .mended_by(Remedy::pass_local_rank);
   }
   const Parts parts = take_apart(spec.torch ? with_python(spec.command) : spec.command);
-  // -r and -t for a local rank that there is not: without any, torch 1.13 under Python 3.11 fails at its
-  // start. The interval is how long a worker's end may go unnoticed; the default is 5 s.
+  // -r and -t name a nonexistent local rank, because without them torch 1.13 under Python 3.11 fails at
+  // startup. The interval is how long the end of a worker may go unnoticed; the default is 5 s.
   return fmt::format(
       "{} -m torch.distributed.run --nnodes={} --nproc_per_node={} {} "
       "--monitor_interval=0.1 -r {}:1 -t {}:1 {}",
@@ -182,7 +182,8 @@ std::vector<PlannedProcess> plan_agents(const LaunchSpec& spec, const std::vecto
     EnvBuilder env;
     env.set("NODE_RANK", process.node_rank);
     env.set("RUN_UUID", spec.run_id);
-    env.set("PET_RDZV_ID", spec.run_id);  // torchrun's --rdzv_id, which everybody could read in `ps`
+    env.set("PET_RDZV_ID",
+            spec.run_id);  // instead of torchrun's --rdzv_id, which everybody could read in `ps`
     if (spec.restarts) {
       env.set("GROUP_WORLD_SIZE", static_cast<int>(nodes.size()));
       env.set("MASTER_ADDR", spec.master_addr);

@@ -19,7 +19,7 @@ bool is_before(const FailureFacts& one, const FailureFacts& other) {
 
 std::optional<std::size_t> find_first_failure(std::span<const FailureFacts> failures) {
   std::optional<std::size_t> earliest;
-  std::optional<std::size_t> own;  // the first one that does not follow from a peer's
+  std::optional<std::size_t> own;  // the first failure that is not a consequence of a peer's
   for (std::size_t i = 0; i < failures.size(); ++i) {
     if (!earliest || is_before(failures[i], failures[*earliest])) {
       earliest = i;
@@ -53,7 +53,7 @@ std::string find_lost_server(const std::vector<Accusation>& accusations,
   std::vector<std::string> accused;  // in the order of the accusations
   for (const Accusation& each : accusations) {
     if (each.accuser == each.accused) {
-      return each.accused;  // it knows by itself that it was away
+      return each.accused;  // it knows that it was away itself
     }
     if (accusers[each.accused].empty()) {
       accused.push_back(each.accused);

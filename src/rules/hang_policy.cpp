@@ -6,9 +6,9 @@
 namespace remote::rules {
 namespace {
 
-constexpr double busy_processors = 0.03;  // a job that uses less is idle
-constexpr double few_ticks = 2;           // and one that uses no more than this between two samples
-constexpr Seconds evidence_time{90};      // the longest wait for the servers' evidence
+constexpr double busy_processors = 0.03;  // a job that uses less processor time is idle
+constexpr double few_ticks = 2;           // so is one that uses no more than this between two samples
+constexpr Seconds evidence_time{90};      // the longest time to wait for the servers' evidence
 
 }  // namespace
 
@@ -93,8 +93,8 @@ void HangPolicy::hear(const std::string& server, const wire::LinkMessage& messag
   }
 }
 
-// The shortest silence and the shortest idleness of all ranks. nullopt if none runs, or a server has not
-// reported.
+// The shortest silence and the shortest idleness of all ranks. nullopt if none is running, or if a server has
+// not reported.
 std::optional<HangPolicy::Least> HangPolicy::find_least(Seconds now) const {
   std::optional<Least> least;
   for (const std::string& server : launch_.present()) {

@@ -7,37 +7,36 @@
 
 #include "rules/launch_policy.hpp"
 
-// When a launch hangs (--hang-after), and what follows (docs/resilience.md).
+// Decides when a launch hangs (--hang-after), and what to do (docs/resilience.md).
 //
 // Each server samples its ranks and reports how long they have been silent (no byte on stdout or stderr) and
-// idle (almost no processor time). When all ranks have been silent for long enough, the coordinator has all
-// servers take the evidence. The launch hangs if all ranks were idle for as long, or if the evidence of each
-// server shows that its ranks only wait for others: a rank that waits may use a whole processor for that.
+// idle (almost no processor time). If all ranks have been silent for long enough, the coordinator asks all
+// servers to collect evidence. The launch hangs if all ranks were idle for that long, or if the evidence of
+// each server shows that its ranks are only waiting for others. A waiting rank may use a whole processor.
 
 namespace remote::rules {
 
-// One running job at one moment.
 struct JobSample {
   std::vector<std::uint64_t> output_sizes;
-  // Process -> processor time, in hundredths of a second. Another process with the same pid has another
-  // number.
+  // Maps processes to processor time, in hundredths of a second. If a pid is reused, the new process has
+  // another number.
   std::map<std::uint64_t, std::uint64_t> ticks;
-  bool in_debugger = false;  // a rank waits in a debugger
+  bool in_debugger = false;  // a rank is waiting in a debugger
   friend bool operator==(const JobSample&, const JobSample&) = default;
 };
 
-// For how long the ranks of one server have been silent and idle.
+// Measures how long the ranks of one server have been silent and idle.
 class StillnessMeter {
  public:
   // `every`: the time between two samples.
   explicit StillnessMeter(Seconds every) : longest_(3 * every) {}
-  // The running jobs by their ids.
+  // Adds a sample of the running jobs, by id.
   void add(std::map<std::string, JobSample> jobs, Seconds now);
   Seconds silent() const { return silent_; }
   Seconds idle() const { return idle_; }
 
  private:
-  Seconds longest_;  // a longer gap was a pause of this process, or of its server
+  Seconds longest_;  // a longer gap means that this process or its server was paused
   std::optional<Seconds> last_;
   std::map<std::string, JobSample> before_;
   Seconds silent_{0};
@@ -50,28 +49,26 @@ class HangActs {
  public:
   virtual ~HangActs() = default;
   virtual void broadcast(const wire::LinkMessage& message) = 0;
-  // Begins to take this server's evidence.
+  // Starts to collect this server's evidence.
   virtual void take_evidence(int number) = 0;
-  // Puts the evidence on record.
   virtual void keep_evidence(int seconds) = 0;
   virtual void drop_evidence() = 0;
-  // The launch has continued after it was found to hang.
+  // The launch has continued although it was found to hang.
   virtual void note_continued() = 0;
-  // Carries out --on-hang.
   virtual void end(HangAction action, const wire::Hang& hang) = 0;
 };
 
 class HangPolicy {
  public:
-  // `on_record`: this launch was found to hang before this supervisor started.
+  // `on_record`: it is recorded that an earlier supervisor found this launch to hang.
   HangPolicy(Seconds limit, HangAction action, const LaunchPolicy& launch, std::string own, bool on_record,
              Seconds now, HangActs& acts);
 
   // The time between two samples.
   Seconds every() const { return every_; }
-  // This server's ranks: absent if none runs.
+  // Reports the state of this server's ranks; nullopt if none is running.
   void report(const std::optional<StillnessMeter>& meter, Seconds now);
-  // This server's evidence is there; `all_wait`: its ranks only wait for others.
+  // This server's evidence is available; `all_wait`: its ranks are only waiting for others.
   void note_evidence(int number, bool all_wait);
   void hear(const std::string& server, const wire::LinkMessage& message, Seconds now);
   void tick(Seconds now);
@@ -97,11 +94,11 @@ class HangPolicy {
   HangActs& acts_;
   bool on_record_;
   bool by_idle_ = false;
-  Seconds since_;  // silence counts from here
+  Seconds since_;  // silence is measured from this time
   std::map<std::string, Report> reports_;
-  int number_;  // of the last question; no earlier supervisor's
+  int number_;  // of the last question, different from those of earlier supervisors
   std::optional<std::map<std::string, bool>>
-      answers_;  // server -> all its ranks wait, while a question is open
+      answers_;  // server -> whether all its ranks are waiting, while a question is open
   Seconds deadline_{0};
   Seconds next_question_{0};
 };

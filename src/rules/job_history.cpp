@@ -45,7 +45,7 @@ struct Fold {
   void operator()(const wire::RestartRefused& entry) { history.no_restart = entry.why; }
   void operator()(const wire::OutOfMemory& /*entry*/) { history.was_out_of_memory = true; }
   void operator()(const wire::DiskRefused& entry) { history.disk = entry.flaw; }
-  // The process that waited for the job knows better than others.
+  // The process that waited for the job has the most reliable information.
   void operator()(const wire::JobEnded& entry) {
     history.end = entry.end;
     history.never_starts_since.reset();

@@ -85,7 +85,7 @@ bool LaunchPolicy::jobs_have_ended() const {
   return std::ranges::all_of(jobs_, &LaunchJob::ended);
 }
 
-// The first reason counts. Ranks get their grace unless a server is lost or all of them hang.
+// The first reason counts. Ranks get the grace unless a server is lost or all of them hang.
 void LaunchPolicy::end(const wire::EndReason& reason, Seconds now) {
   if (reason_ || setup_.ends_alone) {
     return;
@@ -96,7 +96,7 @@ void LaunchPolicy::end(const wire::EndReason& reason, Seconds now) {
   acts_.broadcast(wire::EndLaunch{reason});
 }
 
-// The coordinator's: an elastic launch continues without a server, as long as it has enough others.
+// On the coordinator: an elastic launch continues without a server, as long as it has enough others.
 void LaunchPolicy::leave_out(const std::string& server, const wire::EndReason& reason, Seconds now) {
   left_.insert(server);
   acts_.broadcast(wire::ContinueWithout{server, reason});
@@ -135,7 +135,7 @@ std::vector<LinkMessage> LaunchPolicy::welcome(const std::string& server) {
 
 void LaunchPolicy::hear(const std::string& server, const LinkMessage& message, Seconds now) {
   if (const auto* end_launch = std::get_if<wire::EndLaunch>(&message)) {
-    // A dropped server stops by itself: without the others, its agent has probably given up.
+    // A dropped server stops on its own: without the others, its agent has probably given up.
     if (!left_.contains(server)) {
       end(end_launch->reason, now);
     }
@@ -145,7 +145,8 @@ void LaunchPolicy::hear(const std::string& server, const LinkMessage& message, S
              without != nullptr && !is_coordinator()) {
     acts_.record(wire::ServerLeftOut{without->server, without->reason});
     if (without->server == setup_.own) {
-      // It was silent for too long and is back. The others have continued: its ranks must not meet them.
+      // This server was silent for too long and is back. The others have continued, and its ranks must not
+      // join them.
       own_left_ = wire::ServerLoss{setup_.own};
     }
   } else if (const auto* failed = std::get_if<wire::JobFailed>(&message);
@@ -224,8 +225,8 @@ void LaunchPolicy::note_end(std::size_t index, const std::optional<wire::RankFai
   failures_.push_back({*failure, now});
   report(wire::JobFailed{*failure});
   const wire::EndReason reason = wire::RankEnded{failure->rank};
-  // In an elastic launch, an agent that was killed or is gone has left, and the others continue; one that
-  // exits has ended the launch. Without the first server's agent, the others cannot find each other.
+  // In an elastic launch, if an agent was killed or is gone, it has left, and the others continue; if it
+  // exits, the launch has ended. Without the first server's agent, the others cannot find each other.
   const bool has_left =
       failure->ending.kind == wire::EndKind::signal || failure->ending.kind == wire::EndKind::gone;
   if (setup_.needed != 0 && !is_coordinator() && has_left) {
@@ -253,7 +254,7 @@ void LaunchPolicy::note_failed_rank(std::size_t /*job*/, const wire::RankFailure
 }
 
 std::vector<std::string> LaunchPolicy::jobs_to_kill(Seconds now) {
-  // Processes of an agent that has left the launch would continue to train.
+  // If an agent has left the launch, its processes would continue to train.
   const bool own = own_left_ && kills_ == 0;
   if (!own && (!reason_ || now < end_at_ || kills_ >= kill_rounds)) {
     return {};
@@ -308,7 +309,7 @@ LaunchVerdict LaunchPolicy::verdict(const std::vector<JobResult>& results) const
     verdict.end = LaunchEnd::lost;
     if (others_.size() > 1 &&
         std::set(lost_.begin(), lost_.end()) == std::set(others_.begin(), others_.end())) {
-      verdict.server = setup_.own;  // as find_lost_server() has it
+      verdict.server = setup_.own;  // as in find_lost_server()
       verdict.is_cut_off = true;
     } else {
       verdict.server = loss != nullptr ? loss->server : lost_.front();
@@ -371,7 +372,8 @@ bool LaunchPolicy::try_to_leave(Seconds now, bool listening) {
     }
     return is_bye_noted_ || is_gone(coordinator()) || (!last_heard_.contains(coordinator()) && is_late(now));
   }
-  // The coordinator stays as long as others need it. Those that never came get their time to come.
+  // The coordinator stays as long as others need it. Servers that have not connected yet get their time to do
+  // so.
   const std::vector<std::string> not_come = silent(now);
   return !listening || std::ranges::all_of(others_, [&](const std::string& server) {
     return is_gone(server) || std::ranges::find(not_come, server) != not_come.end();

@@ -8,15 +8,15 @@ namespace {
 
 using wire::OutcomeState;
 
-constexpr double drift = 0.98;        // a member's clock may be slower by so much
-constexpr Seconds short_attempt{60};  // an attempt that lived for less makes the next one wait
-// The cause of a failure after a peer's may be noticed so much later.
+constexpr double drift = 0.98;        // a member's clock may be slower by this factor
+constexpr Seconds short_attempt{60};  // after an attempt that was shorter than this, the next one waits
+// How much later than a failure after a peer's its cause may be detected.
 constexpr Seconds peer_delay{1};          // on a server whose ranks have all ended
-constexpr Seconds longest_peer_delay{5};  // while ranks run: longest_delay
-// A provider that takes a machine back ends its processes so long before.
+constexpr Seconds longest_peer_delay{5};  // while ranks are running: longest_delay
+// A provider that takes back a machine stops its processes this long before.
 constexpr Seconds departure{30};
-constexpr Seconds result_delay{2};    // for a guard to record how its job ended, once it may
-constexpr Seconds recording_time{5};  // for the guards to record that an attempt ended, once it was killed
+constexpr Seconds result_delay{2};    // for a guard to record how its job ended, once it may do so
+constexpr Seconds recording_time{5};  // for the guards to record that an attempt ended, after it was killed
 
 const wire::RankFailure* failure_in(const std::optional<wire::Cause>& cause) {
   return cause ? std::get_if<wire::RankFailure>(&*cause) : nullptr;
@@ -27,7 +27,8 @@ bool is_after_peer(const std::optional<wire::Cause>& cause) {
   return failure != nullptr && failure->after_peer;
 }
 
-// By SIGTERM, as processes are when their machine shuts down; 143 is a shell's exit status for that.
+// Whether it ended by SIGTERM, which processes get when their machine shuts down; 143 is a shell's exit
+// status for it.
 bool is_told_to_end(const std::optional<wire::Cause>& cause) {
   const auto* failure = failure_in(cause);
   return failure != nullptr && (failure->ending == wire::Ending{wire::EndKind::signal, 15} ||
@@ -110,12 +111,12 @@ void RestartPolicy::notice_ends(Seconds now) {
   if (outcome_.state != OutcomeState::running || released_) {
     return;
   }
-  // A job that a user stopped, or that lost its guard: no other attempt can have it.
+  // If a user stopped a job, or it lost its guard, no other attempt can have it.
   for (const KeptEnd& end : kept_ends_) {
     outcome_ = {end.failure ? OutcomeState::failed_for_good : OutcomeState::ended_for_good, job(end.job).rank,
                 std::nullopt};
   }
-  // A rank that is being ended fails because of that, which says nothing about the cause.
+  // A rank that is being stopped fails because of that, which gives no information about the cause.
   std::size_t over = 0;
   for (const LaunchJob& each : jobs_) {
     if (killing_ || !is_round_over(each)) {
@@ -138,7 +139,7 @@ void RestartPolicy::notice_ends(Seconds now) {
 
 std::vector<std::string> RestartPolicy::jobs_to_kill(Seconds now) {
   if (released_) {
-    // The guard of a job that ended by itself records its result only now. A kill before that would look like
+    // If a job ended on its own, its guard records the result only now. Killing it earlier would look like
     // the cause.
     const bool recording = std::ranges::any_of(
         jobs_, [this](const LaunchJob& each) { return !each.ended && is_round_over(each); });
@@ -234,7 +235,7 @@ void RestartPolicy::take_grant(const wire::GrantLease& grant, Seconds now) {
     }
   } else if (grant.attempt > attempt_ && is_resting() && is_possible(grant.shape)) {
     begin(grant.attempt, grant.shape, until);
-    next_question_ = now;  // an order of mpirun may wait until the coordinator knows
+    next_question_ = now;  // an order of mpirun may be waiting for the coordinator to know this
   }
 }
 
@@ -270,7 +271,7 @@ wire::LinkMessage RestartPolicy::answer(const std::string& server, const wire::A
   if (question.attempt == granted_) {
     const wire::Outcome& outcome = question.outcome;
     if (outcome.state == OutcomeState::failed_for_good) {
-      // Something lives on there, whatever failed first.
+      // A process is still alive there, whatever failed first.
       finish(wire::RankEnded{outcome.rank}, NoRestart::unfinished, now);
     } else if (outcome.state != OutcomeState::running && !outcomes_.contains(server)) {
       outcomes_[server] = outcome;
@@ -298,7 +299,7 @@ wire::LinkMessage RestartPolicy::answer(const std::string& server, const wire::A
 }
 
 bool RestartPolicy::takes_orders(const std::string& server) const {
-  const auto found = has_.find(server);  // a job that has not started yet would not see the order
+  const auto found = has_.find(server);  // a job that has not started yet would miss the order
   return released_ || (found != has_.end() && found->second == granted_);
 }
 
@@ -310,7 +311,7 @@ std::set<std::string> RestartPolicy::ended_there(Seconds now) const {
   return servers;
 }
 
-// A user has stopped a job: no other one is to be ended because of that.
+// A user has stopped a job, and no other job should be stopped because of that.
 void RestartPolicy::end_for_good(Seconds now) {
   if (ending_ && failure_) {
     finish(wire::end_reason(*failure_), NoRestart::stopped, now);
@@ -319,8 +320,8 @@ void RestartPolicy::end_for_good(Seconds now) {
   }
 }
 
-// The first failure of an attempt decides whether another one follows. A failure after a peer's gives way to
-// what made the peer fail.
+// The first failure of an attempt decides whether another one follows. A failure after a peer's is replaced
+// by the cause of the peer's failure.
 void RestartPolicy::fail(const wire::Cause& cause, Seconds now) {
   const bool after_peer = is_after_peer(cause);
   const bool gives_way = is_after_peer(failure_) || (!decided_ && is_told_to_end(failure_) && is_loss(cause));
@@ -378,7 +379,7 @@ void RestartPolicy::decide(Seconds now) {
   } else if (exited && restarts_.final_codes.contains(failure->ending.code)) {
     finish(wire::end_reason(cause), NoRestart::exit_code, now);
   } else if (exited && !sick && place_ == place) {
-    finish(wire::end_reason(cause), NoRestart::repeated, now);  // a third time would end at the same place
+    finish(wire::end_reason(cause), NoRestart::repeated, now);  // a third attempt would end at the same point
   } else {
     place_.reset();
     if (exited) {
@@ -388,8 +389,8 @@ void RestartPolicy::decide(Seconds now) {
   }
 }
 
-// Whether this failure, which may allow no other attempt, may come from the loss of a server, which does: of
-// a peer's that has been silent since, or of its own.
+// Whether this failure, which may not allow another attempt, may be a consequence of the loss of a server,
+// which does allow it: either of a peer that has been silent since, or of its own server.
 bool RestartPolicy::may_give_way(Seconds now) const {
   if (restarts_.kinds.any) {
     return false;
@@ -440,7 +441,7 @@ void RestartPolicy::lead(Seconds now) {
         ending_ = killing_ = true;
         acts_.broadcast(wire::StopAttempt{granted_});
       } else if (is_late(now)) {
-        // Nothing is known about the lease of a member that never came.
+        // Nothing is known about the lease of a member that never connected.
         finish(wire::end_reason(*failure_), NoRestart::unreached, now);
       }
     }
@@ -471,7 +472,7 @@ std::vector<std::string> RestartPolicy::present() const {
   return servers;
 }
 
-// The next attempt, once nothing of this one can live.
+// Starts the next attempt, once no process of this one can be alive.
 void RestartPolicy::begin_next(Seconds now) {
   std::vector<std::string> silent;
   for (const std::string& name : members_.names()) {
@@ -537,7 +538,7 @@ void RestartPolicy::begin_next(Seconds now) {
     answered_[name] = now;
   }
   begun_ = now;
-  ask(now);  // its own ranks first, because a revived coordinator reads their record
+  ask(now);  // its own ranks first, because a restarted coordinator reads their record
   if (outcome_.state != OutcomeState::running) {
     finish(wire::end_reason(cause), NoRestart::unfinished, now);
   }
@@ -555,7 +556,7 @@ void RestartPolicy::finish(const std::optional<wire::EndReason>& reason, std::op
     why.reset();
   }
   released_ = true;
-  // A dropped server's end does not count for the launch.
+  // The end of a dropped server does not count for the launch.
   const bool left_out = reason == wire::EndReason(wire::ServerLoss{setup_.own});
   std::vector<std::string> ended;
   for (const LaunchJob& each : jobs_) {
@@ -610,7 +611,7 @@ std::vector<wire::LinkMessage> RestartPolicy::welcome(const std::string& server)
 void RestartPolicy::hear(const std::string& server, const wire::LinkMessage& message, Seconds now) {
   if (std::holds_alternative<wire::Hello>(message) && members_.is_member(server) &&
       !known_.contains(server)) {
-    known_.insert(server);  // its first lease began before this, and no answer renewed it yet
+    known_.insert(server);  // its first lease began before this, and no answer has renewed it yet
     answered_[server] = now;
   }
   if (std::holds_alternative<wire::Welcome>(message)) {
@@ -646,7 +647,7 @@ void RestartPolicy::hear(const std::string& server, const wire::LinkMessage& mes
   } else if (over != nullptr && !is_coordinator()) {
     finish(over->reason, std::nullopt, now);
   } else if (is_coordinator() && !members_.is_member(server) && reports_end()) {
-    // A dropped server stops by itself.
+    // A dropped server stops on its own.
   } else if (end_launch != nullptr && !released_ && !is_coordinator()) {
     finish(end_launch->reason, std::nullopt, now);
   } else {

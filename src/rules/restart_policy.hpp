@@ -12,18 +12,18 @@
 
 // The decisions of a supervisor in a launch with restarts (docs/resilience.md).
 //
-// Only the coordinator decides about attempts; it is a member too. A member runs ranks only while it holds a
-// lease. It asks again and again, and an answer is worth `timeout` from the moment it asked. The coordinator
-// counts from the moment it answered, and begins the next attempt when each member has said that nothing of
-// the last one lives, or when its lease and the longest kill have passed. So two attempts never live at once,
-// whatever is delayed or lost. Until the coordinator has said that no other attempt comes, the ends of jobs
-// are not final; after that the launch is like any other.
+// Only the coordinator, which is also a member, decides about attempts. A member runs ranks only while it
+// holds a lease. It asks for one repeatedly, and an answer is valid for `timeout` from the time of the
+// question. The coordinator measures the time from its answer. It starts the next attempt when each member
+// has reported that no process of the last one is alive, or when its lease and the longest kill are over. So
+// two attempts never run at the same time, whatever is delayed or lost. Until the coordinator has reported
+// that no other attempt follows, the ends of jobs are not final. After that, the launch is like any other.
 
 namespace remote::rules {
 
 struct RestartSetup {
-  int most = 0;   // restarts
-  int least = 1;  // servers of an attempt
+  int most = 0;   // maximum number of restarts
+  int least = 1;  // minimum number of servers in an attempt
   // Failures that allow another attempt.
   struct Kinds {
     bool any = false;
@@ -34,22 +34,22 @@ struct RestartSetup {
     bool lost = false;
     bool hang = false;
   } kinds;
-  std::set<int> final_codes;  // exit codes that allow no other attempt
-  std::vector<int> ranks;     // of each server of the launch
-  std::size_t spares = 0;     // the last servers of the launch
+  std::set<int> final_codes;  // exit codes that prevent another attempt
+  std::vector<int> ranks;     // number of ranks on each server of the launch
+  std::size_t spares = 0;     // number of spares, which are the last servers of the launch
 };
 
-// The times of the protocol, which tests shorten, and its rules. The simulation turns off each rule to prove
-// that it is needed.
+// The times and rules of the protocol. Tests shorten the times, and the simulation disables each rule to
+// prove that it is necessary.
 struct RestartTimes {
-  Seconds longest_kill{15};  // TERM, the grace, KILL, and a last look
+  Seconds longest_kill{15};  // TERM, the grace, KILL, and a last check
   Seconds longest_pause{60};
   bool lease_counts_from_question = true;  // not from the answer, which may be late
   bool waits_for_silent_leases = true;     // before the next attempt begins
-  bool revived_coordinator_waits = true;   // until all leases that its predecessor granted are over
+  bool revived_coordinator_waits = true;   // until all leases granted by its predecessor are over
 };
 
-// What this server's earlier supervisor left on record, if it died.
+// The state that an earlier supervisor of this server has recorded, if it died.
 struct Revived {
   Seconds lease_until{0};
   Seconds attempt_began{0};
@@ -57,19 +57,20 @@ struct Revived {
 
 class RestartActs : public LaunchActs {
  public:
-  // Begins the ranks of an attempt. Returns whether it could.
+  // Starts the ranks of an attempt. Returns false on failure.
   virtual bool start(int attempt, const wire::Shape& shape) = 0;
-  // This server's ranks may live until then.
+  // Lets this server's ranks live until this time.
   virtual void renew_lease(Seconds until) = 0;
-  // The ends of jobs are final now. `ended`: jobs that this supervisor ended, for `over.reason`.
+  // The ends of jobs are final now. `ended`: jobs that this supervisor stopped for `over.reason`.
   virtual void release(const wire::AttemptsOver& over, const std::vector<std::string>& ended) = 0;
-  // How a job of the current attempt failed, from its files.
+  // How a job of the current attempt failed, according to its files.
   virtual wire::RankFailure describe_failure(const LaunchJob& job) = 0;
   // The complete checkpoints, newest first.
   virtual std::vector<std::string> checkpoints() = 0;
   // A free port for rank 0.
   virtual int choose_port() = 0;
-  // `without`: members that take no part in the next attempt; `sick`: one of them because it is sick.
+  // `without`: members that do not take part in the next attempt; `sick`: one of them is left out because it
+  // is sick.
   virtual void record_attempt(int attempt, Seconds began, Seconds failed, Seconds next,
                               const wire::Cause& cause, const std::vector<std::string>& without,
                               bool sick) = 0;
@@ -80,14 +81,14 @@ class RestartActs : public LaunchActs {
 
 class RestartPolicy final : public LaunchPolicy {
  public:
-  // `attempt`: on record on this server; 0 for a spare that had none. `first_question`: a number that no
-  // earlier supervisor of this launch used. `revived`: an earlier one died.
+  // `attempt`: the one recorded on this server; 0 for a spare without one. `first_question`: a number that no
+  // earlier supervisor of this launch has used. `revived`: set if an earlier supervisor died.
   RestartPolicy(LaunchSetup setup, RestartSetup restarts, std::vector<LaunchJob> jobs, int attempt,
                 std::uint64_t first_question, const std::optional<Revived>& revived, Seconds now,
                 RestartActs& acts, RestartTimes times = {});
 
   void tick(Seconds now);
-  // A kill of jobs_to_kill() is done; `clean`: nothing is left.
+  // A kill requested by jobs_to_kill() is done; `clean`: no process is left.
   void note_killed(bool clean, Seconds now) {
     cleaned_ = clean;
     cleaned_at_ = now;
@@ -115,7 +116,7 @@ class RestartPolicy final : public LaunchPolicy {
   bool try_to_leave(Seconds now, bool listening) override;
 
  private:
-  // An end for good that came before the release.
+  // A final end that came before the release.
   struct KeptEnd {
     std::size_t job;
     std::optional<wire::RankFailure> failure;
@@ -129,7 +130,7 @@ class RestartPolicy final : public LaunchPolicy {
   void ask(Seconds now);
   void take_grant(const wire::GrantLease& grant, Seconds now);
   void keep_lease(Seconds now);
-  // The coordinator's.
+  // Used on the coordinator.
   wire::LinkMessage answer(const std::string& server, const wire::AskLease& question, Seconds now);
   void fail(const wire::Cause& cause, Seconds now);
   void end_for_good(Seconds now);
@@ -138,7 +139,7 @@ class RestartPolicy final : public LaunchPolicy {
   bool may_give_way(Seconds now) const;
   void lead(Seconds now);
   void begin_next(Seconds now);
-  // No other attempt comes.
+  // No other attempt follows.
   void finish(const std::optional<wire::EndReason>& reason, std::optional<NoRestart> why, Seconds now);
 
   RestartSetup restarts_;
@@ -153,12 +154,13 @@ class RestartPolicy final : public LaunchPolicy {
   bool cleaned_ = false;
   Seconds cleaned_at_{0};
   std::set<std::string>
-      own_ends_;  // jobs that ended before this supervisor began to end those of this attempt
+      own_ends_;  // jobs that ended before this supervisor started to stop those of this attempt
   Seconds until_;
   std::map<std::uint64_t, Seconds> asked_;
   std::uint64_t question_;
   Seconds next_question_;
-  std::set<std::string> offered_;  // checkpoints that this server has named: it resumes from no other
+  std::set<std::string>
+      offered_;  // the checkpoints that this server has offered, which are the only ones it resumes from
   wire::Outcome outcome_;
 
   Members members_;
@@ -166,18 +168,18 @@ class RestartPolicy final : public LaunchPolicy {
   bool ending_ = false;
   std::optional<wire::Cause> failure_;
   Seconds quiet_until_;
-  std::set<std::string> known_;                    // servers that asked: their leases are known
-  std::map<std::string, Seconds> answered_;        // member -> the last answer
+  std::set<std::string> known_;                    // servers that have asked, so their leases are known
+  std::map<std::string, Seconds> answered_;        // member -> time of the last answer
   std::map<std::string, wire::Outcome> outcomes_;  // of this attempt
   std::map<std::string, int> has_;                 // member -> the attempt that it reported
   std::map<std::string, std::vector<std::string>>
-      acked_;  // member without ranks of this attempt -> its checkpoints
+      acked_;  // members without ranks of this attempt -> their checkpoints
   Seconds begun_;
   Seconds failed_at_;
   bool decided_ = false;
-  std::optional<Seconds> begin_at_;  // the next attempt
+  std::optional<Seconds> begin_at_;  // when the next attempt starts
   int shorts_ = 0;
-  // The last exit and the checkpoint of its attempt: twice the same ends the launch.
+  // The last exit and the checkpoint of its attempt. If both repeat, the launch ends.
   std::optional<std::pair<wire::Cause, std::string>> place_;
   int port_ = 0;
   std::string resume_from_;

@@ -5,9 +5,9 @@
 namespace remote::rules {
 namespace {
 
-constexpr Seconds ask_again{5};           // a server that got no point asks again
-constexpr Seconds ask_after_trouble{60};  // and a server that could not start a point
-constexpr int max_troubles = 3;           // in a row; then it asks no more
+constexpr Seconds ask_again{5};           // until a server that got no point asks again
+constexpr Seconds ask_after_trouble{60};  // until a server that could not start a point asks again
+constexpr int max_troubles = 3;           // in a row; then it stops asking
 
 }  // namespace
 
@@ -28,7 +28,7 @@ void SweepGiver::hear(const std::string& server, const wire::SweepMessage& messa
   if (const auto* known = std::get_if<wire::KnownPoints>(&message)) {
     std::ranges::copy_if(known->points, std::inserter(known_[server], known_[server].end()), has);
   } else if (std::holds_alternative<wire::ReportDone>(message)) {
-    // Points that were given to this server and that it does not know: the message was lost.
+    // Points that were given to this server but are unknown there, because the message was lost.
     const std::set<std::string> reported = std::exchange(known_[server], {});
     known_.erase(server);
     for (const auto& [point, owner] : given_) {
@@ -181,7 +181,7 @@ void SweepTaker::note_failed(const std::string& point, Seconds now) {
 }
 
 void SweepTaker::forget(const std::string& point, Seconds now) {
-  // If this is not written, a later supervisor takes the point for one that began here.
+  // If this is not written, a later supervisor assumes that the point started here.
   static_cast<void>(journal_.write(wire::PointNotStarted{point}));
   begun_.erase(point);
   refuse(point, now);

@@ -11,17 +11,17 @@
 #include "rules/launch_policy.hpp"
 #include "wire/sweep.hpp"
 
-// Which server of a sweep runs which point, and when (docs/sweep.md).
+// Decides which server of a sweep runs which point, and when (docs/sweep.md).
 //
-// Only the first server's supervisor, the giver, gives out points. Each is given once, and to another server
-// only after the first one has said that it could not be started there. A point is on the giver's disk before
-// a server learns of it, and on that server's disk before it starts. So a supervisor that dies forgets
-// nothing, and no point runs twice.
+// Only the first server's supervisor, the giver, distributes points. Each is given once, and to another
+// server only after the first one has reported that it could not be started there. A point is on the giver's
+// disk before a server receives it, and on that server's disk before it starts. So a supervisor that dies
+// forgets nothing, and no point runs twice.
 
 namespace remote::rules {
 
-// The entries that a giver or taker writes to disk before it acts. A write returns false if it is not on
-// disk.
+// The entries that a giver or taker writes to disk before it acts. A write returns false if the entry is not
+// on disk.
 class SweepJournal {
  public:
   virtual ~SweepJournal() = default;
@@ -38,7 +38,7 @@ class SweepGiver {
   // Replays an entry of an earlier giver.
   void restore(const wire::SweepEntry& entry);
   void hear(const std::string& server, const wire::SweepMessage& message, const Send& send);
-  // The link to a server broke: its report about its points starts again.
+  // The link to a server broke, so its report about its points will start again.
   void forget(const std::string& server) { known_.erase(server); }
   // Whether all points have ended, except those on silent servers.
   bool is_over(const std::set<std::string>& silent) const;
@@ -48,48 +48,49 @@ class SweepGiver {
   std::optional<std::string> give_next(const std::string& server);
 
   std::deque<std::string> left_;
-  std::vector<std::pair<std::string, std::string>> given_;  // (point, server), in the order of giving
+  std::vector<std::pair<std::string, std::string>>
+      given_;  // (point, server), in the order in which they were given
   std::set<std::string> ended_;
   std::map<std::string, std::set<std::string>> known_;  // server that is still reporting -> its points
   SweepJournal& journal_;
 };
 
-// How starting a point went.
 enum class PointStart {
   started,
-  exists,  // something has its id already
-  failed,  // it never runs here
+  exists,  // a job with its id already exists
+  failed,  // it will never run here
 };
 
 class SweepTakerActs {
  public:
   virtual ~SweepTakerActs() = default;
-  // Leases the resources of a point. nullopt if they are not free. The number names the lease.
+  // Leases the resources for a point; nullopt if they are not available. The number identifies the lease.
   virtual std::optional<int> take_lease() = 0;
   virtual void give_back(int lease) = 0;
   virtual PointStart start(const std::string& point, int lease) = 0;
-  // To the giver, if there is a link to it.
+  // Sends to the giver, if there is a link to it.
   virtual void tell(const wire::SweepMessage& message) = 0;
 };
 
-// One server's part.
+// The part of one server.
 class SweepTaker {
  public:
-  // `begun`: points that began here before; `running`: those that still run, with their leases.
+  // `begun`: points that started here before; `running`: those of them that are still running, with their
+  // leases.
   SweepTaker(std::set<std::string> begun, std::map<std::string, int> running, SweepJournal& journal,
              SweepTakerActs& acts);
 
-  // The link to the giver is open: reports all points known here.
+  // The link to the giver is open, so this reports all points known here.
   void link();
   void unlink();
   void hear(const wire::SweepMessage& message, Seconds now);
   void tick(Seconds now);
   void note_end(const std::string& point);
-  // A point whose start took long was not started after all.
+  // A point whose start took a long time was not started after all.
   void note_failed(const std::string& point, Seconds now);
   bool is_idle() const { return running_.empty() && owed_.empty(); }
   bool is_over() const { return over_; }
-  // How many points in a row could not be started.
+  // The number of consecutive points that could not be started.
   int troubles() const { return troubles_; }
 
  private:
@@ -101,7 +102,7 @@ class SweepTaker {
   std::set<std::string> begun_;
   std::map<std::string, int> running_;
   std::set<std::string> ended_;
-  std::deque<std::string> owed_;  // given, and not begun
+  std::deque<std::string> owed_;  // points that were given but have not started
   std::optional<int> lease_;
   bool linked_ = false;
   bool asked_ = false;

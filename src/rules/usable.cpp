@@ -11,8 +11,7 @@ namespace {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-// The variables of a vendor, in the order in which they apply. Of those in one list, the first that is set
-// counts.
+// A vendor's variables, in the order in which they apply. Of those in one list, the first that is set counts.
 std::vector<std::vector<std::string_view>> list_variables(GpuVendor vendor) {
   switch (vendor) {
     case GpuVendor::nvidia:
@@ -54,8 +53,8 @@ std::size_t count_devices(const std::vector<const Gpu*>& devices) {
   return devices.size() - static_cast<std::size_t>(std::ranges::count(devices, nullptr));
 }
 
-// Leaves the devices that the value of a variable names, in its order, up to the first name of none. Elements
-// that are null are not usable. Returns how many further devices it names that are not in the list.
+// Keeps only the devices that the variable's value names, in its order, up to the first name that matches
+// none. Null elements are not usable. Returns how many other devices it names that are not in the list.
 int hide_devices(std::string_view value, std::vector<const Gpu*>& devices, bool are_known) {
   const bool has_uuids =
       std::ranges::any_of(devices, [](const Gpu* gpu) { return gpu != nullptr && !gpu->uuid.empty(); });
@@ -159,7 +158,7 @@ const GpuTool* find_failed_tool(const GpuFacts& facts) {
     if (tool.state == answered || tool.state == no_devices) {
       return false;
     }
-    // With GPUs of another vendor, a program without a driver is only installed.
+    // If there are GPUs of another vendor, a program without a driver only happens to be installed.
     return usable.there.empty() || (tool.vendor < usable.vendor && tool.state != no_driver);
   };
   const auto found = std::ranges::find_if(facts.tools, fails);

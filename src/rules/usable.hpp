@@ -9,23 +9,24 @@
 #include <remote/facts.hpp>
 #include <remote/usable.hpp>
 
-// Counts what the ranks of a launch may use of a server. Launches, leases and reports all count here.
+// Computes which resources of a server the ranks of a launch may use. Launches, leases and reports all use
+// these functions.
 
 namespace remote::rules {
 
-// A quota of processor time is rounded up.
+// Rounds up a quota of processor time.
 UsableCpus count_cpus(const ServerFacts& facts);
 UsableMemory count_memory(const ServerFacts& facts);
 // The variables that hide GPUs from programs, of all vendors.
 constexpr std::array<std::string_view, 4> visibility_variables{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
                                                                "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"};
 
-// The GPUs of the first vendor that has any. `given`: variables that the launch sets. They replace those of
-// the login, and the prologue's replace both.
+// The GPUs of the first vendor that has any. `given`: variables that the launch sets. They override those of
+// the login, and the prologue's override both.
 UsableGpus count_gpus(const GpuFacts& facts,
                       const std::vector<std::pair<std::string, std::string>>& given = {});
 
-// The program that does not answer for GPUs that ranks would use; nullptr: none.
+// The program that does not respond for GPUs that ranks would use; nullptr if there is none.
 const GpuTool* find_failed_tool(const GpuFacts& facts);
 
 }  // namespace remote::rules

@@ -44,12 +44,12 @@ fs::path config_file(const Sandbox& sandbox) {
   return sandbox.folder().parent_path() / "configs.yaml";
 }
 
-// A copy of configs.yaml as it was written last: that they are equal shows that nobody has edited it.
+// A copy of configs.yaml as last written here. If both are equal, nobody has edited it.
 fs::path written_file(const Sandbox& sandbox) {
   return sandbox.folder() / "configs.written";
 }
 
-// configs.yaml as it was before the sandbox's servers came into it, where it was somebody else's.
+// configs.yaml before the sandbox's servers were added, if the sandbox had not created it.
 fs::path former_file(const Sandbox& sandbox) {
   return sandbox.folder() / "configs.former";
 }
@@ -62,12 +62,12 @@ std::string scalar(const std::string& text) {
 }
 
 void write_config(const Sandbox& sandbox, const std::string& text) {
-  write_file_atomic(config_file(sandbox), text, 0600);  // as `remote init` has it: passwords may come in
+  write_file_atomic(config_file(sandbox), text, 0600);  // like `remote init`, because passwords may be added
   write_file_atomic(written_file(sandbox), text);
 }
 
-// What `remote init` wrote without a server, with these servers in the place of its example. nullopt: it is
-// something else.
+// The file that `remote init` wrote without a server, with these servers in place of its example. nullopt if
+// it is a different file.
 std::optional<std::string> filled(const std::string& former, const std::vector<SandboxServer>& servers) {
   const std::size_t at = former.find(config::config_server_example);
   if (at == std::string::npos || former.find("\npython:") != std::string::npos) {
@@ -112,7 +112,7 @@ std::map<std::string, int> ports_in_config(const Sandbox& sandbox) {
       }
     }
   } catch (const Error&) {
-    ports.clear();  // whoever settles it reports what is wrong
+    ports.clear();  // settle_config() reports the error
   }
   return ports;
 }
@@ -153,7 +153,8 @@ SandboxConfigResult settle_config(const Sandbox& sandbox, const std::vector<Sand
     write_config(sandbox, text);
     return {SandboxConfigState::updated, {}, {}};
   }
-  // `remote init` has been here, and nobody has named a server since: they come in the example's place.
+  // The file is as `remote init` wrote it, and no server was added since, so these servers replace the
+  // example.
   if (const auto with_servers = filled(*there, servers)) {
     write_file_atomic(former_file(sandbox), *there, 0600);
     write_config(sandbox, *with_servers);

@@ -1,6 +1,5 @@
-# What a session of a practice server runs; written by `remote sandbox up`. Every session begins here, as ForceCommand.
-# The login shell of the user may be any, and what it is given has to mean the same in all of them, so the path of this
-# file comes as a variable.
+# Run by every session of a practice server, as ForceCommand; written by `remote sandbox up`. The user may have any login shell, and the
+# command must have the same meaning in all of them, so the path of this file is passed in a variable.
 # shellcheck shell=sh
 unset REMOTE_SANDBOX_ENTRY SHLVL
 cd "$HOME" || exit 1

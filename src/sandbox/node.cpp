@@ -65,7 +65,7 @@ bool greets(int port, const std::string& token) {
     return false;
   }
   pollfd slot{fd.get(), POLLIN, 0};
-  std::array<char, 255> line{};  // the longest greeting that the protocol allows, and sent in one piece
+  std::array<char, 255> line{};  // the longest greeting that the protocol allows; it is sent in one piece
   if (::poll(&slot, 1, 1000) <= 0) {
     return false;
   }
@@ -74,7 +74,7 @@ bool greets(int port, const std::string& token) {
   return greeting.starts_with("SSH-") && trim(greeting).ends_with(" " + token);
 }
 
-// "OpenSSH_9.8p1, …" as 908; 0 when it cannot be told.
+// Parses "OpenSSH_9.8p1, …" as 908; 0 if unknown.
 int sshd_version(const fs::path& program) {
   SubprocessSpec spec;
   spec.argv = {program.string(), "-V"};
@@ -88,9 +88,9 @@ int sshd_version(const fs::path& program) {
              : 0;
 }
 
-// Whether this is root with a locked password, as Debian's installer leaves it for those who use sudo.
-// Without PAM, sshd lets a locked account in by no means, not by key either. (Only root can read this, and an
-// sshd of another user cannot see it either.)
+// Whether this user is root with a locked password, as Debian's installer leaves it for users of sudo.
+// Without PAM, sshd does not let a locked account log in at all, not even with a key. (Only root can read
+// this, and another user's sshd cannot see it either.)
 bool account_is_locked() {
   if (::geteuid() != 0) {
     return false;
@@ -122,10 +122,10 @@ std::string config_text(const fs::path& sandbox, const SandboxNode& node, int po
     variables += " " + sshd_word(name + "=" + value);
   }
   const auto word = [](const fs::path& path) { return sshd_word(path.string()); };
-  // sshd takes % as the start of a token here.
+  // sshd interprets % as the beginning of a token here.
   const auto key_file = [&sshd](const fs::path& path) {
     std::string text = replace_all(path.string(), "%", "%%");
-    if (sshd.version >= 1000) {  // which takes it for a glob pattern
+    if (sshd.version >= 1000) {  // these versions interpret it as a glob pattern
       for (const char* special : {"\\", "*", "?", "["}) {
         text = replace_all(text, special, std::string("\\") + special);
       }
@@ -151,10 +151,10 @@ std::string config_text(const fs::path& sandbox, const SandboxNode& node, int po
                                 "MaxStartups 1000",
                                 fmt::format("UsePAM {}", sshd.locked_account ? "yes" : "no"),
                                 fmt::format("MaxSessions {}", options.max_sessions),
-                                // every client here has the same address
+                                // All clients here have the same address.
                                 sshd.version >= 908 ? "PerSourcePenalties no" : "",
                                 sftp.empty() ? "" : "Subsystem sftp " + sftp,
-                                "SetEnv" + variables,  // one line: sshd takes the first SetEnv only
+                                "SetEnv" + variables,  // on one line, because sshd uses only the first SetEnv
                                 "ForceCommand exec /bin/sh \"$REMOTE_SANDBOX_ENTRY\"",
                             });
   return join(lines, "\n") + "\n";
@@ -168,7 +168,7 @@ SshdProgram find_sshd(const std::string& name) {
     throw Error("cannot start practice servers", name + " was not found on this machine",
                 "install OpenSSH's server: apt-get install openssh-server");
   }
-  const fs::path path = absolute_path(*program);  // sshd insists on being called by its full path
+  const fs::path path = absolute_path(*program);  // sshd must be called with its full path
   return {path, sshd_version(path), account_is_locked()};
 }
 
@@ -233,15 +233,16 @@ std::optional<int> SandboxNode::port() const {
   return parse_number<int>(trim(read_file_if_there(folder_ / "port").value_or("")));
 }
 
-// What tells this sshd from all others: it stands in its command line and in its greeting. Not the path of
-// its files, because sshd shows that in an encoded form once it has chosen its own title.
+// The token that distinguishes this sshd from all others. It is in its command line and its greeting. The
+// path of its files is not used, because sshd shows it in an encoded form once it has set its own title.
 std::string SandboxNode::token() const {
   return "remote-sandbox-" + std::string(trim(read_file_if_there(sandbox_ / "id").value_or("none"))) + "-" +
          name_;
 }
 
 bool SandboxNode::is_listener(const Process& process) const {
-  // As started: "/usr/sbin/sshd -o …". Soon after, sshd calls itself "sshd: /usr/sbin/sshd -o …".
+  // At its start, it is "/usr/sbin/sshd -o …". Soon after, sshd changes its title to "sshd: /usr/sbin/sshd -o
+  // …".
   const std::string& command = process.command;
   const std::size_t program = command.find("sshd");
   return program != std::string::npos && command.substr(0, program).find(' ') == std::string::npos &&
@@ -249,10 +250,12 @@ bool SandboxNode::is_listener(const Process& process) const {
 }
 
 std::optional<Process> SandboxNode::running() const {
-  // sshd writes the file and removes it at its end, unless it is killed: then the pid may be a stranger's.
+  // sshd writes the file, and removes it when it exits. If it was killed, the pid may belong to another
+  // process.
   const auto pid = parse_number<pid_t>(trim(read_file_if_there(folder_ / "sshd.pid").value_or("")));
   auto process = pid ? find_process(*pid) : std::nullopt;
-  if (process && (!is_listener(*process) || ::kill(process->pid, 0) != 0)) {  // another user's is not ours
+  if (process &&
+      (!is_listener(*process) || ::kill(process->pid, 0) != 0)) {  // a process of another user is not ours
     process.reset();
   }
   return process;
@@ -268,7 +271,8 @@ fs::path SandboxNode::added_keys_file() const {
 
 std::optional<fs::path> SandboxNode::prepare(const Cancel& cancel) const {
   settle_key(folder_ / "host_key", name_, cancel);
-  // Nobody can bring a home together with a host key that he does not know.
+  // Trust a home directory only together with the host key created here: a copied project cannot contain a
+  // home directory that matches an unknown key.
   config::TrustStore store(folder_);
   const Demand made{Demand::Kind::sandbox_key, "", home().string(),
                     sha256_hex(read_file(folder_ / "host_key")), ""};
@@ -283,7 +287,7 @@ std::optional<fs::path> SandboxNode::prepare(const Cancel& cancel) const {
     if (!error) {
       fs::remove(added_keys_file(), error);
     }
-    if (!error) {  // `remote authorize` writes there
+    if (!error) {  // `remote authorize` writes to this folder
       fs::create_symlink(added_keys_file(), home() / ".ssh/authorized_keys", error);
     }
     if (error) {
@@ -310,9 +314,10 @@ bool SandboxNode::start(int port, const SandboxOptions& options, const SshdProgr
   for (const char* old : {"sshd.pid", "sshd.log"}) {
     fs::remove(folder_ / old, ignored);
   }
-  // It keeps no end of a pipe or terminal of ours: who waits for our output to end must not wait for it.
+  // It must not inherit a pipe or terminal, because a process that waits for our output to end would then
+  // wait for sshd.
   const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  // Not by -E, whose argument OpenSSH 10 expands as if it were a pattern.
+  // The option -E is not used, because OpenSSH 10 expands its argument like a pattern.
   const fs::path log_file = folder_ / "sshd.log";
   const UniqueFd log(::open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   SubprocessSpec spec;
@@ -323,7 +328,7 @@ bool SandboxNode::start(int port, const SandboxOptions& options, const SshdProgr
   spec.new_session = true;
   Subprocess process(spec);
   const auto give_up = Clock::now() + std::chrono::seconds(30);
-  // sshd writes its pid file when it listens; the greeting then shows that it can serve.
+  // sshd writes its pid file when it listens; its greeting then shows that it works.
   bool listens = false;
   while (!(listens && greets(port, token()))) {
     listens = listens || is_there(folder_ / "sshd.pid");

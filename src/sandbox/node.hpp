@@ -9,17 +9,17 @@
 #include "sandbox/processes.hpp"
 #include "sandbox/sandbox.hpp"
 
-// One practice server: its files, and its sshd. Private to sandbox.cpp.
+// One practice server: its files and its sshd. Private to sandbox.cpp.
 
 namespace remote::sandbox {
 
 struct SshdProgram {
   std::filesystem::path path;
-  int version = 0;              // 908 is OpenSSH 9.8; 0 when it could not be told
-  bool locked_account = false;  // the user's password is locked: only PAM then lets a key in
+  int version = 0;              // 908 means OpenSSH 9.8; 0 if unknown
+  bool locked_account = false;  // the user's password is locked, so only PAM allows a login with a key
 };
 
-// Throws Error that names the package when there is none.
+// Throws Error that names the package to install if there is none.
 SshdProgram find_sshd(const std::string& name);
 
 class SandboxNode {
@@ -31,21 +31,21 @@ class SandboxNode {
   std::filesystem::path home() const { return folder_ / "home"; }
   std::filesystem::path config_file() const { return folder_ / "sshd_config"; }
 
-  // The port it was given last; nullopt before its first start.
+  // Its last port; nullopt before its first start.
   std::optional<int> port() const;
-  // Its running sshd, checked to be ours: a pid that went to a stranger is not.
+  // Its running sshd, verified to be ours and not another process with the same pid.
   std::optional<Process> running() const;
-  // Whether a process of a list is its sshd listener.
+  // Whether a listed process is its sshd listener.
   bool is_listener(const Process& process) const;
 
-  // The keys that its sshd accepts, outside the project, so that no project can bring or change them: the
-  // sandbox's, and those that `remote authorize` has added.
+  // The keys that its sshd accepts: the sandbox's, and those added by `remote authorize`. They are outside
+  // the project, so that no project can add or change them.
   std::filesystem::path key_file() const;
   std::filesystem::path added_keys_file() const;
-  // Makes folders, host key and key_file() where they are missing. A home that was not made here is moved
-  // aside; returns its new name then.
+  // Creates missing folders, the host key and key_file(). A home directory that was not created on this
+  // machine is moved aside; then returns its new path.
   std::optional<std::filesystem::path> prepare(const Cancel& cancel) const;
-  // Starts sshd and waits until it answers. False when the port is taken by somebody else.
+  // Starts sshd and waits until it answers. Returns false if another process uses the port.
   bool start(int port, const SandboxOptions& options, const SshdProgram& sshd, const Cancel& cancel) const;
   // "ssh-ed25519 AAAA…"
   std::string host_key() const;
@@ -58,17 +58,17 @@ class SandboxNode {
   std::string name_;
 };
 
-// A path as one word of sshd_config. Throws Error (usage) for a path that cannot stand there (newline).
+// A path as one word of sshd_config. Throws Error (usage) for a path that is not possible there (newline).
 std::string sshd_word(const std::string& text);
 
-// Makes the key anew unless it is this user's, for nobody else to read, and made here before: a project that
-// was copied may bring keys that others know.
+// Creates a new key, unless the file is owned by this user, unreadable for others, and was created here
+// before: a copied project may contain keys that others know.
 void settle_key(const std::filesystem::path& file, const std::string& comment, const Cancel& cancel);
 
-// Makes an ed25519 key without passphrase, and FILE.pub beside it.
+// Creates an ed25519 key without a passphrase, and FILE.pub next to it.
 void make_key(const std::filesystem::path& file, const std::string& comment, const Cancel& cancel);
 
-// A port of 127.0.0.1 that nobody listens on now, below those that the system gives to outgoing connections.
+// A port of 127.0.0.1 on which no process listens now, below the system's range for outgoing connections.
 int free_port();
 
 }  // namespace remote::sandbox

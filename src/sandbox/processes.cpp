@@ -18,7 +18,7 @@ namespace {
 
 #ifdef __linux__
 
-// A process may end while it is looked at: its files then fail to open or to read.
+// A process may exit while it is examined; then opening or reading its files fails.
 std::string read_proc(const std::string& path) {
   try {
     return read_file_if_there(path).value_or("");
@@ -40,7 +40,7 @@ bool has_entry(std::string_view block, std::string_view entry) {
 std::optional<Process> read_process(pid_t pid, std::string_view mark) {
   const std::string folder = "/proc/" + std::to_string(pid);
   const std::string stat = read_proc(folder + "/stat");
-  // "PID (name) S PPID …": the name may hold spaces and brackets itself. Start time is field 22.
+  // "PID (name) S PPID …": the name may contain spaces and parentheses. The start time is field 22.
   const std::size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) {
     return std::nullopt;
@@ -64,7 +64,7 @@ std::optional<Process> read_process(pid_t pid, std::string_view mark) {
 #endif
 
 void send(const Process& process, int signal) {
-  // The last look before the signal: between listing and now the pid may have gone to a stranger.
+  // Check again just before the signal, because the pid may have been reused since the listing.
   const auto now = find_process(process.pid);
   if (process.pid > 1 && now && now->start == process.start) {
     ::kill(process.pid, signal);
@@ -122,7 +122,7 @@ std::optional<Process> find_process(pid_t pid) {
 std::vector<Process> parse_ps(std::string_view text) {
   std::vector<Process> result;
   for (const std::string& line : split(text, '\n')) {
-    // PID, PPID, state, start ("Sat Nov 21 10:25:39 2026") and the command line
+    // PID, PPID, state, start ("Sat Nov 21 10:25:39 2026") and the command line.
     const std::vector<std::string> words = split_words(line);
     const auto pid = words.size() < 8 ? std::nullopt : parse_number<pid_t>(words[0]);
     const auto parent = pid ? parse_number<pid_t>(words[1]) : std::nullopt;
@@ -157,7 +157,7 @@ void end_processes(const std::function<std::vector<Process>()>& find, std::chron
   using Clock = std::chrono::steady_clock;
   const auto kill_from = Clock::now() + grace;
   const auto give_up = kill_from + std::chrono::seconds(10);
-  std::set<std::pair<pid_t, std::string>> asked;  // who got TERM already
+  std::set<std::pair<pid_t, std::string>> asked;  // processes that have received TERM
   auto pause = std::chrono::milliseconds(2);
   for (;;) {
     const std::vector<Process> left = find();
@@ -170,7 +170,7 @@ void end_processes(const std::function<std::vector<Process>()>& find, std::chron
         send(process, SIGKILL);
       } else if (asked.emplace(process.pid, process.start).second) {
         send(process, SIGTERM);
-        send(process, SIGCONT);  // a stopped process sees TERM only when it goes on
+        send(process, SIGCONT);  // a stopped process handles TERM only after it continues
       }
     }
     if (Clock::now() >= give_up) {

@@ -24,15 +24,15 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int max_nodes = 1000;
-constexpr std::size_t start_width = 32;  // sshd processes that start at the same time
+constexpr std::size_t start_width = 32;  // sshd processes that are started at the same time
 
-// 3 of "node-3"; nullopt: no node is called so.
+// 3 for "node-3"; nullopt if it is not the name of a node.
 std::optional<int> number_of(const std::string& name) {
   const auto number = name.starts_with("node-") ? parse_number<int>(name.substr(5)) : std::nullopt;
   return number && *number > 0 && *number <= max_nodes ? number : std::nullopt;
 }
 
-// The nodes whose folders exist, in the order of their numbers.
+// The nodes whose folders exist, sorted by number.
 std::vector<SandboxNode> nodes_there(const fs::path& folder) {
   std::set<int> numbers;
   for (const fs::path& entry : entries_of(folder)) {
@@ -55,8 +55,8 @@ SandboxServer describe(const SandboxNode& node) {
           .home = node.home()};
 }
 
-// An sshd of root chroots into this folder before anyone is authenticated, and ends if it is missing. The
-// system makes it when its own sshd starts, which may never have happened.
+// An sshd of root uses chroot(2) to enter this folder before authentication, and exits if it is missing. The
+// system creates it when its own sshd starts, which may never have happened.
 void make_privilege_separation_folder() {
   if (::geteuid() == 0) {
     make_folders("/run/sshd", 0755);
@@ -100,9 +100,9 @@ void write_known_hosts(const fs::path& file, const std::vector<SandboxNode>& nod
   }
 }
 
-// The sandbox's processes: the sshds and all that descends from them, whatever has the sandbox's mark in its
-// environment with its descendants, and the session's sshd of such a process, whose listener may be gone.
-// Without this process and its ancestors: `down` may be run in a session of the sandbox.
+// The sandbox's processes: its sshds and their descendants, processes with the sandbox's mark in their
+// environment and their descendants, and the session's sshd of such a process, whose listener may be gone.
+// Excludes this process and its ancestors, because `down` may be run in a session of the sandbox.
 std::vector<Process> processes_of(const fs::path& folder, const std::vector<SandboxNode>& nodes) {
   const std::vector<Process> all = list_processes("REMOTE_SANDBOX=" + folder.string());
   const auto by_pid = [&](pid_t pid) { return std::ranges::find(all, pid, &Process::pid); };
@@ -128,7 +128,7 @@ std::vector<Process> processes_of(const fs::path& folder, const std::vector<Sand
   return result;
 }
 
-// A link could put what `up` writes, and what `down --purge` removes, anywhere.
+// A link could redirect the files that `up` writes and `down --purge` removes.
 void make_own_folder(const fs::path& folder) {
   std::error_code error;
   if (fs::weakly_canonical(folder, error) != folder || error) {
@@ -153,7 +153,7 @@ int end_all(const fs::path& folder) {
   }
   end_processes([&] { return processes_of(folder, nodes); }, std::chrono::seconds(2));
   for (const pid_t pid : listeners) {
-    ::waitpid(pid, nullptr, WNOHANG);  // collects those that this very process started
+    ::waitpid(pid, nullptr, WNOHANG);  // reaps those that this process itself started
   }
   for (const SandboxNode& node : nodes) {
     std::error_code ignored;
@@ -165,7 +165,7 @@ int end_all(const fs::path& folder) {
 }  // namespace
 
 Sandbox::Sandbox(const fs::path& project) {
-  // The path is written into files and environments and compared later: one spelling for good.
+  // The path is written to files and environments and compared later, so always use the same spelling.
   const fs::path one = resolved(absolute_path(project));
   folder_ = (one.has_filename() ? one : one.parent_path()) / ".remote/sandbox";
 }
@@ -175,7 +175,7 @@ std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Canc
     throw Error::usage("sandbox up",
                        "the number of nodes must lie between 1 and " + std::to_string(max_nodes));
   }
-  sshd_word(folder_.string());  // refuses a path that sshd cannot take before anything is written
+  sshd_word(folder_.string());  // rejects a path that sshd does not support before anything is written
   const SshdProgram sshd = find_sshd(options.sshd);
   make_privilege_separation_folder();
   make_own_folder(folder_);
@@ -196,7 +196,7 @@ std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Canc
   std::vector<SandboxNode> nodes;
   for (int number = 1; number <= wanted; ++number) {
     nodes.emplace_back(folder_, number);
-    make_own_folder(nodes.back().folder());  // all of them first, so that down() finds each
+    make_own_folder(nodes.back().folder());  // create all of them first, so that down() finds each
   }
   std::vector<SandboxServer> servers = servers::values_of(servers::fan_out(
       nodes, &SandboxNode::name,

@@ -9,58 +9,60 @@
 #include <sys/types.h>
 
 // Practice servers on this machine: real sshd processes on 127.0.0.1 that run as the current user, each with
-// a home folder of its own. Everything they have lies in PROJECT/.remote/sandbox/:
+// its own home directory. All of their files are in PROJECT/.remote/sandbox/:
 //
 //   id_ed25519, id_ed25519.pub   the key that all of them accept
 //   known_hosts                  their host keys
-//   id                           tells its sshds from all others
+//   id                           distinguishes its sshds from all others
 //   lock                         held by a running up or down
-//   node-1/home/                 $HOME of what runs on node-1
+//   node-1/home/                 $HOME of processes on node-1
 //   (the keys that each accepts are outside the project: SandboxNode::key_file)
 //   node-1/host_key, sshd_config, sshd.log, sshd.pid, port
 
 namespace remote::sandbox {
 
 struct SandboxOptions {
-  int nodes = 0;  // 0: those there are already, or that `ports` names, else 2
-  // By name, for those that have had none yet: where configs.yaml looks for them.
+  int nodes = 0;  // 0: the existing ones, or those in `ports`, or else 2
+  // Ports in configs.yaml by name, for servers that have not had a port yet.
   std::map<std::string, int> ports = {};
-  int max_sessions = 10;          // sshd's MaxSessions; 10 is sshd's own default
-  std::string shell = "/bin/sh";  // runs the commands, as a login shell does on a server
-  std::map<std::string, std::string> environment = {};  // further variables of what runs there
-  std::vector<std::string> sshd_config = {};  // lines that win over the sandbox's own; no Match, no SetEnv
-  std::string sshd = "sshd";                  // program to run
+  int max_sessions = 10;                                // sshd's MaxSessions; 10 is sshd's own default
+  std::string shell = "/bin/sh";                        // runs the commands, like a login shell on a server
+  std::map<std::string, std::string> environment = {};  // additional variables for processes there
+  std::vector<std::string> sshd_config = {};  // lines that override the sandbox's own; no Match, no SetEnv
+  std::string sshd = "sshd";                  // the program to run
 };
 
 struct SandboxServer {
   std::string name;            // "node-1"
   int port = 0;                // on 127.0.0.1
-  pid_t pid = 0;               // of its sshd; 0 when it is not running
+  pid_t pid = 0;               // of its sshd; 0 if it is not running
   std::filesystem::path home;  // absolute
-  bool started = false;        // up(): it was not running before
-  bool port_changed = false;   // up(): its former port was taken by somebody else
-  // up(): where a home that this machine had not made was moved; or empty
+  bool started = false;        // set by up(): it was not running before
+  bool port_changed = false;   // set by up(): its previous port was taken by another process
+  // Set by up(): where a home directory was moved that this machine had not created; otherwise empty.
   std::filesystem::path moved_aside = {};
 };
 
-// One sandbox. Several processes may use the same folder: up and down exclude each other.
+// A sandbox. Several processes may use the same folder: up and down exclude each other.
 class Sandbox {
  public:
-  // `project` is the project's folder; its .remote/sandbox is made by up().
+  // `project` is the project's folder; up() creates .remote/sandbox in it.
   explicit Sandbox(const std::filesystem::path& project);
 
-  // Starts what does not run, waits until it answers, and returns the first `nodes` servers. Running servers
-  // keep their process, port and settings. Throws Error; what was started by then stays up (down() ends it).
+  // Starts servers that are not running, waits until they answer, and returns the first `nodes` servers.
+  // Running servers keep their process, port and settings. Throws Error, in which case the servers started so
+  // far keep running (down() stops them).
   std::vector<SandboxServer> up(const SandboxOptions& options = {}, const Cancel& cancel = Cancel());
 
-  // Ends the servers, their sessions and every process that was started in them; homes, keys and ports
-  // stay. Returns how many servers were running. Throws Error when something cannot be ended.
+  // Stops the servers, their sessions and every process that was started in them; home directories, keys and
+  // ports are kept. Returns the number of servers that were running. Throws Error if a process cannot be
+  // stopped.
   int down() { return end(false); }
 
-  // down(), then removes the sandbox's folder.
+  // Calls down(), then removes the sandbox's folder.
   int purge() { return end(true); }
 
-  // All servers there are, running or not.
+  // All existing servers, running or not.
   std::vector<SandboxServer> status() const;
 
   const std::filesystem::path& folder() const { return folder_; }

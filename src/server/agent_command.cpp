@@ -13,16 +13,18 @@ namespace remote::server {
 
 namespace {
 
-// The line must mean the same in every login shell and whatever the account exports, flags like errexit and
-// nounset included. A terminal changes bytes, so frames cannot pass through it. A start file may have unset
-// HOME. r_full: no process can be
-// started, so the agent is executed without ls and without trying it. The limit counts threads, which only
-// /proc/loadavg has at no cost; bash would wait 15 seconds for a process, dash and ash end (EXIT). r_start
-// FOLDER: executes the agent if the folder and the one above are this user's, closed to others, and no links,
-// and if it works. A file that a crash of the server has emptied exits with 0, so a working agent exits
-// with 42. xz --version fails with the xz of busybox, which lacks the filter for x86 code. r_take: the bytes
-// that follow a line with their number: the request that the agent was to get, which is discarded, then the
-// script.
+// The line must have the same meaning in every login shell, whatever the account exports, including flags
+// like errexit and nounset. A terminal changes bytes, so frames cannot pass through it. A startup file may
+// have unset HOME.
+// r_full: no process can be started, so the agent is executed without ls and without a trial run. The limit
+// counts threads; only /proc/loadavg provides that number without starting a process. bash would wait 15
+// seconds for a process, while dash and ash exit (EXIT).
+// r_start FOLDER: executes the agent if the folder and its parent belong to this user, are closed to others
+// and are not links, and if the agent works. A file that a crash of the server has emptied exits with 0, so a
+// working agent exits with 42. xz --version fails with the xz of busybox, which lacks the filter for x86
+// code.
+// r_take: reads a line with a number, and that many bytes: the request for the agent, which is discarded,
+// then the script.
 constexpr std::string_view command_format =
     R"sh(unset -f command [ echo read; r_p= r_m= r_n=; r_no() {{ trap - EXIT; echo; echo "{3}$1"; exit 1; }}; )sh"
     R"sh([ -t 0 ] && r_no "{4}"; {5})sh"
@@ -42,7 +44,7 @@ constexpr std::string_view command_format =
     R"sh(r_take() {{ IFS= read -r r_n && PATH=${{PATH-}}:/usr/bin:/bin && command dd bs=1 count="$r_n" 2>/dev/null; }}; )sh"
     R"sh((r_take >/dev/null); r_n=$(r_take) && eval "$r_n" || {{ trap - EXIT; exit 1; }})sh";
 
-// The text between double quotes for a shell.
+// The text for use between double quotes in a shell.
 std::string folder_text(std::string_view folder) {
   if (folder.empty()) {
     return "${HOME-}/.cache/remote";

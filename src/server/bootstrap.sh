@@ -1,5 +1,6 @@
-# Installs the agent and runs it. The client sends this to the shell of agent_command.cpp, then a line "DIGEST PACKED SIZE" and PACKED bytes:
-# the program, compressed by xz if PACKED is not SIZE. Set before: r_d, the agent's folder; r_only, 1 if it is the only one, whose mode is not changed; r_bin, the last fallback; r_memory, run_agent.py.
+# Installs the agent and runs it. The client sends this to the shell of agent_command.cpp, then a line "DIGEST PACKED SIZE" and PACKED
+# bytes: the program, compressed with xz if PACKED differs from SIZE. Variables set before: r_d, the agent's folder; r_only, 1 if it is the
+# only one, whose mode is not changed; r_bin, the last fallback; r_memory, run_agent.py.
 # shellcheck shell=sh disable=SC2154,SC2046,SC2012,SC2034,SC3044  # the words of ls are wanted, and compgen and shopt are called in bash only
 { r_run=$( # a subshell, because the agent must get the environment as it is
   set +aefuvxC
@@ -10,7 +11,7 @@
   for tool in sha256sum dd mktemp; do command -v $tool >/dev/null || fail "the server has no program $tool"; done
   export LC_ALL=C why='' staged='' new='' && umask 077 && user=$(id -u)
   discard() { [ -z "$1" ] || { rm -f "$1" && rmdir "${1%/*}"; } 2>/dev/null; }
-  reject() { # REASON, or the message of a program that ends with it
+  reject() { # REASON, or the output of a program that ends with it
     why="$why${why:+; }$place: $(echo "$1" | sed -e 's/.*: //' -e q)"
     { [ "$new" = "$staged" ] || discard "$new"; } && new='' && return 1
   }
@@ -21,7 +22,7 @@
     done
   }
   make_folder() { [ ! -L "$1" ] && mkdir -p "$1" 2>&1 && [ -O "$1/." ] && case $r_only$1:$(ls -ldn "$1/.") in *:drwx------*) ;; "1$r_d:"*) echo 'is open to other users (chmod 700 closes it)' && false ;; *) chmod 700 "$1" 2>&1 ;; esac; }
-  make_file() { # makes $new in $place, as large as the program will be
+  make_file() { # creates $new in $place, with the final size of the program
     if [ "$place" = "$r_d" ]; then
       error=$(make_folder "$r_d" && { make_folder "$r_d/$digest" || { rm -rf "${r_d:?}/$digest" && mkdir "$r_d/$digest" 2>&1; }; }) ||
         reject "${error:-is a link, or belongs to another user}" || return
@@ -33,7 +34,7 @@
     fi
     error=$(dd if=/dev/zero of="$new" bs=65536 count=$((size / 65536 + 1)) 2>&1) || reject "$error"
   }
-  receive() { # prints the program as it was sent, reads no byte more, and reports each piece by an empty line
+  receive() { # prints the program as received, reads not a byte more, and prints an empty line for each piece to show progress
     for piece in $(seq $((packed / 8192))); do { dd bs=8192 count=1 iflag=fullblock || dd bs=1 count=8192; } && echo >&3 || return; done
     dd bs=1 count=$((packed % 8192))
   } 2>/dev/null

@@ -6,7 +6,7 @@
 
 namespace remote::server {
 
-// The program itself, for servers without xz. Throws std::runtime_error if agent.xz is damaged.
+// The uncompressed program, for servers without xz. Throws std::runtime_error if agent.xz is damaged.
 std::string unpack_agent(const Agent& agent);
 
 }  // namespace remote::server

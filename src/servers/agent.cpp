@@ -105,7 +105,7 @@ void Agent::take(const wire::Frame& frame) {
   } else if (frame.kind == wire::FrameKind::end) {
     const OpenStream ended = std::move(found->second);
     streams_.erase(found);
-    if (ended.keeps_input && pump_.connection().parks()) {  // the next question reuses the stream's number
+    if (ended.keeps_input && pump_.connection().parks()) {  // the next request reuses the stream's number
       wire::Bytes frames;
       wire::append_frame(frames, wire::FrameKind::end, frame.stream, {});
       send(frames);
@@ -179,7 +179,7 @@ Agent::StreamId Agent::open(const wire::Request& request, Handlers handlers) {
 
 Agent::StreamId Agent::open(const wire::Request& request, OpenStream stream) {
   if (std::holds_alternative<wire::RunRequest>(request)) {
-    log_debug(pump_.connection().server(), "asks to run a process");  // its command may have secrets
+    log_debug(pump_.connection().server(), "asks to run a process");  // the command may contain secrets
   } else if (logs(LogLevel::debug)) {
     log_message(pump_.connection().server(), "asks", hide_values(request));
   }
@@ -267,7 +267,8 @@ void Agent::wait(std::chrono::milliseconds limit, std::chrono::milliseconds sile
     throw explain_end();
   }
   if (start_->is_installing()) {
-    asked_ = ssh::Flow::Clock::now();  // the link determines how long that takes, and Pump::wait() limits it
+    asked_ =
+        ssh::Flow::Clock::now();  // the connection determines how long that takes, and Pump::wait() limits it
   }
   const auto heard = std::max(asked_, flow_->heard());
   if (!start_->is_running() && silence.count() > 0 && heard + silence <= ssh::Flow::Clock::now()) {

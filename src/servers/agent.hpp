@@ -27,23 +27,24 @@ struct AgentQuestion {
   wire::Request request{};
   std::string data{};                    // follows the request; at most wire::max_request_data bytes
   std::chrono::milliseconds timeout{0};  // 0: none
-  std::chrono::milliseconds silence{0};  // 0: none; longest time without a byte
-  // The answer is immediate, and other servers wait for it: see Connection::be_watchful.
+  std::chrono::milliseconds silence{0};  // longest time without a byte; 0: unlimited
+  // The answer is immediate, and other servers are waiting for it: see Connection::be_watchful.
   bool watchful = false;
 };
 
-// An agent on a server, which answers any number of questions on one channel. It ends with this object, which
-// must not outlive the connection. One thread.
+// An agent on a server. It answers any number of questions on one channel. It ends with this object, which
+// must not outlive the connection. Not thread-safe.
 class Agent {
  public:
   using StreamId = std::uint32_t;
   using TakeReply = std::function<void(wire::Reply)>;
 
-  // Handlers of a stream. They run within wait() and ask(). They may open and close streams, but not call
+  // Handlers of a stream, called within wait() and ask(). They may open and close streams, but must not call
   // ask() or wait(). Do not use the Agent after one of them throws.
   struct Handlers {
     TakeReply message;
-    // A frame of data. The server sends more only after it returns. If it is empty, data is an error.
+    // Called with each frame of data. The server sends more only after it returns. If it is empty, receiving
+    // data is an error.
     std::function<void(std::string_view)> data{};
     std::function<void()> end{};  // the answer is complete
   };
@@ -58,7 +59,7 @@ class Agent {
   // Calls `take` for each message as it arrives. Exceptions of `take` are rethrown after the answer is
   // complete, and the object remains usable.
   void ask(const AgentQuestion& question, const TakeReply& take) { ask(question, take, false); }
-  // Like ask(), but end the agent afterwards, to free its channel for another command.
+  // Like ask(), but ends the agent afterwards, to free its channel for another command.
   wire::Reply ask_last(const AgentQuestion& question);
   void ask_last(const AgentQuestion& question, const TakeReply& take) { ask(question, take, true); }
 
@@ -71,15 +72,16 @@ class Agent {
   void send_input(StreamId stream, std::string_view data);
   void end_input(StreamId stream);
   void send_size(StreamId stream, const TerminalSize& size);
-  // Call it after the end of the answer: parks or ends the agent. The object is of no more use.
+  // Call it after the end of the answer. It parks or ends the agent, and the object must not be used any
+  // more.
   void finish_run();
   // Drops the stream's remaining messages and aborts the answer.
   void close(StreamId stream);
-  // Waits for a message, or for one of these descriptors, at most `limit`. Throws Error if the agent has
+  // Waits for a message, or for one of these descriptors, at most for `limit`. Throws Error if the agent has
   // ended while streams are open, or if nothing arrived for `silence` (0: no limit).
   void wait(std::chrono::milliseconds limit, std::chrono::milliseconds silence = {},
             std::span<pollfd> also = {});
-  // Waits until done() returns true. Throws Error also after `limit` (0: none), not counting an installation.
+  // Waits until done() returns true. Also throws Error after `limit` (0: none), not counting an installation.
   void wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit,
                   std::chrono::milliseconds silence = {}, int wake = -1);
   bool has_streams() const { return !streams_.empty(); }
@@ -88,8 +90,8 @@ class Agent {
   // False while the agent is being installed.
   bool is_running() const { return start_ && start_->is_running(); }
   bool has_ended() { return flow_ && flow_->over(); }
-  // Leaves it running for the next question on this connection, if it has answered everything
-  // (Channel::park). The object is of no more use.
+  // Leaves the agent running for the next question on this connection, if it has answered everything
+  // (Channel::park). The object must not be used any more.
   void park();
 
  private:
@@ -128,7 +130,7 @@ class Agent {
   std::unique_ptr<ssh::Flow> flow_;         // declared last, because its sink is called until it is destroyed
 };
 
-// Asks the agent of a server one question. It is kept for the next one if the connection can park it.
+// Asks a server's agent one question. The agent is kept for the next one if the connection can park it.
 wire::Reply ask_agent(ssh::Connection& connection, const AgentQuestion& question, const Cancel& cancel);
 void ask_agent(ssh::Connection& connection, const AgentQuestion& question, const Agent::TakeReply& take,
                const Cancel& cancel);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t longest_key = std::size_t{64} * 1024;
 
-// What a key of this type begins with in its binary form: a length of four bytes, then the name.
+// The beginning of a key of this type in binary form: a length of four bytes, then the name.
 std::string type_field(const std::string& type) {
   return ssh::agent_number(static_cast<std::uint32_t>(type.size())) + type;
 }
@@ -57,7 +57,7 @@ PublicKey parse_public_key(std::string_view text, const std::string& file) {
     for (std::size_t i = 2; i < words.size(); ++i) {
       key.comment += (i > 2 ? " " : "") + words[i];
     }
-    // A comment may be anything; on a server it shall be one line of text.
+    // A comment may contain anything, but on a server it must be one line of text.
     if (!wire::is_line(key.comment)) {
       key.comment.clear();
     }

@@ -8,11 +8,11 @@
 #include "ssh/connection.hpp"
 #include "wire/authorize.hpp"
 
-// Puts a public key into a server's authorized_keys, as ssh-copy-id does.
+// Adds a public key to a server's authorized_keys, like ssh-copy-id.
 
 namespace remote::servers {
 
-// One public key as a line of authorized_keys or of a .pub file has it.
+// One public key, as in a line of authorized_keys or of a .pub file.
 struct PublicKey {
   std::string type;     // "ssh-ed25519"
   std::string blob;     // base64
@@ -21,11 +21,12 @@ struct PublicKey {
   std::string line() const;  // "TYPE BLOB COMMENT"
 };
 
-// Reads the text of a .pub file: one key, empty lines and comments around it allowed. `file` is named in
-// errors. Throws Error (usage) for a private key, a certificate, and what is no key.
+// Parses a .pub file: one key, possibly with empty lines and comments. `file` is the name in errors. Throws
+// Error (usage) for a private key, a certificate, or any other content.
 PublicKey parse_public_key(std::string_view text, const std::string& file);
 
-// Adds the key to the login's authorized_keys unless it is there, and sets the permissions that sshd wants.
+// Adds the key to the user's authorized_keys unless it is present, and sets the permissions that sshd
+// requires.
 wire::AuthorizeReply authorize(ssh::Connection& connection, const PublicKey& key, const Cancel& cancel);
 
 }  // namespace remote::servers

@@ -23,14 +23,15 @@ void Barrier::check() {
   arrived_ = 0;
   ++round_;
   for (const Pipe& pipe : pipes_) {
-    [[maybe_unused]] const auto sent = ::write(pipe.write.get(), "", 1);  // full: it is readable already
+    [[maybe_unused]] const auto sent =
+        ::write(pipe.write.get(), "", 1);  // if the pipe is full, it is already readable
   }
 }
 
 void Barrier::leave(std::size_t round) {
   const std::lock_guard lock(mutex_);
   if (round > round_) {
-    --arrived_;  // it came and did not wait for the others
+    --arrived_;  // this member had arrived, but left without waiting for the others
   }
   --members_;
   check();

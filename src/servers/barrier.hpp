@@ -8,12 +8,12 @@
 
 namespace remote::servers {
 
-// Threads wait here for each other, any number of times, but not for those that have left. Any thread.
+// A reusable barrier for threads. It does not wait for members that have left. Thread-safe.
 class Barrier {
  public:
   explicit Barrier(std::size_t members);
 
-  // A place in it, for one thread; gives it up when it goes.
+  // One thread's membership. The destructor leaves the barrier.
   class Member {
    public:
     Member(Barrier& barrier, std::size_t index) : barrier_(barrier), index_(index) {}
@@ -21,11 +21,11 @@ class Barrier {
     Member(const Member&) = delete;
     Member& operator=(const Member&) = delete;
 
-    // This thread has reached the next point.
+    // Call it when this thread has reached the next point.
     void arrive();
     // Whether all other members have reached it.
     bool complete();
-    // Readable from that moment on, until complete() is asked.
+    // Readable once complete() would return true, until complete() is called.
     int wake() const { return barrier_.pipes_[index_].read.get(); }
 
    private:
@@ -36,7 +36,7 @@ class Barrier {
 
  private:
   void leave(std::size_t round);
-  void check();  // with the lock held
+  void check();  // the caller must hold the lock
 
   std::mutex mutex_;
   std::vector<Pipe> pipes_;

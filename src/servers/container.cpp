@@ -16,13 +16,14 @@
 namespace remote::servers {
 namespace {
 
-// The engine's variables of the server's own environment: its commands run with them as its jobs' do.
+// Whether the engine needs this variable from the server's environment. Its commands use the same variables
+// as the jobs.
 bool is_for_engine(std::string_view name) {
   return name.starts_with("DOCKER_") || name.starts_with("CONTAINER") || name.starts_with("APPTAINER") ||
          name.starts_with("SINGULARITY") || name == "XDG_RUNTIME_DIR";
 }
 
-// What to try, by what the server says.
+// A hint for the server's error.
 std::string hint_for(const std::string& reason) {
   const std::string lower = lower_case(reason);
   if (lower.find("permission denied") != std::string::npos) {
@@ -37,7 +38,7 @@ std::string hint_for(const std::string& reason) {
   return {};
 }
 
-// What comes before the engine on the server.
+// The shell text that runs on the server before the engine.
 std::string engine_prologue(const config::Config& config, const config::Server& server) {
   std::string text = prologue(config, server);
   for (const auto& [name, value] : server.env) {
@@ -48,7 +49,7 @@ std::string engine_prologue(const config::Config& config, const config::Server& 
   return text;
 }
 
-// Asks the server's agent. A reply with an engine names that engine.
+// Asks the server's agent. Throws Error if a successful reply has no engine.
 wire::ContainerReply ask_about(ssh::Connection& connection, wire::ContainerRequest request,
                                const Cancel& cancel) {
   AgentQuestion question{.what = request.fetch ? "fetch of an image" : "search for an image",
@@ -109,7 +110,7 @@ ContainerRun ready_container(ssh::Connection& connection, const config::Config& 
       ask_about(connection, container_request(config, server, container, false), cancel);
   const bool is_file =
       answer.engine == ContainerEngine::apptainer && container.image.find("://") == std::string::npos;
-  // What a login node of Slurm has not got at all, its nodes fetch.
+  // If a Slurm login node lacks the engine, its nodes fetch the image.
   const bool newer = container.pull == ImagePull::always && !server.slurm;
   const bool fetch = !is_file && (newer || (container.pull != ImagePull::never && answer.outcome == missing));
   if (fetch && answer.outcome != failed) {

@@ -14,7 +14,7 @@
 namespace remote::servers {
 namespace {
 
-// More are not listed: torch maps some dozens.
+// No more than this are listed; torch maps a few dozen.
 constexpr std::size_t most_libraries = 2000;
 
 // Throws wire::Malformed.

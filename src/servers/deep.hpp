@@ -5,16 +5,17 @@
 
 #include <remote/facts.hpp>
 
-// What torch is once it is imported, as src/server/python/deep.py prints it (src/wire/deep.hpp).
+// Facts about an imported torch, as printed by src/server/python/deep.py (src/wire/deep.hpp).
 
 namespace remote::servers {
 
-// Reads the output of deep_command(). Throws Error if it is incomplete or not understood.
+// Parses the output of deep_command(). Throws Error if it is incomplete or invalid.
 ImportFacts read_import(std::string_view output);
 
-// The line for the server's shell that runs the script, given the text of it in the variable REMOTE_DEEP.
+// The command line that runs the script in the server's shell. The variable REMOTE_DEEP must contain the
+// script.
 std::string deep_command();
-// That text.
+// The script for REMOTE_DEEP.
 std::string deep_program();
 
 }  // namespace remote::servers

@@ -18,7 +18,7 @@ std::string output_disk_hint(std::string_view output) {
     return "the quota of the login there is used up, which `quota -s` shows: remove files, or choose another "
            "remote_path";
   }
-  // All of these have many other causes.
+  // Each of these errors has many other causes.
   return has_any(output,
                  {"Operation not permitted", "Operation not supported", "Function not implemented"}) &&
                  has_any(output, {"set permissions", "symlink", "chmod", "' -> '"})
@@ -28,7 +28,7 @@ std::string output_disk_hint(std::string_view output) {
 
 std::string disk_hint(std::string_view reason) {
   const std::string hint = output_disk_hint(reason);
-  // The agent tries folders that the login may write to.
+  // The agent only tries folders that the user has permission to write to.
   const bool was_tried = has_any(reason, {"cannot write in ", "cannot keep the programs in "});
   return hint.empty() && (has_any(reason, {"Operation not supported", "Function not implemented"}) ||
                           (was_tried && has_any(reason, {"Operation not permitted"})))

@@ -5,10 +5,10 @@
 
 namespace remote::servers {
 
-// What to try after the agent could not write to the project's folder on the server, by errno's texts in its
-// reason; "" if it has none of them.
+// A hint after the agent could not write to the project's folder on the server, based on errno messages in
+// its reason; "" if there are none.
 std::string disk_hint(std::string_view reason);
-// What to try after another program failed: its output may contain those texts for other reasons.
+// A hint after another program failed. Its output may contain those messages for other reasons.
 std::string output_disk_hint(std::string_view output);
 
 }  // namespace remote::servers

@@ -27,7 +27,7 @@ AgentQuestion question_for(const FactsRequest& request) {
           .watchful = true};
 }
 
-// Throws Error for a reply that lacks something.
+// Throws Error if a requested part is missing in the reply.
 void check_reply(const wire::FactsRequest& wanted, const wire::FactsReply& reply) {
   const auto need = [](bool asked, bool there, const char* what) {
     if (asked && !there) {

@@ -6,8 +6,8 @@
 namespace remote::servers {
 
 void need_open_files(std::size_t servers) {
-  // A connection is a socket. The rest of the program, and a command that runs on this side (rsync,
-  // ssh-agent), have enough with these.
+  // Each connection is a socket. This many are enough for the rest of the program, and for a command that
+  // runs on this side (rsync, ssh-agent).
   constexpr std::size_t others = 40;
   rlimit limit{};
   const std::size_t needed = servers + others;

@@ -17,7 +17,8 @@
 
 namespace remote::servers {
 
-// How one item of a fan-out ended: with a value, or with an error. One dead server never hides the others.
+// The outcome of one item of a fan-out: a value or an error. This way, a failed server never hides the
+// others.
 template <typename Value>
 struct Outcome {
   std::optional<Value> value;
@@ -25,14 +26,14 @@ struct Outcome {
   bool ok() const { return value.has_value(); }
 };
 
-// Throws Error where this process may not open the files that connections to so many servers take.
+// Throws Error if this process cannot open enough files for connections to this many servers.
 void need_open_files(std::size_t servers);
 
-// Calls `work(item, index)` for every item side by side, each on a thread of its own (at most `width` at
-// once), and returns the outcomes in the order of the items. `name` gives the server's name of an item, for
-// errors. Throws Interrupted, after all threads have ended, when one of them was. Threads: `work` runs on
-// several threads at once; what it shares needs its own protection. Throws Error before anything is begun
-// where this process may not open as many files.
+// Calls `work(item, index)` for every item in parallel, each in its own thread (at most `width` at once), and
+// returns the outcomes in the order of the items. `name` returns the server name of an item, for errors. If
+// any thread was interrupted, throws Interrupted after all threads have ended. `work` runs on several threads
+// at once, so shared data needs protection. Throws Error before anything starts if this process cannot open
+// enough files.
 template <typename Item, typename Name, typename Work>
 auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work, std::size_t width = 256)
     -> std::vector<Outcome<std::invoke_result_t<Work, const Item&, std::size_t>>> {
@@ -66,13 +67,13 @@ auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work,
       try {
         threads.emplace_back(worker);
       } catch (const std::system_error&) {
-        break;  // this machine allows no more: fewer do all of it
+        break;  // this machine allows no more threads, so fewer do all the work
       }
     }
     if (threads.empty()) {
       worker();
     }
-  }  // joins
+  }  // joins the threads
   if (items.size() > 1) {
     const auto last = static_cast<std::size_t>(std::ranges::max_element(took) - took.begin());
     log_info("", "{} servers done after {}, the last of them {}", items.size(), watch.text(),
@@ -84,7 +85,7 @@ auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work,
   return outcomes;
 }
 
-// The errors of those that failed.
+// The errors of the failed items.
 template <typename Value>
 std::vector<Error> errors_of(const std::vector<Outcome<Value>>& outcomes) {
   std::vector<Error> errors;
@@ -96,7 +97,7 @@ std::vector<Error> errors_of(const std::vector<Outcome<Value>>& outcomes) {
   return errors;
 }
 
-// The values. Throws the first error.
+// Returns the values, or throws the first error.
 template <typename Value>
 std::vector<Value> values_of(const std::vector<Outcome<Value>>& outcomes) {
   std::vector<Value> values;

@@ -21,10 +21,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// More at a time wait to be accepted. A process may have 1024 files by default.
+// Further connections wait until they can be accepted. By default, a process may have 1024 open files.
 constexpr std::size_t most_links = 500;
 constexpr milliseconds no_room_time{200};
-// To a port of this machine. The others wait meanwhile.
+// The time limit for connecting to a port of this machine, during which the other connections wait.
 constexpr milliseconds connect_time{1000};
 
 void prepare_socket(int fd) {
@@ -39,7 +39,7 @@ Error cannot(const std::string& what, int number) {
       .because(cause_of(number));
 }
 
-// `why` is what sshd says, or OpenSSH's master, which does not tell what sshd says.
+// `why` is the error of sshd, or of OpenSSH's master, which does not pass on sshd's error.
 Error cannot_connect(const Tunnel& tunnel, const std::string& why) {
   const std::string place = ssh::host_and_port(tunnel.host, tunnel.port);
   const Error error =
@@ -54,14 +54,14 @@ Error cannot_connect(const Tunnel& tunnel, const std::string& why) {
 }
 
 bool listen_on(int fd, int port) {
-  const int on = 1;  // a port whose connections have just ended is free
+  const int on = 1;  // allows reusing a port whose connections have just ended
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   const sockaddr_in address = loopback(port);
   return ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
          ::listen(fd, 128) == 0;
 }
 
-// A connection to a port of this machine; none, with errno.
+// Connects to a port of this machine. On failure, the descriptor is empty and errno is set.
 UniqueFd connect_here(int port) {
   UniqueFd fd = ssh::stream_socket(AF_INET);
   if (!fd) {
@@ -105,7 +105,7 @@ UniqueFd listen_on_loopback(int& port) {
   return fd;
 }
 
-// A connection at this machine's end and the channel to its other end.
+// A connection on this machine, and the channel to its other end.
 struct Forwarding::Link {
   Link(ssh::Pump& pump, std::size_t which, UniqueFd end, const ssh::Flow::Open& open)
       : tunnel(which),
@@ -115,7 +115,7 @@ struct Forwarding::Link {
     flow.send_from(fd.get(), [this](char /*last*/) { flow.end_input(); });
   }
 
-  // True when nothing is left to carry. Passes an end of the server's direction on.
+  // Returns true when no more data has to be carried. Passes on an EOF from the server.
   bool over() {
     const ssh::Channel& channel = flow.channel();
     if (channel.opening()) {
@@ -188,7 +188,7 @@ void Forwarding::take_incoming(int port) {
                     "start what is to answer there"));
     break;
   }
-  static_cast<void>(open([](ssh::Stream, std::string_view) {}));  // and closes it
+  static_cast<void>(open([](ssh::Stream, std::string_view) {}));  // opens it only to close it
 }
 
 void Forwarding::drop_ended() {
@@ -212,7 +212,7 @@ void Forwarding::drop_ended() {
 void Forwarding::serve() {
   std::vector<pollfd> fds(tunnels_.size());
   for (;;) {
-    drop_ended();  // also those that were refused while they were opened
+    drop_ended();  // including those that were refused while they were opened
     const auto now = Clock::now();
     const bool room = now >= accept_after_ && links_.size() < most_links;
     for (std::size_t i = 0; i < fds.size(); ++i) {
@@ -229,7 +229,7 @@ void Forwarding::serve() {
       take_incoming(port);
     }
     if (idle && !links_.empty()) {
-      pump_.connection().be_watchful(true);  // a person waits
+      pump_.connection().be_watchful(true);  // the user is waiting
     }
   }
 }

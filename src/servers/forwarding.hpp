@@ -14,35 +14,35 @@
 #include "ssh/connection.hpp"
 #include "ssh/pump.hpp"
 
-// Ports that are forwarded over one connection.
+// Forwards ports over one connection.
 
 namespace remote::servers {
 
-// A socket that listens on 127.0.0.1, and does not block. Where `port` is taken it gets another one, which it
-// is set to. Throws Error.
+// A non-blocking socket that listens on 127.0.0.1. If `port` is taken, uses another one and changes `port`.
+// Throws Error.
 UniqueFd listen_on_loopback(int& port);
 
 struct Tunnel {
-  UniqueFd listener;  // here; none for a reverse one
-  int local = 0;      // a reverse one ends at this port of 127.0.0.1
+  UniqueFd listener;  // on this machine; empty for a reverse tunnel
+  int local = 0;      // the port of 127.0.0.1 that a reverse tunnel connects to
   std::string host;
   int port = 0;
-  bool refused = false;  // and that was told
+  bool refused = false;  // and this was reported
 };
 
-// Serves tunnels for as long as the connection lasts. One thread, the connection's.
+// Serves tunnels while the connection lasts. Used only by the connection's thread.
 class Forwarding {
  public:
   using OnRefused = std::function<void(std::size_t, const Error&)>;
 
-  // Asks the server to listen for reverse tunnels. Throws Error when it refuses.
+  // Asks the server to listen for reverse tunnels. Throws Error if it refuses.
   Forwarding(ssh::Connection& connection, std::vector<Tunnel>& tunnels, OnRefused on_refused,
              const Cancel& cancel);
   ~Forwarding();
   Forwarding(const Forwarding&) = delete;
   Forwarding& operator=(const Forwarding&) = delete;
 
-  // Throws ssh::Unreachable when the connection is lost, Interrupted on cancel.
+  // Throws ssh::Unreachable if the connection is lost, and Interrupted on cancel.
   [[noreturn]] void serve();
 
  private:
@@ -58,7 +58,7 @@ class Forwarding {
   OnRefused on_refused_;
   ssh::Pump pump_;
   std::vector<std::unique_ptr<Link>> links_;
-  Clock::time_point accept_after_;  // this machine has no room for more before
+  Clock::time_point accept_after_;  // until then, this machine cannot open more connections
 };
 
 }  // namespace remote::servers

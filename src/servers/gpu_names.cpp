@@ -13,7 +13,7 @@ struct LimitName {
   ClockLimit limit;
   const char* name;
 };
-// In the order of their bits in nvml.h (nvmlClocksEventReasons).
+// In the order of the bits in nvml.h (nvmlClocksEventReasons).
 constexpr std::array limit_names = {LimitName{ClockLimit::idle, "gpu_idle"},
                                     LimitName{ClockLimit::application_setting, "applications_clocks_setting"},
                                     LimitName{ClockLimit::power_cap, "sw_power_cap"},
@@ -41,7 +41,7 @@ bool is_fault(ClockLimit limit) {
 }
 
 std::string name_of(GpuToolState state) {
-  // in the order of the states
+  // In the order of the states.
   constexpr std::array names{"answered",         "no devices",  "no driver",
                              "version mismatch", "lost device", "no permission",
                              "no access",        "hangs",       "failed"};

@@ -22,7 +22,7 @@ wire::InitFileReply ask(ssh::Connection& connection, wire::InitFileRequest reque
   return take_reply<wire::InitFileReply>(ask_agent(connection, question, cancel));
 }
 
-// torch takes the text between "file://" and the first of these for the path, and decodes nothing.
+// torch uses the text between "file://" and the first of these characters as the path, and decodes nothing.
 bool fits_into_url(std::string_view path) {
   return path.find_first_of("?#;") == std::string_view::npos &&
          std::ranges::none_of(path, [](unsigned char c) { return c < 0x20 || c == 0x7f; });

@@ -12,12 +12,12 @@
 
 namespace remote::servers {
 
-// For how much of `terms` is free, too; nullopt: only the leases.
+// With `terms`, also asks how much of them is available; nullopt: only lists the leases.
 AgentQuestion leases_question(const std::optional<wire::LeaseTerms>& terms);
 
-// `among`: the GPUs that may be taken, by index; none: all.
+// `among` are the indices of the GPUs that may be leased; empty: all.
 wire::LeaseTerms to_terms(const LeaseRequest& lease, const std::vector<int>& among);
-// With the GPUs and the prologue of the server.
+// Uses the configured GPUs and prologue of the server.
 wire::LeaseTerms to_terms(const LeaseRequest& lease, const config::Config& config,
                           const config::Server& server);
 

@@ -20,7 +20,8 @@ using config::lies_in;
 using Why = LinkLeftOut::Why;
 namespace {
 
-// Where programs keep keys and passwords: names that mean so in every folder, and places in the home folder.
+// Where programs keep keys and passwords: names with this meaning in any folder, and paths in the home
+// directory.
 constexpr std::array<std::string_view, 15> secret_names{
     ".ssh",   ".gnupg",  ".aws",         ".kube",           ".docker",
     ".azure", ".netrc",  ".pgpass",      ".pypirc",         ".git-credentials",
@@ -29,7 +30,7 @@ constexpr std::array<std::string_view, 6> secret_places{".config/gcloud",      "
                                                         ".config/rclone",      ".local/share/keyrings",
                                                         ".local/state/remote", ".cache/huggingface/token"};
 
-// `home`: the canonical path of the user's home folder.
+// `home` is the canonical path of the user's home directory.
 bool holds_secrets(const fs::path& target, const fs::path& home) {
   if (std::ranges::any_of(target, [](const fs::path& part) {
         return std::ranges::find(secret_names, part.string()) != secret_names.end();
@@ -43,7 +44,8 @@ bool holds_secrets(const fs::path& target, const fs::path& home) {
   return std::ranges::any_of(secret_names, touches) || std::ranges::any_of(secret_places, touches);
 }
 
-// An environment of venv, virtualenv, uv or conda. Its programs have paths of this machine.
+// Whether it is an environment of venv, virtualenv, uv or conda, whose programs contain paths of this
+// machine.
 bool is_environment(const fs::path& folder) {
   return is_there(folder / "pyvenv.cfg") || is_there(folder / "conda-meta/history");
 }
@@ -62,8 +64,8 @@ class Walk {
     home_ = fs::weakly_canonical(home_folder(), ignored);
   }
 
-  // Whether any link leads elsewhere, to a folder or to nothing, or there is a Python environment. Only
-  // entries are read, and the targets of links.
+  // Whether any link points outside the project, to a folder or to a missing file, or there is a Python
+  // environment. Reads only directory entries and link targets.
   bool any() const {
     std::error_code error;
     for (fs::recursive_directory_iterator at(project_, error), end; !error && at != end;
@@ -79,7 +81,7 @@ class Walk {
       } else if (at->is_directory(error) && is_environment(at->path())) {
         return true;
       }
-      error.clear();  // a folder that cannot be read, a link to nowhere: rsync sends nothing of it
+      error.clear();  // rsync sends nothing from an unreadable folder or a broken link
     }
     return false;
   }
@@ -98,7 +100,7 @@ class Walk {
         const fs::path target = fs::canonical(at->path(), bad);
         if (!bad) {
           follow(name, target, outside);
-        } else if (leads_nowhere(bad)) {  // rsync would remove nothing because of it
+        } else if (leads_nowhere(bad)) {  // because of it, rsync would not remove anything
           found.push_back({name, fs::read_symlink(at->path(), bad), Why::nowhere});
         }
       } else if (name != ".remote" && !outside.empty() && holds_secrets(at->path(), home_)) {
@@ -127,7 +129,7 @@ class Walk {
       found.push_back({name, target, Why::secret});
     } else if (folder &&
                std::ranges::any_of(above_, [&](const fs::path& one) { return lies_in(one, target); })) {
-      found.push_back({name, target, Why::circle});  // its content has it again, and so on
+      found.push_back({name, target, Why::circle});  // its content would include it again and again
     } else if (folder && is_environment(target)) {
       found.push_back({name, target, Why::environment});
     } else if (inside || (!outside.empty() && lies_in(target, outside))) {
@@ -142,7 +144,7 @@ class Walk {
     }
   }
 
-  // Links to folders with links can lead to more paths than any walk comes to the end of.
+  // Links to folders with links can produce more paths than any walk can finish.
   void enter(const fs::path& target, const std::string& name, const fs::path& outside) {
     if (++entered_ % most_entered == 0) {
       std::set<std::string> above;
@@ -158,7 +160,7 @@ class Walk {
                            "remove the links to folders that have links to folders, or name them in "
                            ".remote/exclude.txt");
       }
-      excluded_ = *excluded.begin();  // the uppermost
+      excluded_ = *excluded.begin();  // the topmost one
     }
     visit(target, name + "/", outside);
   }
@@ -171,8 +173,8 @@ class Walk {
   const Cancel& cancel_;
   fs::path home_;
   std::vector<fs::path> above_;
-  std::size_t entered_ = 0;  // links to folders
-  std::string excluded_;     // a folder with more of them than are followed
+  std::size_t entered_ = 0;  // the number of links to folders
+  std::string excluded_;     // a folder with more links than are followed
 };
 
 }  // namespace

@@ -12,19 +12,19 @@
 
 namespace remote::servers {
 
-// A symbolic link that would make rsync send what is not the project's. rsync sends what links lead to.
+// A symbolic link that would make rsync send files from outside the project, because rsync sends the targets
+// of links.
 struct OutsideLink {
-  std::string name;              // in the project, as rsync sees it: other links in the path are followed
-  std::filesystem::path target;  // real
+  std::string name;  // its name in the project as rsync sees it: other links in the path are followed
+  std::filesystem::path target;  // with all links resolved
   LinkLeftOut::Why why = LinkLeftOut::Why::not_allowed;
 };
 
-// The links among what the project's patterns select that lead out of the project, into its .remote or to
-// nothing, and its folders with a Python environment. What a
-// link leads to is searched where `allowed` says that it is sent; keys that lie there (~/.ssh, …) are among
-// the result, too, and so are links to a folder that they are in themselves: rsync would follow them for
-// ever. A project without any of this costs one walk over its folders. Throws Error, also where the links
-// lead to more paths than can be walked.
+// Finds, among the files that the project's patterns select, links that point outside the project, into its
+// .remote or to missing files, and folders with a Python environment. If `allowed` permits a link, its target
+// is searched too. The result also includes keys found there (~/.ssh, …), and links to a folder that contains
+// the link itself, which rsync would follow forever. A project without any of these costs one walk over its
+// folders. Throws Error, also if the links produce too many paths.
 std::vector<OutsideLink> outside_links(const config::Config& config,
                                        const std::function<bool(const OutsideLink&)>& allowed,
                                        const Cancel& cancel);

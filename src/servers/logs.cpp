@@ -18,7 +18,7 @@ namespace remote::servers {
 namespace fs = std::filesystem;
 namespace {
 
-// "20261121-073000.123": sorts by time.
+// "20261121-073000.123", which sorts by time.
 std::string time_stamp() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
@@ -46,7 +46,8 @@ bool CommandLog::open() {
   tried_ = true;
   try {
     make_folders(logs_);
-    // Two commands of one name on one server in one millisecond: the second takes the next free name.
+    // If two commands with the same name run on a server in the same millisecond, the second uses the next
+    // free name.
     std::error_code error;
     const fs::path base = folder_;
     for (int i = 2; !fs::create_directory(folder_, error) && !error && i < 1000; ++i) {
@@ -93,7 +94,8 @@ void CommandLog::give_up(std::string_view reason) {
 void prune_logs(const fs::path& logs_folder, std::size_t kept) {
   const UniqueFd lock(::open(logs_folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    return;  // a command on many servers makes a folder for each, and one thread of it is at this
+    return;  // a command on many servers creates a folder for each, and one of its threads is already doing
+             // this
   }
   std::vector<fs::path> folders = entries_of(logs_folder);
   std::erase_if(folders, [](const fs::path& entry) { return !is_log_folder(entry.filename().string()); });

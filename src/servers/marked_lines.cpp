@@ -5,7 +5,7 @@
 namespace remote::servers {
 namespace {
 
-// Far more than any of these programs prints.
+// Far more than any of these programs print.
 constexpr std::size_t most_messages = 1'000'000;
 
 }  // namespace

@@ -14,23 +14,22 @@
 
 namespace remote::servers {
 
-// Reads the messages of a program that prints each on a line of its own: a mark and JSON. Other lines, such
-// as those of a login shell, are ignored. One thread.
+// Reads the messages of a program that prints each on its own line: a mark and JSON. Ignores other lines,
+// such as those of a login shell. Not thread-safe.
 class MarkedLines {
  public:
-  // Gets the JSON of a line. Throws wire::Malformed.
+  // Called with the JSON of a line. Throws wire::Malformed.
   using Take = std::function<void(std::string_view)>;
 
-  // `mark` must outlive this.
+  // `mark` must outlive this object.
   MarkedLines(std::string_view mark, Take take) : mark_(mark), take_(std::move(take)) {}
 
-  // Takes output in pieces of any size. Ignores everything after an error.
+  // Adds output in pieces of any size. After an error, everything is ignored.
   void add(std::string_view data);
-  // Throws Error if a message was not understood.
+  // Throws Error if a message was invalid.
   void check() const;
-  // The number of messages.
   std::size_t count() const { return count_; }
-  // Whether the output ends within a message.
+  // Whether the output ends in the middle of a message.
   bool is_cut() const { return lines_.rest().starts_with(mark_); }
 
  private:

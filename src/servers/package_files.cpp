@@ -23,7 +23,7 @@ namespace {
 
 using PlaceKind = RequirementPlace::Kind;
 
-// Lines that end with a backslash are put together, and comments are taken away.
+// Joins lines that end with a backslash, and removes comments.
 std::vector<std::string> logical_lines(std::string_view text) {
   std::vector<std::string> lines(1);
   for (const std::string& raw : split(text, '\n')) {
@@ -88,7 +88,6 @@ void add_place(std::vector<RequirementPlace>& places, PlaceKind kind, const std:
   }
 }
 
-// The options of one line.
 void read_options(const std::string& line, std::vector<RequirementPlace>& places) {
   struct Option {
     std::string_view brief;
@@ -117,7 +116,7 @@ void read_options(const std::string& line, std::vector<RequirementPlace>& places
   }
 }
 
-// Texts in quotes behind a key: path = "../other".
+// The quoted values after a key: path = "../other".
 std::vector<std::string> quoted_values(std::string_view line, std::string_view key) {
   std::vector<std::string> values;
   for (std::size_t at = line.find(key); at != std::string_view::npos; at = line.find(key, at + 1)) {
@@ -139,7 +138,7 @@ std::vector<std::string> quoted_values(std::string_view line, std::string_view k
   return values;
 }
 
-// Words that could be the names of files with requirements: "requirements/base.txt", "dev.in".
+// Words that could be names of requirements files: "requirements/base.txt", "dev.in".
 std::set<std::string> named_texts(std::string_view text) {
   std::set<std::string> names;
   std::string word;
@@ -164,7 +163,7 @@ class PackageReader {
  public:
   explicit PackageReader(const config::Config& config) : config_(config), project_(config.project) {}
 
-  // Returns the text; "" for a file that is not there, and for one that was added already.
+  // Returns the text; "" if the file does not exist or was added already.
   std::string add_file(const std::string& name) {
     add_server_place(name);
     const auto path = own_path(name);
@@ -175,8 +174,8 @@ class PackageReader {
     lines_.insert("sha256 " + sha256_hex(*content) + " " + path->string());
     return decode_text(*content, project_ / *path);
   }
-  // A file with all that it names. Paths of packages are relative to the project, as pip's are to the folder
-  // where it runs.
+  // Adds a file and all files that it names. Paths of packages are relative to the project, because pip
+  // resolves them relative to the folder where it runs.
   void add_requirements(const std::string& name) {
     const fs::path beside = fs::path(name).parent_path();
     for (const RequirementPlace& place : requirement_places(add_file(name))) {
@@ -205,7 +204,7 @@ class PackageReader {
       }
     }
   }
-  // A folder with a package, or an archive.
+  // Adds a folder with a package, or an archive.
   void add_package(const std::string& place, bool editable) {
     const auto path = own_path(place);
     if (!path) {
@@ -213,7 +212,7 @@ class PackageReader {
         add_server_place(place);
         return;
       }
-      for (const char* file : descriptions) {  // its code is used where it is
+      for (const char* file : descriptions) {  // its code is used in place
         add_server_place((fs::path(place) / file).string());
       }
       return;
@@ -229,7 +228,7 @@ class PackageReader {
     }
     add_description(*path);
     if (editable) {
-      return;  // its code is used where it is
+      return;  // its code is used in place
     }
     const std::string prefix = *path == "." ? "" : (*path / "").string();
     for (const std::string& name : sent()) {
@@ -238,20 +237,20 @@ class PackageReader {
       }
     }
   }
-  // What pip reads to find out what a package in this folder needs.
+  // Adds the files that pip reads to find the dependencies of a package in this folder.
   void add_description(const fs::path& folder) {
     for (const char* file : descriptions) {
       const std::string text = add_file((folder / file).string());
       for (const std::string& name : named_texts(text)) {
         try {
           add_requirements((folder / name).string());
-        } catch (const Error&) {  // a word that is no such file
+        } catch (const Error&) {  // the word is not the name of such a file
         }
       }
       add_paths(folder, text);
     }
   }
-  // The packages that a Pipfile or pyproject.toml in this folder names by their paths.
+  // Adds the packages that a Pipfile or pyproject.toml in this folder refers to by path.
   void add_paths(const fs::path& folder, const std::string& text) {
     for (const std::string& line : split(text, '\n')) {
       const std::string plain = replace_all(line, " ", "");
@@ -266,7 +265,7 @@ class PackageReader {
       }
     }
   }
-  // A file or folder outside the project, which only the server can read.
+  // Adds a file or folder outside the project, which only the server can read.
   void add_server_place(const std::string& place) {
     if (!place.empty() && !own_path(place)) {
       server_places_.insert(place);
@@ -275,7 +274,7 @@ class PackageReader {
   PackageFiles take_all() { return {.lines = std::move(lines_), .server_places = std::move(server_places_)}; }
 
  private:
-  // nullopt: it is not in the project.
+  // nullopt: not in the project.
   static std::optional<fs::path> own_path(const fs::path& name) {
     fs::path path = name.lexically_normal();
     if (!path.has_filename() && path.has_parent_path()) {
@@ -296,7 +295,7 @@ class PackageReader {
     std::optional<std::string> content;
     try {
       content = read_beneath(project_, name);
-    } catch (const Error&) {  // it is large, or no file that pip could read
+    } catch (const Error&) {  // it is too large, or pip could not read it
       add_size(name);
     }
     if (content) {
@@ -310,7 +309,7 @@ class PackageReader {
       lines_.insert("size " + std::to_string(fs::file_size(project_ / name, error)) + " " + name.string());
     }
   }
-  // The files that the servers are sent: only these can be compared there.
+  // The files that are sent to the servers. Only these can be compared there.
   const std::set<std::string>& sent() {
     if (!sent_) {
       const std::vector<std::string> names = selected_names(config_, project_, Cancel());
@@ -341,7 +340,7 @@ std::vector<RequirementPlace> requirement_places(std::string_view text) {
       read_options(line, places);
       continue;
     }
-    const std::string requirement = line.substr(0, line.find(" -"));  // options of pip follow
+    const std::string requirement = line.substr(0, line.find(" -"));  // pip's options follow
     const std::string path = local_path(requirement);
     if (path.find('/') != std::string::npos || path.starts_with('.') || is_archive(path)) {
       add_place(places, PlaceKind::package, requirement);

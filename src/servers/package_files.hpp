@@ -11,7 +11,7 @@
 
 namespace remote::servers {
 
-// A line of a requirements file that names a file or folder.
+// A line of a requirements file that refers to a file or folder.
 struct RequirementPlace {
   enum class Kind { requirements, links, package, editable };
   Kind kind = Kind::package;
@@ -20,21 +20,22 @@ struct RequirementPlace {
   friend bool operator==(const RequirementPlace&, const RequirementPlace&) = default;
 };
 
-// The files and folders that a requirements file names, as pip reads it: lines that continue, comments,
-// quoted words of options. Not those that pip fetches, nor paths with a variable.
+// The files and folders that a requirements file refers to, parsed like pip does: with continued lines,
+// comments and quoted options. Excludes those that pip downloads, and paths with a variable.
 std::vector<RequirementPlace> requirement_places(std::string_view text);
 
-// Whether a line of a requirements file begins with the name of this module, as pip compares names.
+// Whether a line of a requirements file starts with the name of this module, with pip's rules for comparing
+// names.
 bool requires_module(std::string_view text, std::string_view module);
 
-// What decides what pip installs.
+// The input that determines which packages pip installs.
 struct PackageFiles {
-  // The files of the project, a line each: "sha256 HEX NAME", or "size BYTES NAME" for an archive. With those
-  // of packages that are folders of the project: all files of a package that is copied, and what describes
-  // one that is editable.
+  // The project's files, one line each: "sha256 HEX NAME", or "size BYTES NAME" for an archive. This includes
+  // packages that are folders of the project: all files of a package that is copied, but only the description
+  // files of an editable one.
   std::set<std::string> lines;
-  // Files and folders outside the project: the server's own, which are not read here. Absolute, with "~/", or
-  // relative to the project.
+  // Files and folders outside the project. They belong to the server and are not read here. Absolute, with
+  // "~/", or relative to the project.
   std::set<std::string> server_places;
 };
 

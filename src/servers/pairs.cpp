@@ -14,7 +14,7 @@ namespace {
 }
 
 void check_address(const std::string& text) {
-  const std::size_t zone = std::min(text.find('%'), text.size());  // of a link-local address
+  const std::size_t zone = std::min(text.find('%'), text.size());  // the zone of a link-local address
   in6_addr bytes{};
   if ((zone < text.size() || ::inet_pton(AF_INET, text.c_str(), &bytes) != 1) &&
       ::inet_pton(AF_INET6, text.substr(0, zone).c_str(), &bytes) != 1) {
@@ -50,7 +50,7 @@ void PairsAnswer::take(wire::ListenReply reply) {
   }
   const NetworkServer& server = reply.server;
   check_addresses(server.host_addresses);
-  check_optional_address(server.data_address);  // sent to the other servers
+  check_optional_address(server.data_address);  // it is sent to the other servers
   for (const NetworkInterface& interface : server.interfaces) {
     check_addresses(interface.addresses);
   }
@@ -118,7 +118,8 @@ wire::ReachRequest reach_request(const std::vector<std::optional<wire::Listening
   return request;
 }
 
-// The circle method: one stays, the others move on by one place each round, and opposite places meet.
+// The circle method: one server stays, the others move by one position per round, and opposite positions form
+// the pairs.
 std::vector<std::vector<std::size_t>> rounds_of(std::size_t servers) {
   const std::size_t places = servers + servers % 2;
   std::vector<std::vector<std::size_t>> rounds;

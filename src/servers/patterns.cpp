@@ -12,29 +12,30 @@ namespace remote::servers {
 namespace {
 
 using Why = UselessPattern::Why;
-constexpr std::size_t longest_pattern = 1000;  // rsync drops rules longer than a path may be
+constexpr std::size_t longest_pattern =
+    1000;  // rsync drops rules that are longer than the longest possible path
 constexpr std::string_view blanks = " \t";
 
-// `letter`: H(ide) and S(how) apply to the sender, P(rotect) and R(isk) to the receiver.
+// `letter` is H (hide) or S (show) for the sender, P (protect) or R (risk) for the receiver.
 std::string rule(char letter, const std::string& pattern) {
   return std::string(1, letter) + ' ' + pattern + '\0';
 }
 
-// Names that never go to a server, whatever exclude.txt says.
+// Names that are never sent to a server, whatever exclude.txt contains.
 std::vector<std::string> never_sent(const config::Config& config) {
   std::vector<std::string> patterns = {
       "/" + ssh::rsync_pattern(config.remote_jobs_folder_name),
       "/" + ssh::rsync_pattern(config.remote_scripts_folder_name),
-      // Keys, passwords in configs.yaml, logs and jobs: nothing of it is of use there.
+      // Keys, passwords in configs.yaml, logs and jobs, none of which are needed there.
       "/.remote", ".rsync-partial"};
   if (!config.outputs.empty()) {
-    patterns.emplace_back("/results");  // what `remote pull` copied here
+    patterns.emplace_back("/results");  // copied here by `remote pull`
   }
   const bool in_project = config.python.manager == config::PythonManager::venv ||
                           config.python.manager == config::PythonManager::uv;
   const std::string folder = config.python.environment.empty() ? ".venv" : config.python.environment;
   if (in_project && !folder.starts_with('/') && !folder.starts_with('~')) {
-    patterns.push_back("/" + ssh::rsync_pattern(folder));  // each server makes its own
+    patterns.push_back("/" + ssh::rsync_pattern(folder));  // each server creates its own
   }
   return patterns;
 }
@@ -44,7 +45,7 @@ bool is_quoted(const std::string& text) {
          (text.front() == '"' || text.front() == '\'' || text.front() == '`');
 }
 
-// A backslash in front of a letter or at the end: a path of Windows.
+// A backslash before a letter or at the end indicates a Windows path.
 bool has_windows_separator(const std::string& text) {
   const std::size_t at = text.find('\\');
   return at != std::string::npos &&
@@ -76,7 +77,7 @@ std::optional<Why> reason_useless(const config::Config& config, const Pattern& p
   if (first == found.end()) {
     return std::nullopt;
   }
-  // There may be a file of that name after all.
+  // There may be a file with exactly this name.
   const bool named =
       first->second != Why::dots && is_there(config.project / text.substr(text.starts_with('/') ? 1 : 0));
   return named ? std::nullopt : std::optional(first->second);

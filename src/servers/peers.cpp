@@ -19,10 +19,11 @@
 namespace remote::servers {
 namespace {
 
-// How often a server that waits for its turn looks whether it has come; its connection is served meanwhile.
+// How often a server that waits for its turn checks whether it has come. In between, its connection is
+// served.
 constexpr std::chrono::milliseconds ask_peers_every{50};
 
-// Reads the lines of rsync, and how it ended.
+// Collects rsync's lines and its exit status.
 class PullOutput {
  public:
   // `mark`: see add_rsync_line().
@@ -47,7 +48,7 @@ class PullOutput {
   std::optional<ExecResult> ended{};
 
  private:
-  static constexpr std::size_t most_output = std::size_t{256} << 20U;  // names of files
+  static constexpr std::size_t most_output = std::size_t{256} << 20U;  // for the names of files
 
   void take_line(std::string_view line) {
     const auto progress = ssh::parse_rsync_progress(line);
@@ -64,11 +65,11 @@ class PullOutput {
   LineCutter lines_{};
 };
 
-// Keeps the agent away from every other command of the connection.
+// Enables agent forwarding for one command, so that no other command of the connection can use the agent.
 class Forwarding {
  public:
-  // `source`: what may be logged in to, with the keys with which this machine did; without one there is
-  // nothing to hand on.
+  // `source` is the server to log in to, with the keys that this machine used. If there are none, nothing is
+  // forwarded.
   Forwarding(ssh::Connection& connection, const std::filesystem::path& socket, const ssh::LoginFacts& source)
       : connection_(connection) {
     const std::vector<std::string> words = split_words(source.host_key);
@@ -92,7 +93,7 @@ class Forwarding {
   std::string there_;
 };
 
-// Gives a source back, however the pulling from it ends.
+// Releases a source, however the transfer from it ends.
 struct Release {
   PeerPool& pool;
   const std::string& server;
@@ -157,7 +158,7 @@ std::filesystem::path Peers::agent_for(const PeerSource& source, const Cancel& c
           held_.insert(key);
         }
       } catch (const Error&) {
-        no_agent_ = true;  // no ssh-agent on this machine: the servers' own keys are left
+        no_agent_ = true;  // this machine has no ssh-agent, so only the servers' own keys can be used
       }
     }
     held = held || held_.contains(key);
@@ -207,7 +208,8 @@ void Peers::Part::take(const SyncOptions& options, const std::function<void(cons
       verify(on_step, cancel);
       return;
     }
-    // While the first one gets the project: is the way to it open at all? Else there is nothing to wait for.
+    // While the first server receives the project, check whether it can be reached at all. If not, there is
+    // no reason to wait for it.
     if (next.source && probed.insert(next.source->server).second) {
       try {
         pull(*next.source, true, options, cancel);
@@ -260,7 +262,7 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
   question.request = std::move(request);
   PullOutput answer(options, mark);
   try {
-    // A new agent, because only channels that are opened now have the forwarded keys.
+    // Start a new agent, because only newly opened channels have the forwarded keys.
     Agent(connection_, cancel).ask_last(question, [&](wire::Reply reply) {
       answer.take(take_reply<wire::PullProjectReply>(std::move(reply)));
     });
@@ -270,21 +272,21 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
   if (!answer.ended) {
     throw give_up("the server did not report how rsync ended");
   }
-  // Files that are not there any more, or cannot be read, come from the laptop.
+  // Missing or unreadable files are sent from the laptop instead.
   const ExitStatus status = answer.ended->status;
-  const bool in_part = status.code() == 23 || status.code() == 24;  // the ordinary sync sends the others
+  const bool in_part = status.code() == 23 || status.code() == 24;  // the usual sync sends the others
   if (!status.success() && (probe || !in_part)) {
     const std::string said = last_lines(trim(answer.ended->err), 3);
     throw give_up(said.empty() ? "ended with " + status.describe() : said);
   }
   files = std::move(answer.report);
-  files.newer.clear();  // the ordinary sync finds them again
-  // A server must not learn the digest of a file that it was not to have.
+  files.newer.clear();  // the usual sync finds them again
+  // A server must not learn the digests of files that it was not supposed to receive.
   std::erase_if(files.changed, [&](const std::string& name) { return !asked.contains(name); });
 }
 
-// rsync compares what it sends with what it wrote, but not with the laptop: a job on the other server may
-// have changed a file meanwhile, or before, without a trace in size and time.
+// rsync compares the sent data with the written data, but not with the laptop's. A job on the other server
+// may have changed a file before or during the transfer, without changing its size and time.
 void Peers::Part::verify(const std::function<void(const std::string&)>& on_step, const Cancel& cancel) {
   if (files.changed.empty()) {
     return;
@@ -294,7 +296,8 @@ void Peers::Part::verify(const std::function<void(const std::string&)>& on_step,
   question.what = "comparing files";
   question.request = wire::CompareFilesRequest{peers_.config_.project_path_on(server_)};
   for (const std::string& name : files.changed) {
-    // A file that is gone here meanwhile is compared with nothing, and is removed there.
+    // If a file has been removed here in the meantime, compare it with a digest that never matches, so that
+    // it is removed there.
     question.data += peers_.tree_.digest(name, cancel).value_or(std::string(64, '0')) + " " + name + '\0';
   }
   try {
@@ -302,7 +305,7 @@ void Peers::Part::verify(const std::function<void(const std::string&)>& on_step,
   } catch (const ssh::Unreachable&) {
     throw;
   } catch (const Error&) {
-    unverified = true;  // nothing is proven: the ordinary sync is told to compare contents
+    unverified = true;  // nothing is proven, so the usual sync compares contents
   }
 }
 

@@ -17,36 +17,38 @@
 #include "ssh/agent.hpp"
 #include "ssh/connection.hpp"
 
-// `rsync --fan-out peers`: a large project leaves the laptop once, and the servers bring it to each other.
-// What a server got so is only a head start: its files are compared with the laptop's digests, and then the
-// ordinary sync runs from here, which finds little to do. So the result is that of the ordinary sync,
-// whatever happens.
+// Implements `rsync --fan-out peers`: a large project leaves the laptop once, and the servers send it to each
+// other. This is only a head start: the files on a server are compared with the laptop's digests, and then
+// the usual sync runs from here and finds little to do. So the result is always the same as that of the usual
+// sync.
 
 namespace remote::servers {
 
-// A server that has the project, as another one reaches it.
+// A server that has the project, with the data that another one needs to reach it.
 struct PeerSource {
   std::string server;            // its name in configs.yaml
-  std::string host;              // internal_address, else hostname
-  std::string path;              // the project's folder there, as rsync takes it
+  std::string host;              // internal_address, or else hostname
+  std::string path;              // the project's folder there, formatted for rsync
   ssh::LoginFacts login;         // user, port, host key
-  std::set<std::string> unlike;  // files that are not as the laptop's: newer there
+  std::set<std::string> unlike;  // files that differ from the laptop's, because they are newer there
 };
 
-// Who is to get the project from whom. The first server gets it from the laptop; each that has it serves one
-// other at a time, so that after every round twice as many have it. Any thread.
+// Decides which server gets the project from which other. The first server gets it from the laptop. Each
+// server that has it serves one other at a time, so the number of servers that have it doubles in every
+// round. Thread-safe.
 class PeerPool {
  public:
   enum class Turn { wait, from_here, from_peer };
   struct Next {
     Turn turn = Turn::wait;
-    std::optional<PeerSource> source;  // from_peer; with wait: the server that gets it from the laptop now
+    std::optional<PeerSource>
+        source;  // for from_peer; for wait: the server that is receiving it from the laptop
   };
 
-  // What a server that lacks the project does now. After from_here and from_peer, finish() must follow; after
-  // from_peer release() of the source, before it.
+  // What a server without the project should do now. After from_here and from_peer, call finish(); after
+  // from_peer, first call release() for the source.
   Next next(const PeerSource& asking);
-  // Instead of waiting on: this one gets it from the laptop, too. finish() must follow.
+  // Instead of waiting longer, this server gets it from the laptop as well. Call finish() afterwards.
   void begin_from_here();
   void release(const std::string& source);
   // The server has the project now and can pass it on; nullopt: it failed.
@@ -68,8 +70,8 @@ class Peers {
   explicit Peers(const config::Config& config) : config_(config), tree_(config) {}
   ~Peers();
 
-  // One server's part. take() comes first, then the ordinary sync, then pass_on(); one that is not passed on
-  // has failed.
+  // One server's part. Call take(), then run the usual sync, then call pass_on(). If pass_on() is not called,
+  // the server has failed.
   class Part {
    public:
     Part(Peers& peers, ssh::Connection& connection, const config::Server& server);
@@ -77,18 +79,19 @@ class Peers {
     Part(const Part&) = delete;
     Part& operator=(const Part&) = delete;
 
-    // Waits for a server that has the project, and brings it from there; comes back at once for the server
-    // that gets it from the laptop first. Where it cannot be brought, `why` says so. Throws Error where the
-    // own link breaks, and Interrupted.
+    // Waits for a server that has the project, and copies it from there. Returns immediately for the server
+    // that gets it from the laptop first. If copying fails, sets `why`. Throws Error if this server's own
+    // connection breaks, and Interrupted.
     void take(const SyncOptions& options, const std::function<void(const std::string&)>& on_step,
               const Cancel& cancel);
-    // The server has the project, but for the files that were `newer` there: others may take it from it.
+    // Call this when the server has the project, except for the files that were `newer` there. Other servers
+    // may now copy it from this one.
     void pass_on(const std::vector<std::string>& newer);
 
-    std::string from;         // the server it came from; empty: from the laptop
-    std::string why;          // it did not come from another server
-    SyncReport files;         // what came so
-    bool unverified = false;  // it could not be compared there: the ordinary sync must look at contents
+    std::string from;         // the server that it was copied from; empty: the laptop
+    std::string why;          // why it was not copied from another server
+    SyncReport files;         // the files that were copied this way
+    bool unverified = false;  // they could not be compared there, so the usual sync must compare contents
 
    private:
     void pull(const PeerSource& source, bool probe, const SyncOptions& options, const Cancel& cancel);
@@ -102,7 +105,7 @@ class Peers {
   };
 
  private:
-  // The agent to forward for a login at this source; empty when there is none.
+  // The agent to forward for a login to this source; empty if there is none.
   std::filesystem::path agent_for(const PeerSource& source, const Cancel& cancel);
 
   const config::Config& config_;

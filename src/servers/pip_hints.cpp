@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t most_decisive = 200;
 
-// Without the frames that pip and uv draw around the output of another program.
+// Removes the frames that pip and uv draw around the output of another program.
 std::string_view unframed(std::string_view line) {
   for (bool cut = true; cut;) {
     cut = false;
@@ -29,14 +29,14 @@ std::string_view unframed(std::string_view line) {
   return line;
 }
 
-// Says that another line has the cause.
+// Whether the line only says that another line has the cause.
 bool is_pointer(std::string_view line) {
   return has_any(line,
                  {"subprocess-exited-with-error", "metadata-generation-failed", "legacy-install-failure",
                   "See above for", "did not run successfully", "Encountered error while"});
 }
 
-// "OSError: …", "conda.exceptions.PackagesNotFoundError: …"
+// Whether the line has the form "OSError: …" or "conda.exceptions.PackagesNotFoundError: …".
 bool is_exception(std::string_view line) {
   const std::size_t colon = line.find(": ");
   const std::string_view name = line.substr(0, colon == line.npos ? line.size() : colon);
@@ -56,7 +56,7 @@ bool is_decisive(std::string_view raw) {
          is_exception(line);
 }
 
-// Each decisive line, and behind one that ends with a colon the list that it announces.
+// The decisive lines. If one ends with a colon, the list that follows is included.
 std::vector<std::string_view> find_decisive(std::string_view err) {
   constexpr int longest_list = 5;
   std::vector<std::string_view> found;
@@ -80,7 +80,7 @@ std::vector<std::string_view> find_decisive(std::string_view err) {
   return found;
 }
 
-// What stands between these two texts; "" without them.
+// The text between these two texts; "" if they are missing.
 std::string between(std::string_view line, std::string_view before, std::string_view after) {
   const std::size_t at = line.find(before);
   if (at == line.npos) {
@@ -90,8 +90,8 @@ std::string between(std::string_view line, std::string_view before, std::string_
   return visible_line(trim(rest.substr(0, rest.find_first_of(after))), 80);
 }
 
-// `printed`: the file that could not be written; "" if the program did not print it. The program has removed
-// its temporary files, so the full disk is probably the one with the least free space.
+// `printed` is the file that could not be written; "" if the program did not print it. The program has
+// removed its temporary files, so the full disk is probably the one with the least free space.
 std::string full_disk_hint(const std::string& printed, const std::vector<DiskFacts>& disks) {
   const auto has_file = [&](const DiskFacts& disk) { return printed.starts_with(disk.path + "/"); };
   auto full = std::ranges::find_if(disks, has_file);
@@ -138,13 +138,13 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
   if (const std::string host = between(decisive, "Could not resolve host: ", "\r\n'\""); !host.empty()) {
     return fmt::format("the server cannot resolve '{}'", host);
   }
-  // apt-get's words; uv says "Failed to fetch: `http…".
+  // The message of apt-get; uv prints "Failed to fetch: `http…".
   if (says({"Temporary failure resolving", "Failed to fetch http"})) {
     return "the server cannot reach the package mirrors of its distribution";
   }
   const bool no_package = says({"No matching distribution found", "Could not find a version", "Max retries",
                                 "Failed to fetch", "CondaHTTPError", "Could not fetch"});
-  // A network that is down also ends in "no matching distribution".
+  // If the network is down, the error also ends with "no matching distribution".
   if (no_package && has_any(err, {"Temporary failure in name resolution", "Name or service not known",
                                   "NewConnectionError", "ConnectTimeoutError", "Network is unreachable",
                                   "ProxyError", "dns error", "CondaHTTPError"})) {

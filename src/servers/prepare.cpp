@@ -31,12 +31,12 @@ namespace remote::servers {
 namespace {
 
 constexpr std::size_t shown_lines = 15;
-// pip and conda print much, but not this much: it would fill the disk with logs.
+// pip and conda print a lot, but not this much, which would fill the disk with logs.
 constexpr std::size_t most_printed = std::size_t{64} << 20U;
 constexpr std::chrono::seconds question_time{60};
 constexpr std::chrono::milliseconds look_every{50};
 
-// Collects the parts of an answer, and shows its progress.
+// Collects the parts of an answer, and reports the progress.
 class ProvisionAnswer {
  public:
   ProvisionAnswer(PrepareListener& listener, CommandLog& log) : listener_(listener), log_(log) {}
@@ -85,7 +85,7 @@ class ProvisionAnswer {
   PrepareListener& listener_;
   CommandLog& log_;
   LineCutter lines_{};
-  // pip prints the addresses of packages and indexes, which may hold a password.
+  // pip prints the addresses of packages and indexes, which may contain a password.
   OutputMask out_mask_{};
   OutputMask err_mask_{};
   std::size_t received_ = 0;
@@ -130,7 +130,7 @@ class Preparation {
   PrepareListener& listener_;
   const Cancel& cancel_;
   PrepareReport report_;
-  std::vector<std::string> removable_;  // with --delete: what was to go
+  std::vector<std::string> removable_;  // for --delete: the names to remove
 };
 
 // The prologue may need files of the project, so sending them does not run it.
@@ -159,7 +159,7 @@ void Preparation::fail(const char* name, const wire::ProvisionFailure& failure, 
   throw Error(name, mask_line(failure.reason), hint.empty() ? failure.hint : hint);
 }
 
-// Creates the project's folder, and returns the steps that are done. It leaves no log.
+// Creates the project's folder, and returns which steps are already done. Writes no log.
 wire::PreparedReply Preparation::ask(bool again) {
   const wire::PreparedRequest request{.python = python(),
                                       .share_token = steps_.shared != nullptr ? steps_.shared->token() : "",
@@ -174,13 +174,13 @@ wire::PreparedReply Preparation::ask(bool again) {
   return reply;
 }
 
-// Says whose project the server had, and which of its jobs run the files that are about to be replaced.
+// Notes whose project the server had, and which of its jobs use the files that are about to be replaced.
 void Preparation::note_source(const wire::PreparedReply& found) {
   if (!steps_.source) {
     return;
   }
   const bool is_own = found.source && found.source->folder_id == steps_.source->folder_id;
-  // The record is of another address, user or folder.
+  // The record is for another address, user or folder.
   if (SentState(config_, server_, connection_.login()).mark().never() &&
       !last_sent(config_, server_.name).files().empty()) {
     report_.notes.push_back(
@@ -199,7 +199,8 @@ void Preparation::note_source(const wire::PreparedReply& found) {
   }
 }
 
-// `name` names the log folder and the step in errors. If the client exits, the agent ends pip and installers.
+// `name` is the name of the log folder, and of the step in errors. If the client exits, the agent stops pip
+// and installers.
 void Preparation::run_step(const char* name, const wire::Provisioning& work) {
   CommandLog log(config_, name, server_.name);
   ProvisionAnswer answer(listener_, log);
@@ -242,14 +243,14 @@ void Preparation::sync() {
   options.log = [&log](ssh::Stream stream, std::string_view data) { log.write(stream, data); };
   const SentFiles sent(config_, server_, connection_.login());
   if (steps_.state.valid()) {
-    // What changes from now on counts as not sent.
+    // Changes from now on count as not sent.
     const ProjectState& state = steps_.state.get();
     const SentState before(config_, server_, connection_.login());
     options.checksum = options.checksum || rsync_would_miss(config_, before.mark(), state);
     options.leave.insert(options.leave.end(), state.keys().begin(), state.keys().end());
     options.leave.insert(options.leave.end(), state.pulled().begin(), state.pulled().end());
   }
-  // It is here from a transfer's beginning to its end. No server has a name that begins with a dot.
+  // This file exists during a transfer. No server name begins with a dot.
   const std::filesystem::path unfinished = config_.local(".remote/sent/.unfinished." + server_.name);
   const bool was_unfinished = is_there(unfinished);
   try {
@@ -294,7 +295,7 @@ void Preparation::sync() {
   }
 }
 
-// The names of these files that still are on the server as they were sent.
+// Those of these files that are still on the server as they were sent.
 std::set<std::string> Preparation::unchanged_there(const std::vector<std::string>& names) {
   const ProjectState sent = SentState(config_, server_, connection_.login()).files();
   FactsRequest request{.wanted = {.project = config_.project_path_on(server_), .code = true}};
@@ -313,7 +314,7 @@ std::set<std::string> Preparation::unchanged_there(const std::vector<std::string
     code = ask_facts(connection_, request, cancel_).code;
   } catch (const ssh::Unreachable&) {
     throw;
-  } catch (const Error&) {  // then they count as changed
+  } catch (const Error&) {  // so they count as changed
   }
   if (!code || code->count > code->files.size()) {
     return {};
@@ -324,8 +325,9 @@ std::set<std::string> Preparation::unchanged_there(const std::vector<std::string
   return unchanged;
 }
 
-// rsync has left files alone that are newer there. Those that still are what this machine sent are replaced:
-// an older version was put back here. Of the others, the ones with the same content do not count.
+// rsync has skipped files that are newer on the server. If a file is still as this machine sent it, it is
+// replaced, because here it was reset to an older version. Of the others, those with the same content are
+// dropped from the list.
 void Preparation::judge_newer(SyncOptions options) {
   std::vector<std::string>& newer = report_.files.newer;
   if (newer.empty()) {
@@ -343,7 +345,7 @@ void Preparation::judge_newer(SyncOptions options) {
     report.bytes += more.bytes;
     std::erase_if(newer, [&](const std::string& name) { return ours.contains(name); });
   }
-  // rsync prints control characters as \#012: such a name cannot be given back to it.
+  // rsync prints control characters as \#012, so such a name cannot be passed back to it.
   const auto has_escape = [](const std::string& name) { return name.find("\\#") != std::string::npos; };
   options.names.clear();
   std::ranges::copy_if(newer, std::back_inserter(options.names), std::not_fn(has_escape));
@@ -355,14 +357,15 @@ void Preparation::judge_newer(SyncOptions options) {
   const auto is_other = [&](const std::string& name) { return has_escape(name) || other.contains(name); };
   std::erase_if(options.names, is_other);
   std::erase_if(newer, std::not_fn(is_other));
-  if (!options.names.empty()) {  // they get the times of here, so that the next time nothing is read
+  if (!options.names.empty()) {  // they get this machine's times, so that next time their contents need not
+                                 // be compared
     options.checksum = true;
     sync_to(connection_, config_, server_, options, cancel_);
   }
 }
 
-// What is left of files that an earlier transfer did not finish: this one has sent them, or they are gone
-// here.
+// Removes partial files of an interrupted transfer. This transfer has sent these files, or they no longer
+// exist here.
 void Preparation::remove_partials() {
   const wire::RemovePartialsRequest request{.project = config_.project_path_on(server_)};
   try {
@@ -374,7 +377,7 @@ void Preparation::remove_partials() {
   }
 }
 
-// What came from another server counts as sent.
+// Files that were copied from another server count as sent.
 void Preparation::add_part(const Peers::Part& part) {
   if (!part.why.empty()) {
     report_.notes.push_back(part.why + "; sent from here");
@@ -389,13 +392,14 @@ void Preparation::add_part(const Peers::Part& part) {
   report_.files.bytes += part.files.bytes;
 }
 
-// What --delete may take away the next time. What is newer on the server was written there since; and of
-// `gone` nothing is left there now, so that whoever writes these names again is a job.
+// Records what --delete may remove next time. Excludes files that are newer on the server, because they were
+// written there, and the names in `gone`: none of them are left there now, so if they reappear, a job has
+// written them.
 void Preparation::remember(const SentFiles& sent, const SyncReport& files,
                            const std::vector<std::string>& gone) {
   std::vector<std::string> forgotten = files.removed;
   forgotten.insert(forgotten.end(), files.newer.begin(), files.newer.end());
-  if (files.warnings.empty()) {  // else rsync may have removed nothing
+  if (files.warnings.empty()) {  // otherwise rsync may have removed nothing
     forgotten.insert(forgotten.end(), gone.begin(), gone.end());
   }
   try {
@@ -417,7 +421,7 @@ void Preparation::remember(const SentFiles& sent, const SyncReport& files,
 void Preparation::packages(bool done, bool force) {
   const PackageSource source = package_source(config_);
   report_.package_source = source;
-  // Packages in an environment that was made anew just now are gone, whatever was found before.
+  // If the environment was just recreated, its packages are gone, whatever was found before.
   const bool still_done = done && report_.setup != StepResult::done;
   if ((still_done && !force) || source == PackageSource::none) {
     report_.packages = StepResult::skipped;
@@ -440,7 +444,7 @@ void Preparation::do_steps(const wire::PreparedReply& found) {
   }
 }
 
-// Waits for the server that works on the folder. nullopt: this one is to do it.
+// Waits for the server that works on the shared folder. nullopt: this server has to do it.
 std::optional<SharedWork> Preparation::shared_work(SharedFolders::Part& part, const std::string& first) {
   if (!part.waits_for(first)) {
     return std::nullopt;
@@ -454,14 +458,15 @@ std::optional<SharedWork> Preparation::shared_work(SharedFolders::Part& part, co
   }
 }
 
-// The folder is ready. What is not in it (an environment in a home of this server's own, packages of the
-// distribution) is looked at once more, and done here.
+// The shared folder is ready. Checks the parts that are not in it (an environment in this server's own home
+// directory, packages of the distribution) once more, and does them here.
 void Preparation::take_over(const SharedWork& work, const std::string& first) {
   report_.shared_with = first;
   if (steps_.sync) {
     const SentFiles sent(config_, server_, connection_.login());
     remember(sent, work.report.files, work.removable);
-    // This server's record may know of more that is gone here; an interrupted transfer of its own left parts.
+    // This server's record may list more files that no longer exist here, and an interrupted transfer of its
+    // own may have left partial files.
     if ((steps_.remove && !sent.gone_here(cancel_).empty()) ||
         is_there(config_.local(".remote/sent/.unfinished." + server_.name))) {
       sync();

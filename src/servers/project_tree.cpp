@@ -24,18 +24,19 @@ namespace {
 
 constexpr std::string_view mark = "@name ";
 
-// Names that rsync writes otherwise (control characters as \#012) or that sha256sum does.
+// Whether rsync (which prints control characters as \#012) and sha256sum write the name unchanged.
 bool is_plain(std::string_view name) {
   return name.find('\\') == std::string_view::npos && !name.empty() && name != "./";
 }
 
-// Only what certainly is not there: a folder that cannot be read hides its files, and they stay.
+// True only if it certainly does not exist. Files in an unreadable folder are hidden, so they are kept.
 bool is_gone(const fs::path& path) {
   std::error_code ignored;
   return fs::status(path, ignored).type() == fs::file_type::not_found;
 }
 
-// A file inside the project, under the name that rsync prints: it writes control characters as \#012.
+// Whether it is a file inside the project, under the name that rsync prints. rsync prints control characters
+// as \#012.
 bool is_recordable(std::string_view name) {
   const auto control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\177'; };
   if (name.empty() || name.ends_with('/') || name.find("\\#") != std::string_view::npos ||
@@ -47,8 +48,8 @@ bool is_recordable(std::string_view name) {
       parts, [](const std::string& part) { return part.empty() || part == "." || part == ".."; });
 }
 
-// What nobody expects on a server: caches, environments, what editors and version control keep, and what
-// `remote pull` has copied here (`path`: in the project).
+// Whether nobody would expect it on a server: caches, environments, files of editors and version control, and
+// files that `remote pull` has copied here. `path` is relative to the project.
 bool is_missed_by_nobody(const config::Config& config, const std::string& path, const std::string& name) {
   if (path == "results" && !config.outputs.empty()) {
     return true;
@@ -57,11 +58,13 @@ bool is_missed_by_nobody(const config::Config& config, const std::string& path, 
          name.ends_with(".pyc") || name.ends_with(".egg-info") || name == config.python.environment;
 }
 
-constexpr std::uintmax_t most_record = std::uintmax_t{1} << 30U;  // of what was sent to a server
+constexpr std::uintmax_t most_record = std::uintmax_t{1}
+                                       << 30U;  // for the record of what was sent to a server
 
-constexpr std::size_t most_counted = 20'000;  // files of what is skipped, whose sizes are looked at
+constexpr std::size_t most_counted = 20'000;  // skipped files whose sizes are added up
 
-// What rsync itself would send from this folder to an empty one; `follow`: what links lead to, too.
+// The names that rsync itself would send from this folder to an empty one. `follow`: includes the targets of
+// links.
 std::vector<std::string> listed_by_rsync(const config::Config& config, const fs::path& folder,
                                          const Cancel& cancel, const std::vector<std::string>& leave,
                                          bool follow) {
@@ -78,7 +81,7 @@ std::vector<std::string> listed_by_rsync(const config::Config& config, const fs:
   spec.unset_env = "RSYNC_";
   const ExecResult result = run_subprocess(spec, selection_rules(config, leave), cancel);
   const auto code = result.status.code();
-  if (!result.status.success() && code != 23 && code != 24) {  // links to nowhere, files that vanished
+  if (!result.status.success() && code != 23 && code != 24) {  // broken links, vanished files
     throw Error("cannot list the project", last_lines(trim(result.err), 2),
                 "may you read all of the project's files? .remote/exclude.txt leaves some out");
   }
@@ -158,7 +161,7 @@ const std::vector<std::string>& ProjectTree::names(const std::vector<std::string
 }
 
 std::optional<std::string> ProjectTree::digest(const std::string& name, const Cancel& cancel) {
-  // One at a time: side by side they would only wait for the same disk.
+  // One file at a time, because several would only compete for the same disk.
   const std::lock_guard lock(digests_mutex_);
   if (const auto found = digests_.find(name); found != digests_.end()) {
     return found->second;
@@ -179,7 +182,8 @@ std::optional<std::string> ProjectTree::digest(const std::string& name, const Ca
 
 Selection select_among(const config::Config& config, const std::set<std::string>& names,
                        const Cancel& cancel) {
-  // rsync itself says what the user's patterns leave: it is shown a tree of empty files with these names.
+  // rsync itself decides which names the user's patterns keep. It gets a tree of empty files with these
+  // names.
   const TempFolder tree;
   Selection selection;
   for (const std::string& name : names) {
@@ -249,12 +253,12 @@ std::vector<std::string> SentFiles::gone_here(const Cancel& cancel) const {
       }
     }
   }
-  // What was a file once and a folder later: the folder's files tell that it is one now.
+  // If a file was later replaced by a folder, the folder's files show that it is a folder now.
   std::erase_if(names, [&names](const std::string& name) { return names.contains(name + "/"); });
   if (names.empty()) {
     return {};
   }
-  // One that cannot be tried here stays on the server.
+  // A name that cannot be tested here stays on the server.
   const std::set<std::string> selected = select_among(config_, names, cancel).selected;
   return {selected.begin(), selected.end()};
 }

@@ -17,20 +17,21 @@
 namespace remote::servers {
 
 // The names in a folder that the project's patterns do not exclude, as rsync prints them: files, and folders
-// with a '/' at the end, relative to the folder. `leave`: names in it that do not count. Throws Error.
+// with a trailing '/', relative to the folder. `leave` lists names to ignore. Throws Error.
 std::vector<std::string> selected_names(const config::Config& config, const std::filesystem::path& folder,
                                         const Cancel& cancel, const std::vector<std::string>& leave = {});
 
-// What the project's patterns exclude and somebody may expect on a server, the largest first. Throws Error.
+// Files that the project's patterns exclude but that the user may expect on a server. skipped_parts() returns
+// the largest first. Throws Error.
 struct SkippedPart {
-  std::string name;  // in the project; a folder ends with a slash
+  std::string name;  // relative to the project; a folder has a trailing slash
   std::uint64_t bytes = 0;
-  bool at_least = false;  // it was too much to count
+  bool at_least = false;  // there were too many files to count
 };
 std::vector<SkippedPart> skipped_parts(const config::Config& config, const Cancel& cancel);
 
-// What the project's patterns do with these names in it, files or folders with a '/' at the end. One that
-// cannot be tried here is in neither set.
+// Applies the project's patterns to these names, files or folders with a trailing '/'. A name that cannot be
+// tested here is in neither set.
 struct Selection {
   std::set<std::string> selected;
   std::set<std::string> excluded;
@@ -39,17 +40,17 @@ struct Selection {
 Selection select_among(const config::Config& config, const std::set<std::string>& names,
                        const Cancel& cancel);
 
-// What of the project goes to the servers, as rsync selects it: the names, and the contents' digests. Both
-// are found out when first asked for, once for all servers; any thread.
+// The project's files that are sent to the servers, as rsync selects them: names, and digests of the
+// contents. Both are computed on first use, once for all servers. Thread-safe.
 class ProjectTree {
  public:
   explicit ProjectTree(const config::Config& config) : config_(config) {}
 
-  // Files, and folders with a '/' at the end, relative to the project; what a symlink leads to counts as the
-  // link's. Names that do not fit on one line of text are left out, and so are those in `leave`, which is the
-  // same in each call. Throws Error.
+  // Files, and folders with a trailing '/', relative to the project. The target of a symbolic link counts as
+  // the link's content. Skips names that do not fit on one line of text, and those in `leave`, which must be
+  // the same in each call. Throws Error.
   const std::vector<std::string>& names(const std::vector<std::string>& leave, const Cancel& cancel);
-  // SHA-256 of a file's content; nullopt when it cannot be read any more.
+  // SHA-256 of a file's content; nullopt if it can no longer be read.
   std::optional<std::string> digest(const std::string& name, const Cancel& cancel);
 
  private:
@@ -60,29 +61,29 @@ class ProjectTree {
   std::map<std::string, std::string> digests_;
 };
 
-// The user, address and folder that what was sent to a server went to. Another machine under the same name is
-// another place.
+// Identifies where data was sent: user, address and folder. Another machine with the same name is a different
+// place.
 std::string sent_place(const config::Config& config, const config::Server& server,
                        const ssh::LoginFacts& login);
 
-// What this machine has sent to a server, in .remote/sent/SERVER: the only files there that --delete may take
-// away. Whatever else lies in the project's folder may be what jobs wrote.
+// The files that this machine has sent to a server, recorded in .remote/sent/SERVER. Only these may be
+// removed by --delete, because jobs may have written any other file in the project's folder.
 class SentFiles {
  public:
-  // At another place (see sent_place) it begins with an empty record.
+  // For a different place (see sent_place), it starts with an empty record.
   SentFiles(const config::Config& config, const config::Server& server, const ssh::LoginFacts& login);
 
-  // Files that were sent, are not excluded and do not exist here any more, and their folders that do not
-  // either (with a slash at the end). Names are relative to the project. Without a record, or with one that
-  // is damaged: none. Throws Error where the exclude file cannot be read, and Interrupted.
+  // Files that were sent, are not excluded and no longer exist here, and folders for which the same is true
+  // (with a trailing slash). Names are relative to the project. Returns nothing if the record is missing or
+  // damaged. Throws Error if the exclude file cannot be read, and Interrupted.
   std::vector<std::string> gone_here(const Cancel& cancel) const;
 
-  // Takes names out of the record, then adds others; other processes may do so at the same time. Throws
-  // Error where it cannot be written.
+  // Removes names from the record, then adds others. Safe if other processes do the same. Throws Error if it
+  // cannot be written.
   void update(const std::vector<std::string>& sent, const std::vector<std::string>& forgotten) const;
 
-  // Takes names out of another server's record, which has the same folder, whoever logs in there. Throws
-  // Error where it cannot be written.
+  // Removes names from the record of another server that shares the folder, regardless of the user there.
+  // Throws Error if it cannot be written.
   static void forget(const config::Config& config, const std::string& server,
                      const std::vector<std::string>& names);
 

@@ -39,7 +39,8 @@ std::string conda_environment_name(const config::Config& config) {
   return config.python.environment.empty() ? config.name + "_env" : config.python.environment;
 }
 
-// Where the environment goes when an installation of the user's own takes none: where conda itself puts it.
+// Where the environment is created if the user's own installation of conda does not accept it: in conda's
+// default place.
 std::string other_environment(const config::Config& config) {
   return config.python.conda.empty() || is_absolute(config.python.environment) ||
                  config.python.environment == "base"
@@ -51,7 +52,7 @@ std::string project_key(const std::string& project) {
   return sha256_hex(project).substr(0, 12);
 }
 
-// Whether the environment is one that remote makes, so that it has the same packages on all servers.
+// Whether remote creates the environment, so that it has the same packages on all servers.
 bool is_isolated(const config::Config& config) {
   const config::Python& python = config.python;
   return python.manager != config::PythonManager::system && !is_absolute(python.environment) &&
@@ -76,7 +77,7 @@ std::string digest_of(const config::Config& config, PackageSource source,
   Sha256 digest;
   digest.add_field("packages 2").add_field(wire::name_of_value(source)).add_field(setup_digest(config));
   if (source == PackageSource::none) {
-    return digest.hex();  // pip's options decide nothing
+    return digest.hex();  // pip's options have no effect
   }
   for (const std::string& line : sources) {
     digest.add_field(line);
@@ -181,7 +182,7 @@ std::string activation(const config::Config& config, const config::Server& serve
       text += assign("__manager", "venv");
       break;
     case config::PythonManager::system:
-      // What the prologue put into PATH is the Python that is meant.
+      // The prologue's PATH determines which Python is used.
       text += assign("__manager", config.prologue_on(server).empty() ? "system" : "prologue");
       break;
   }

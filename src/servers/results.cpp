@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t most_files = 100000;
 
-// A server that is not to be trusted may name anything.
+// An untrusted server could send any name.
 bool is_within(const std::vector<PathPattern>& outputs, const std::string& name) {
   const std::filesystem::path path(name);
   return !name.empty() && !name.ends_with('/') && path.is_relative() &&
@@ -34,7 +34,8 @@ bool is_odd(const std::string& name) {
          std::ranges::any_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
-// The file that says that the checkpoint is complete of which this one is a part; nullopt: it is of none.
+// The file that marks the checkpoint to which this file belongs as complete; nullopt: it does not belong to
+// one.
 std::optional<std::string> marker_of(const std::string& name, const config::Checkpoint& checkpoint) {
   const bool folders = checkpoint.files.ends_with('/');
   const std::string pattern = checkpoint.files.substr(0, checkpoint.files.size() - (folders ? 1 : 0));
@@ -116,7 +117,7 @@ std::vector<WrittenFile> complete_files(std::vector<WrittenFile> files, const co
   std::erase_if(files, [&](const WrittenFile& file) {
     const auto marker = marker_of(file.name, checkpoint);
     const auto written = marker ? times.find(*marker) : times.end();
-    // One that is older says it of what was there before.
+    // If the marker is older than the file, it marks the previous version.
     const bool part = marker && (written == times.end() || written->second < file.mtime);
     if (part) {
       waiting.push_back(file.name);

@@ -33,7 +33,7 @@ TerminalSize ask_size(const TerminalSide& side) {
   return {std::clamp(size.columns, 0, most), std::clamp(size.rows, 0, most)};
 }
 
-// One process in the foreground of a server.
+// A foreground process on a server.
 class ForegroundRun {
  public:
   ForegroundRun(ssh::Connection& connection, const wire::RunRequest& request, const TerminalSide& side,
@@ -117,7 +117,7 @@ class ForegroundRun {
       agent_.send_input(stream_, last_ == '\n' ? "" : "\n");
       agent_.end_input(stream_);
     } else if (!side_.input_is_terminal) {
-      // Ctrl-D; within a line, one only passes on the beginning of the line.
+      // Ctrl-D. Within a line, a single one only passes on the beginning of the line.
       agent_.send_input(stream_, last_ == '\n' ? "\x04" : "\x04\x04");
     }
   }
@@ -144,7 +144,7 @@ wire::RunRequest make_run(const std::string& project, const ProcessSpec& process
                            .environment = process.environment,
                            .command = process.command};
   check_value(request.command);
-  constexpr std::size_t most = wire::max_payload - 4096;  // a terminal adds a few bytes
+  constexpr std::size_t most = wire::max_payload - 4096;  // a terminal needs a few more bytes
   if (wire::encode(request).size() > most) {
     throw Error::usage("cannot run", "the command and its variables have more than 1 MB",
                        "put them into a file of the project");

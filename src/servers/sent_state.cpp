@@ -41,13 +41,13 @@ std::int64_t time_of(const struct stat& info) {
   return std::int64_t{time.tv_sec} * ns_per_second + time.tv_nsec;
 }
 
-// A file of .remote/sent, which remote wrote and is no link.
+// Reads a file in .remote/sent, unless it is a link.
 std::optional<std::string> read_own(const fs::path& file) {
-  constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 30U;  // some million files
+  constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 30U;  // a few million files
   return read_beneath(file.parent_path(), file.filename(), most_bytes);
 }
 
-// The texts of a file of which each ends with a NUL; none where there is no such file or it is damaged.
+// The NUL-terminated texts in a file; empty if it is missing or damaged.
 std::vector<std::string> read_texts(const fs::path& file) {
   auto content = read_own(file);
   if (!content || !content->ends_with('\0')) {
@@ -71,13 +71,13 @@ fs::path gone_file(const config::Config& config, const std::string& server) {
   return config.local(sent_folder) / (std::string(gone_prefix) + server);
 }
 
-// Empty where it is missing or damaged: then everything counts as changed.
+// Empty if it is missing or damaged; then everything counts as changed.
 ProjectState read_tree(const config::Config& config, const std::string& digest) {
   const auto text = read_own(tree_file(config, digest));
   return (text ? ProjectState::parse(*text) : std::nullopt).value_or(ProjectState());
 }
 
-// Whether a line of the file says that a private key follows (PEM, OpenSSH, PuTTY).
+// Whether a line of the file announces a private key (PEM, OpenSSH, PuTTY).
 bool is_private_key(const fs::path& file, std::uint64_t size) {
   constexpr std::uint64_t largest = 65536;
   if (size < 32 || size > largest) {
@@ -117,7 +117,7 @@ bool is_lfs_pointer(const fs::path& project, const std::string& name, std::uint6
   }
 }
 
-// What job-pull brought, as it was then.
+// The files that job-pull copied here, in their state at that time.
 ProjectState read_pulled(const config::Config& config) {
   const auto text = read_own(config.local(sent_folder) / pulled_file);
   return (text ? ProjectState::parse(*text) : std::nullopt).value_or(ProjectState());
@@ -127,7 +127,7 @@ ProjectState read_pulled(const config::Config& config) {
 
 std::int64_t FileStamp::seconds() const {
   const std::int64_t whole = time_ns / ns_per_second;
-  return time_ns % ns_per_second < 0 ? whole - 1 : whole;  // before 1970
+  return time_ns % ns_per_second < 0 ? whole - 1 : whole;  // for times before 1970
 }
 
 std::string FileStamp::line() const {
@@ -147,7 +147,7 @@ ProjectState ProjectState::look(const config::Config& config, const std::vector<
   const ProjectState pulled = read_pulled(config);
   for (std::string& name : selected_names(config, config.project, cancel, leave)) {
     if (name.ends_with('/') || name.find("\\#") != std::string::npos) {
-      continue;  // a folder, or a name that rsync prints otherwise than it is
+      continue;  // a folder, or a name that rsync prints differently
     }
     struct stat info {};
     if (::stat((config.project / name).c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
@@ -195,7 +195,7 @@ void ProjectState::add_pulled(const config::Config& config, const std::vector<st
   write_file_atomic(config.local(sent_folder) / pulled_file, state.text());
 }
 
-// Each file is its size, its time and its name, with a NUL at the end.
+// Each file is written as its size, its time and its name, terminated by NUL.
 std::string ProjectState::text() const {
   std::string text;
   for (const FileStamp& file : files_) {
@@ -323,7 +323,7 @@ SentState::Mark SentState::mark() const {
       is_there(folder_ / (std::string(tree_prefix) + texts[1]))) {
     return {.digest = texts[1]};
   }
-  // Only what was sent to this very place counts.
+  // Only data sent to exactly this place counts.
   const fs::path record = folder_ / server_;
   const std::vector<std::string> names = read_texts(record);
   struct stat info {};
@@ -365,7 +365,7 @@ std::string sent_text(const config::Config& config, const std::string& digest) {
 }
 
 void keep_sent(const config::Config& config, const std::string& digest, const fs::path& folder) {
-  constexpr std::uintmax_t most = 1U << 20U;  // some 20,000 files
+  constexpr std::uintmax_t most = 1U << 20U;  // about 20,000 files
   std::error_code ignored;
   if (wire::is_digest(digest) && fs::file_size(tree_file(config, digest), ignored) <= most) {
     fs::create_hard_link(tree_file(config, digest), folder / ("sent." + digest), ignored);
@@ -402,7 +402,7 @@ void remove_old_trees(const config::Config& config) {
   }
   for (const fs::path& tree : trees) {
     std::error_code ignored;
-    const bool kept = fs::hard_link_count(tree, ignored) > 1 && !ignored;  // keep_sent()
+    const bool kept = fs::hard_link_count(tree, ignored) > 1 && !ignored;  // linked by keep_sent()
     if (!kept && !named.contains(tree.filename().string().substr(tree_prefix.size()))) {
       fs::remove(tree, ignored);
     }

@@ -13,55 +13,56 @@
 #include "config/config.hpp"
 #include "ssh/connection.hpp"
 
-// What the project was like here when it was last sent to a server, so that a launch can tell, without asking
-// the server, that its code is older than what is here.
+// The local state of the project when it was last sent to a server. With it, a launch can tell that the
+// server's code is outdated, without asking the server.
 
 namespace remote::servers {
 
-// A file as it is here; another size or time means that it was changed.
+// The local state of a file. If size or time differ, the file was changed.
 struct FileStamp {
   std::string name;  // relative to the project
   std::uint64_t size = 0;
-  std::int64_t time_ns = 0;  // of its last modification, since the epoch
+  std::int64_t time_ns = 0;  // its modification time since the epoch
   std::int64_t seconds() const;
   std::string line() const;  // "SIZE SECONDS NAME\n"
   friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
 
-// All files that go to the servers, as they are at one moment.
+// The state of all files that are sent to the servers, at one moment.
 class ProjectState {
  public:
-  // Looks at the project here. `leave`: names that are not sent whatever the patterns say (see SyncOptions).
-  // Names with control characters are left out, and private keys: see keys(). Throws Error, and Interrupted.
+  // Reads the project's current state. `leave` lists names that are never sent, whatever the patterns (see
+  // SyncOptions). Skips names with control characters, and private keys: see keys(). Throws Error, and
+  // Interrupted.
   static ProjectState look(const config::Config& config, const std::vector<std::string>& leave,
                            const Cancel& cancel);
-  // What text() gave; nullopt for anything else.
+  // Parses the result of text(); nullopt for anything else.
   static std::optional<ProjectState> parse(std::string_view text);
 
   std::string text() const;
-  // The line() of each file.
+  // The concatenated line() of all files.
   std::string listed() const;
-  // nullptr: there is none of this name.
+  // nullptr if there is no file with this name.
   const FileStamp* find(const std::string& name) const;
-  // The same without these files.
+  // A copy without these files.
   ProjectState without(const std::vector<std::string>& names) const;
-  const std::vector<FileStamp>& files() const { return files_; }  // by name
-  // Files that the patterns select and that are never sent: private keys by their content, and those that
-  // configs.yaml names.
+  const std::vector<FileStamp>& files() const { return files_; }  // sorted by name
+  // Files that the patterns select but that are never sent: private keys, recognized by their content, and
+  // those that configs.yaml names.
   const std::vector<std::string>& keys() const { return keys_; }
-  // Files that job-pull brought and that are as it brought them: they are not sent back.
+  // Files that job-pull copied here and that are unchanged, so they are not sent back.
   const std::vector<std::string>& pulled() const { return pulled_; }
-  // Sent files that are only pointers of git-lfs to their contents.
+  // Sent files that are only git-lfs pointers to their contents.
   const std::vector<std::string>& pointers() const { return pointers_; }
-  // Adds files of the project, which job-pull has just brought, to those. Throws Error.
+  // Records files of the project that job-pull has just copied here. Throws Error.
   static void add_pulled(const config::Config& config, const std::vector<std::string>& names);
 
-  // Files that `then` has not, or has otherwise. Those that are gone here are not named: rsync would leave
-  // them on the server.
+  // Files that are missing or different in `then`. Does not include files that were removed since, which
+  // rsync would leave on the server.
   std::vector<std::string> changed_since(const ProjectState& then) const;
-  // The same, and those that are gone here.
+  // Like changed_since(), but includes removed files.
   std::vector<std::string> differing_from(const ProjectState& then) const;
-  // Those that changed and would look unchanged to rsync, which compares sizes and whole seconds.
+  // Changed files that rsync would consider unchanged, because it compares sizes and whole seconds.
   std::vector<std::string> hidden_changes_since(const ProjectState& then) const;
   // Files that were modified after this time.
   std::vector<std::string> newer_than(std::int64_t time_ns) const;
@@ -73,18 +74,19 @@ class ProjectState {
   std::vector<std::string> pointers_;
 };
 
-// What is known of one server, in .remote/sent: `.state.SERVER` names the user, address and folder, and the
-// `.tree.DIGEST` that holds the ProjectState, which servers share. (No server's name begins with a dot.)
+// The known state of one server, in .remote/sent: `.state.SERVER` has the user, address and folder, and the
+// name of the `.tree.DIGEST` with the ProjectState, which servers can share. (No server name begins with a
+// dot.)
 class SentState {
  public:
   SentState(const config::Config& config, const config::Server& server, const ssh::LoginFacts& login);
 
-  // A transfer of this state has come to its end, and so it has for `others` (names), which share the folder:
-  // what is known of these is kept up to date. Other processes may do so at the same time. Throws Error.
+  // Records that a transfer of this state has completed, also for the servers in `others` that share the
+  // folder and are already recorded. Safe if other processes do the same. Throws Error.
   void remember(const ProjectState& state, const std::vector<std::string>& others = {}) const;
 
-  // How what was sent is told from what is here: the digest of a tree, or (where an older version sent it)
-  // the time at which something was last sent. Neither: nothing was sent from here.
+  // Identifies the sent state: the digest of a tree or, if an older version sent it, the time of the last
+  // transfer. If both are empty, nothing was sent from here.
   struct Mark {
     std::string digest{};
     std::int64_t time_ns = 0;
@@ -95,7 +97,7 @@ class SentState {
     bool never() const { return digest.empty() && time_ns == 0; }
   };
   Mark mark() const;
-  // The files that were sent; none if they are unknown.
+  // The files that were sent; empty if unknown.
   ProjectState files() const;
   // Records whether all sent files are missing on the server. Throws Error.
   void set_gone(bool gone) const;
@@ -107,28 +109,28 @@ class SentState {
   std::string place_;
 };
 
-// Whether set_gone(true) was the last report on a server of this name.
+// Whether set_gone(true) was the last report about a server with this name.
 bool is_known_as_gone(const config::Config& config, const std::string& server);
 
-// What was last sent to a server of this name, wherever it was then; empty where that is not known.
+// The state last sent to a server with this name, whatever its address was; empty if unknown.
 ProjectState last_sent(const config::Config& config, const std::string& server);
 
-// The text() of what was sent, by its Mark::digest, which is the text's SHA-256; "": it is not known any
-// more.
+// The text() of a sent state, by its Mark::digest, which is the SHA-256 of the text; "" if it no longer
+// exists.
 std::string sent_text(const config::Config& config, const std::string& digest);
-// Keeps what sent_text() gives as long as this folder is there (a launch's record), if it is under 1 MiB: a
-// second link, which takes no room. Where there can be none, it is not kept.
+// Keeps the result of sent_text() as long as this folder (a launch's record) exists, if it is under 1 MiB.
+// Uses a hard link, which takes no disk space. If hard links are not possible, it is not kept.
 void keep_sent(const config::Config& config, const std::string& digest, const std::filesystem::path& folder);
 
-// The files of `now` that are not what was sent: all of them if nothing was.
+// The files of `now` that differ from the sent state; all of them if nothing was sent.
 std::vector<std::string> changed_since(const config::Config& config, const SentState::Mark& mark,
                                        const ProjectState& now);
 
-// Whether something changed since then in the same second and without another size, so that rsync must
-// compare contents.
+// Whether a file has changed since then in the same second and with the same size, so that rsync must compare
+// contents.
 bool rsync_would_miss(const config::Config& config, const SentState::Mark& mark, const ProjectState& now);
 
-// Removes the trees that no server's state names any more and nothing keeps. Throws Error.
+// Removes trees that no server's state refers to and that are not kept. Throws Error.
 void remove_old_trees(const config::Config& config);
 
 }  // namespace remote::servers

@@ -32,7 +32,7 @@ bool SharedFolders::Part::waits_for(const std::string& first) {
   const std::lock_guard lock(folders_.mutex_);
   const auto other = folders_.entries_.find(first);
   Entry& own = folders_.entries_[server_];
-  // Whatever a server says: nobody waits in a circle, nor for one that has not begun.
+  // Whatever the servers answer, they must not wait in a circle, or for a server that has not started.
   if (first == server_ || other == folders_.entries_.end() || other->second.waits || own.waited_for) {
     return false;
   }
@@ -85,7 +85,7 @@ std::vector<std::vector<std::string>> SharedRecord::read() const {
       }
     }
   } catch (const Error&) {
-    return {};  // it is a help, and made anew
+    return {};  // it is only an aid, and will be recreated
   }
   return groups;
 }
@@ -113,7 +113,8 @@ void SharedRecord::update(const std::vector<std::string>& asked,
     const auto joined = std::ranges::find_if(after, [&](const std::vector<std::string>& group) {
       return std::ranges::find_first_of(old, group) != old.end();
     });
-    // What is not known better now holds on: of a server that was not asked, or without all of the others.
+    // Keep old knowledge that the new answers do not replace: about servers that were not asked, or a group
+    // of which only one server was asked.
     if (joined != after.end() || std::ranges::count_if(old, was_asked) > 1) {
       std::erase_if(old, was_asked);
     }

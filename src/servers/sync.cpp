@@ -24,7 +24,7 @@ namespace remote::servers {
 namespace fs = std::filesystem;
 namespace {
 
-// rsync removes nothing where a name of the project cannot be read: it may be there after all.
+// rsync removes nothing if it cannot read a name of the project, because the file may still exist.
 constexpr std::string_view deletion_skipped = "IO error encountered -- skipping file deletion";
 
 bool is_loopback(const std::string& address) {
@@ -33,11 +33,11 @@ bool is_loopback(const std::string& address) {
 
 std::vector<std::string> arguments_of(const TransferOptions& options, const std::string& mark) {
   std::vector<std::string> arguments = {
-      "-ltp",  // archive, without owners: those of this machine mean nothing there
-      // Other users must not be able to replace code, and no file may lend them this user's rights.
+      "-ltp",  // like -a, but without owners, because this machine's owners mean nothing there
+      // Other users must not be able to replace code, and no file may run with this user's rights (setuid).
       "--chmod=ug-s,go-w",
-      "-s",  // paths go over the protocol, past the login shell of the server
-      "-8",  // names as they are
+      "-s",  // sends paths over the protocol, so that the server's login shell does not interpret them
+      "-8",  // prints names unchanged
       "--info=progress2,skip1,del1,name0,stats0", "--no-human-readable", "--out-format=" + mark + "%i %l %n"};
   if (options.update) {
     arguments.emplace_back("-u");
@@ -48,15 +48,15 @@ std::vector<std::string> arguments_of(const TransferOptions& options, const std:
   return arguments;
 }
 
-// Lines of stderr that are no failure: a link to nowhere or to itself, a file that vanished. A file's name
-// may have the same words.
+// Whether a line of stderr is not a failure: a broken or circular link, or a vanished file. A file's name may
+// contain the same words.
 bool is_harmless(const std::string& line) {
   const std::size_t name = line.find('"');
   return line.starts_with("symlink has no referent: ") || line.starts_with("file has vanished: ") ||
          line.starts_with("directory has vanished: ") ||
          (line.substr(0, name).ends_with("readlink_stat(") &&
           (line.ends_with("\") failed: Too many levels of symbolic links (40)") ||
-           line.ends_with("\") failed: Too many levels of symbolic links (62)")));  // on a Mac
+           line.ends_with("\") failed: Too many levels of symbolic links (62)")));  // on macOS
 }
 
 bool only_harmless(const std::string& err, std::vector<std::string>& warnings) {
@@ -74,7 +74,7 @@ bool only_harmless(const std::string& err, std::vector<std::string>& warnings) {
   return !found.empty();
 }
 
-// The last lines, as a part of a sentence.
+// The last lines, as part of a sentence.
 std::string last_said(std::string_view text, std::size_t lines) {
   std::vector<std::string> said;
   for (const std::string& line : split(last_lines(text, lines), '\n')) {
@@ -87,7 +87,8 @@ std::string last_said(std::string_view text, std::size_t lines) {
 
 enum class Side { sends, receives };
 
-// Whether the rsync of this machine may not read or write something: it names its part in each line.
+// Whether this machine's rsync lacks permission to read or write something. Each line names the side that
+// printed it.
 bool denied_here(std::string_view err, Side here) {
   return std::ranges::any_of(split(err, '\n'), [here](const std::string& line) {
     return line.starts_with("rsync: [") && line.find("Permission denied") != std::string::npos &&
@@ -95,8 +96,8 @@ bool denied_here(std::string_view err, Side here) {
   });
 }
 
-// Whether the rsync of this machine, which receives, found its disk full. The server's says so of its own
-// disk.
+// Whether this machine's rsync, as the receiver, found its disk full. The server's rsync prints the same
+// about its own disk.
 bool is_full_here(std::string_view err) {
   return std::ranges::any_of(split(err, '\n'), [](const std::string& line) {
     return (line.starts_with("rsync: [receiver]") || line.starts_with("rsync: [generator]")) &&
@@ -139,15 +140,15 @@ bool is_full_here(std::string_view err) {
 }
 
 struct Transfer {
-  std::string what;                         // what fails, where it does
-  Side here;                                // this machine's
+  std::string what;                         // what fails, for errors
+  Side here;                                // this machine's side
   std::string mark;                         // see add_rsync_line()
-  std::vector<std::string> arguments = {};  // of rsync
+  std::vector<std::string> arguments = {};  // for rsync
   std::vector<std::string> paths = {};      // the sources and the destination
   std::string rules = {};                   // see selection_rules()
 };
 
-// What was done stands in `report`, also when it throws.
+// The completed work is recorded in `report`, even if this throws.
 void run(ssh::Connection& connection, Transfer transfer, const TransferOptions& options, const Cancel& cancel,
          SyncReport& report) {
   auto& [what, here, mark, arguments, paths, rules] = transfer;
@@ -172,8 +173,8 @@ void run(ssh::Connection& connection, Transfer transfer, const TransferOptions& 
   }
 }
 
-// Removes links that rsync took for safe, and that lead out all the same: into .remote, or by way of other
-// links. Follows no link on the way to them.
+// Removes links that rsync considered safe but that point outside: into .remote, or through other links. Does
+// not follow links on the way to them.
 void remove_links_out(const fs::path& folder, SyncReport& report) {
   const fs::path top = resolved(folder);
   std::erase_if(report.changed, [&](const std::string& name) {
@@ -186,7 +187,7 @@ void remove_links_out(const fs::path& folder, SyncReport& report) {
     }
     const fs::path target = resolved(link);
     const fs::path relative = target.lexically_relative(top);
-    // One to a folder that it is in has no end for a program that follows links.
+    // A program that follows a link to a folder containing that link would never end.
     const bool circle = !target.empty() && config::lies_in(resolved(link.parent_path()), target);
     if (!relative.empty() && !circle && *relative.begin() != ".." &&
         std::ranges::none_of(relative, decides_what_runs)) {
@@ -199,7 +200,7 @@ void remove_links_out(const fs::path& folder, SyncReport& report) {
   });
 }
 
-// Whether a name that rsync prints is of something in the folder that is copied.
+// Whether a name printed by rsync is inside the folder that is copied.
 bool is_inside(std::string_view name) {
   const std::vector<std::string> parts = split(name, '/');
   return !name.empty() && !name.starts_with('/') && std::ranges::find(parts, "..") == parts.end();
@@ -231,10 +232,10 @@ void add_rsync_line(SyncReport& report, std::string_view mark, std::string_view 
   }
   line.remove_prefix(mark.size());
   if (line.starts_with("*deleting")) {
-    // "*deleting   0 name": %i is padded; a name may begin and end with spaces
+    // "*deleting   0 name": %i is padded. A name may begin and end with spaces.
     const std::size_t size_at = line.find_first_not_of(' ', std::string_view("*deleting").size());
     const std::size_t name_at = size_at == std::string_view::npos ? size_at : line.find(' ', size_at);
-    // Folders are not told: a dry run also names ones that will stay, as other files are in them.
+    // Skip folders, because a dry run also names folders that will stay since they contain other files.
     if (name_at != std::string_view::npos && !line.ends_with('/')) {
       add(report.removed, line.substr(name_at + 1));
     }
@@ -245,7 +246,7 @@ void add_rsync_line(SyncReport& report, std::string_view mark, std::string_view 
   if (name_at == std::string_view::npos) {
     return;
   }
-  // "<f.st......": sent, '>' received, 'c' made; '.' changes attributes alone.
+  // "<f.st......": '<' means sent, '>' received, 'c' created, and '.' that only attributes change.
   const bool content = line[0] == '<' || line[0] == '>' || line[0] == 'c';
   const bool folder = line.size() > 1 && line[1] == 'd';
   if (content && !folder) {
@@ -257,7 +258,7 @@ void add_rsync_line(SyncReport& report, std::string_view mark, std::string_view 
 std::vector<std::string> peer_arguments(const SyncOptions& options, const std::string& mark) {
   std::vector<std::string> arguments = arguments_of(options, mark);
   arguments.emplace_back("--partial-dir=.rsync-partial");
-  if (options.bytes_per_second > 0) {  // rsync takes 0 for no limit
+  if (options.bytes_per_second > 0) {  // rsync treats 0 as no limit
     arguments.push_back("--bwlimit=" +
                         std::to_string(std::max<std::uint64_t>(options.bytes_per_second / 1024, 1)));
   }
@@ -324,14 +325,14 @@ SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>
   make_folders(local_folder);
   const std::string mark = make_item_mark();
   std::vector<std::string> arguments = arguments_of(options, mark);
-  // A log is compared at both ends where it is there already, so that a file that was replaced comes anew.
+  // If a log already exists here, both ends are compared, so that a replaced file is copied again.
   if (options.append) {
     arguments.emplace_back("--append-verify");
   } else if (!options.partial_folder.empty()) {
     arguments.push_back("--partial-dir=" + options.partial_folder.string());
   }
-  // name1 makes it tell the links that it left out. The filters first: rsync refuses a file that the server
-  // sends against them.
+  // name1 makes rsync print the links that it skipped. The filters come first, because rsync rejects files
+  // that the server sends in spite of them.
   arguments.insert(arguments.end(), {"--safe-links", "--info=name1", "--filter=- .[Rr][Ee][Mm][Oo][Tt][Ee]",
                                      "--filter=- .[Gg][Ii][Tt]"});
   std::optional<TempFolder> list;

@@ -15,15 +15,14 @@
 #include "ssh/rsync_tunnel.hpp"
 #include "wire/files.hpp"
 
-// Sends the project to a server, and brings files back. Semantics of labml_remote's rsync: archive, compress,
-// never overwrite what is newer on the other side, follow symlinks, exclude.txt.
+// Sends the project to a server, and copies files back. Works like labml_remote's rsync: archive, compress,
+// never overwrite newer files on the other side, follow symbolic links, exclude.txt.
 
 namespace remote::servers {
 
-// What a transfer in either direction takes.
 struct TransferOptions {
-  bool update = false;    // leave what is newer on the receiving side alone
-  bool checksum = false;  // compare contents, not size and time
+  bool update = false;    // skip files that are newer on the receiving side
+  bool checksum = false;  // compare contents instead of size and time
   std::function<void(const TransferProgress&)> on_progress = {};
   ssh::Sink log = {};
   std::filesystem::path pipe_program = {};  // see RsyncRequest
@@ -32,57 +31,58 @@ struct TransferOptions {
 struct SyncOptions : TransferOptions {
   SyncOptions() { update = true; }
   bool dry_run = false;
-  // Names that may be removed on the server where they are gone here, folders with a slash at the end (see
-  // SentFiles); nothing else is. A folder that then holds other files stays.
+  // Names that may be removed on the server if they do not exist here, folders with a trailing slash (see
+  // SentFiles). Nothing else is removed. A folder that still contains other files is kept.
   std::vector<std::string> remove;
-  std::vector<std::string> names;  // only these files; none: all
-  std::vector<std::string> leave;  // names that are not sent whatever the patterns say: links (see links.hpp)
-  std::uint64_t bytes_per_second = 0;  // 0: as fast as it goes
+  std::vector<std::string> names;  // only these files; empty: all
+  std::vector<std::string> leave;  // names that are never sent, whatever the patterns: links (see links.hpp)
+  std::uint64_t bytes_per_second = 0;  // 0: unlimited
 };
 
-// Sends config.project to its folder on the server. What is above that folder must be there. Throws Error.
+// Sends config.project to its folder on the server, whose parent must exist. Throws Error.
 SyncReport sync_to(ssh::Connection& connection, const config::Config& config, const config::Server& server,
                    const SyncOptions& options, const Cancel& cancel);
 
-// What differs between the project here and on the server, by content; nothing is changed.
+// The files that differ in content between here and the server. Changes nothing.
 std::vector<std::string> differences(ssh::Connection& connection, const config::Config& config,
                                      const config::Server& server, SyncOptions options, const Cancel& cancel);
 
-// The project's folder on the server, as rsync takes it: with a slash at its end.
+// The project's folder on the server, formatted for rsync, with a trailing slash.
 std::string project_spec(const config::Config& config, const config::Server& server);
 
-// Those with which one server takes the project from another (see peers.hpp). `mark`: see add_rsync_line().
+// rsync arguments for copying the project from one server to another (see peers.hpp). `mark`: see
+// add_rsync_line().
 std::vector<std::string> peer_arguments(const SyncOptions& options, const std::string& mark);
 
-// What lines begin with that the rsync of this run prints itself. The other side's rsync can make it print
-// any other line, and does not know the mark.
+// A mark for the lines that rsync itself prints in this run. The other side's rsync can make it print any
+// other line, but does not know the mark.
 std::string make_item_mark();
-// Adds what one line of rsync's output says, when it ran with these options and this mark. Names that are
-// absolute or contain ".." are dropped.
+// Adds the information in a line of rsync's output to the report, if rsync ran with these options and this
+// mark. Skips names that are absolute or contain "..".
 void add_rsync_line(SyncReport& report, std::string_view mark, std::string_view line);
 
 using wire::PathKind;
 
-// What paths on the server are, in their order; "~/x" is in the home folder. Throws Error.
+// The kinds of paths on the server, in the same order. "~/x" is relative to the home directory. Throws Error.
 std::vector<PathKind> look_at(ssh::Connection& connection, const std::vector<std::string>& paths,
                               const Cancel& cancel);
 
 struct PullOptions : TransferOptions {
-  bool append = false;               // files that only grow (logs): send what was added
-  bool links = true;                 // symlinks come too
-  bool copy_links = false;           // what symlinks lead to, instead of the links
-  std::vector<std::string> filters;  // rsync filter rules in order: "+ */", "- *.tmp"
-  // Only these files, by their names in the one remote path, which has a slash at its end; they get these
-  // names in the local folder. What a link leads to comes in its place. None: all.
+  bool append = false;               // for files that only grow (logs): copy only what was added
+  bool links = true;                 // copy symbolic links too
+  bool copy_links = false;           // copy the targets of symbolic links instead of the links
+  std::vector<std::string> filters;  // rsync's filter rules, in order: "+ */", "- *.tmp"
+  // Only these files, by their names in the single remote path, which must have a trailing slash; they get
+  // the same names in the local folder. The target of a link is copied instead of the link. Empty: all.
   std::vector<std::string> names = {};
-  // Where an interrupted transfer keeps what it has of a file; made if missing. Not used with `append`.
+  // Where an interrupted transfer keeps partial files; created if missing. Not used with `append`.
   std::filesystem::path partial_folder = {};
 };
 
-// Brings files or folders from the server into `local_folder` (made if missing). A path with a slash at its
-// end means the folder's content, as rsync has it. An interrupted transfer goes on when it is repeated. What
-// decides_what_runs() is not brought, nor are links that lead out of `local_folder` (a warning names them),
-// nor the rights to act as the owner (setuid) or to write for everybody. Throws Error.
+// Copies files or folders from the server to `local_folder`, which is created if missing. A trailing slash
+// means the folder's content, as in rsync. If an interrupted transfer is repeated, it continues. Skips files
+// for which decides_what_runs() is true, and links that point outside `local_folder` (a warning names them).
+// Drops setuid bits and write permission for others. Throws Error.
 SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>& remote_paths,
                      const std::filesystem::path& local_folder, const PullOptions& options,
                      const Cancel& cancel);

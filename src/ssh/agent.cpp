@@ -25,7 +25,8 @@ constexpr char request_identities = 11;
 constexpr char identities_answer = 12;
 constexpr char sign_request = 13;
 
-// Reads exactly `size` bytes; false at the end, on an error, when `stop` becomes readable, or past the limit.
+// Reads exactly `size` bytes. Returns false at EOF, on an error, when `stop` becomes readable, or after the
+// limit.
 bool read_exactly(int fd, int stop, int limit_ms, char* data, std::size_t size) {
   while (size > 0) {
     std::array<pollfd, 2> fds{{{fd, POLLIN, 0}, {stop, POLLIN, 0}}};
@@ -138,7 +139,7 @@ bool is_permitted_login(std::string_view message, const std::set<std::string>& p
   }
   message.remove_prefix(1 + sizeof(std::uint32_t) + key->size());
   const std::string data = take_string(message).value_or("");
-  // RFC 4252, section 7, with the host key at its end
+  // RFC 4252, section 7, followed by the host key.
   std::string_view view = data;
   const auto session = take_string(view);
   constexpr char userauth_request = 50;
@@ -196,7 +197,7 @@ AgentFilter::AgentFilter(std::string agent) : agent_(std::move(agent)), folder_(
 }
 
 AgentFilter::~AgentFilter() {
-  stop_.write.reset();  // the read end becomes readable, for every poll
+  stop_.write.reset();  // makes the read end readable for every poll
   thread_.join();
 }
 
@@ -235,7 +236,8 @@ void AgentFilter::run() {
   }
 }
 
-// One client at a time: libssh opens a new connection only after it has closed, or forgotten, the last.
+// Serves one client at a time, because libssh opens a new connection only after it has closed, or forgotten,
+// the last one.
 void AgentFilter::serve(int client) {
   const UniqueFd real = connect_local(agent_);
   if (!real) {
@@ -266,14 +268,15 @@ void AgentFilter::serve(int client) {
 
 KeyAgent::KeyAgent() : folder_("remote-keys-") {
   SubprocessSpec spec;
-  // The agent ends with the command that it is given, and that ends with us: when its stdin does.
+  // ssh-agent exits with the command that it runs. That command exits when its stdin is closed, which happens
+  // when this process dies.
   spec.argv = {"ssh-agent", "-a", socket().string(),
                "sh",        "-c", "echo \"$SSH_AGENT_PID\"; exec cat >/dev/null"};
   spec.pipe_stdin = spec.pipe_stdout = true;
-  spec.new_session = true;  // Ctrl-C is ours to handle
+  spec.new_session = true;  // so that Ctrl-C does not reach it; we handle it
   keeper_.emplace(spec);
   std::array<char, 32> line{};
-  // The line is written at once, so one read(2) gets all of it.
+  // The line is written in one piece, so one read(2) gets all of it.
   const ssize_t count =
       uninterrupted([&] { return ::read(keeper_->stdout_fd.get(), line.data(), line.size()); });
   const auto pid =
@@ -295,7 +298,7 @@ bool KeyAgent::add(const std::filesystem::path& key, const Cancel& cancel) {
   SubprocessSpec spec;
   spec.argv = {"ssh-add", "-q", "--", key.string()};
   spec.set_env = {{"SSH_AUTH_SOCK", socket().string()}, {"SSH_ASKPASS_REQUIRE", "never"}, {"DISPLAY", ""}};
-  spec.new_session = true;  // no terminal to ask on
+  spec.new_session = true;  // so that it cannot ask on the terminal
   return run_subprocess(spec, {}, cancel).status.success();
 }
 

@@ -12,7 +12,8 @@
 namespace remote::ssh {
 namespace {
 
-// A login shell may print anything before the agent answers; the rest of a line is ignored.
+// A login shell may print anything before the agent answers. If a line is longer than this, its rest is
+// ignored.
 constexpr std::size_t longest_line = 4096;
 constexpr std::size_t most_before = std::size_t{16} << 20U;
 
@@ -47,7 +48,7 @@ AgentStart::AgentStart(std::string_view request, AgentFolders folders)
     : request_(fmt::format("{}\n{}", request.size(), request)), folders_(std::move(folders)) {}
 
 bool AgentStart::has_echo() const {
-  // A byte of the request can interrupt the shell, and nothing else is echoed then.
+  // A byte of the request can interrupt the shell; then only "^C" is echoed.
   return trim(printed_).ends_with("^C") ||
          printed_.find(request_.substr(0, request_.find('\n')) + "\r\n") != std::string::npos;
 }
@@ -68,7 +69,7 @@ void AgentStart::take_line(std::string_view line, const std::function<void(std::
     state_ = State::installing;
     send(server::agent_installation(agent_for(need->architecture), need->has_xz, folders_.chosen,
                                     folders_.jobs));
-    send(request_);  // the server has discarded the first one
+    send(request_);  // the server has discarded the first request
   } else if (line.starts_with(server::agent_failed)) {
     const std::string_view reasons = line.substr(server::agent_failed.size());
     if (reasons == server::failed_on_terminal) {

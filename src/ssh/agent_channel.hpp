@@ -11,26 +11,26 @@
 
 namespace remote::ssh {
 
-// How the agent of a channel is started. One thread.
+// Starts the agent on a channel. Not thread-safe.
 class AgentStart {
  public:
-  // `request`: the first bytes for the agent, which are sent at once: if it is there, its answer takes one
-  // round trip.
+  // `request` contains the first bytes for the agent. They are sent immediately, so if the agent is
+  // installed, its answer takes one round trip.
   AgentStart(std::string_view request, AgentFolders folders);
 
-  // What goes to the channel's stdin first.
+  // The first input for the channel's stdin.
   const std::string& request() const { return request_; }
-  // The channel was parked, so the agent runs: it gets the request alone.
+  // Call this if the channel was parked. The agent is already running, so only the request is sent.
   void resume();
-  // Takes the next piece of the channel's output, and returns the agent's own output in it. Throws Error if
-  // the server cannot run the agent. `send` gets what installs it.
+  // Processes the next piece of the channel's output, and returns the part that the agent itself wrote.
+  // Throws Error if the server cannot run the agent. `send` receives the data that installs it.
   std::string_view take(std::string_view data, const std::function<void(std::string_view)>& send);
-  // The agent runs: all further output is its own.
+  // Whether the agent is running. From then on, all output is its own.
   bool is_running() const { return state_ == State::running; }
   bool is_installing() const { return state_ == State::installing; }
-  // The end of the output before that.
+  // The last output before the agent was running.
   const std::string& printed() const { return printed_; }
-  // Whether the server echoes the request, because it gave the command a terminal.
+  // Whether the server echoes the request, because it has given the command a terminal.
   bool has_echo() const;
 
  private:
@@ -45,11 +45,11 @@ class AgentStart {
   std::size_t received_ = 0;
 };
 
-// The agent cannot work over a terminal.
+// The error if there is a terminal in between, over which the agent cannot work.
 Error terminal_in_between();
 
-// A channel with the agent, which is installed first if the server does not have it. `sink` gets the
-// output of the agent, and stderr.
+// Opens a channel with the agent, and installs the agent first if the server does not have it. `sink` gets
+// the agent's output and stderr.
 std::unique_ptr<Flow> open_agent(Pump& pump, Sink sink, const std::shared_ptr<AgentStart>& start);
 
 }  // namespace remote::ssh

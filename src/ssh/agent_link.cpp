@@ -15,7 +15,8 @@ using Clock = std::chrono::steady_clock;
 
 // An agent may ask its owner before it signs.
 constexpr std::chrono::seconds answer_limit{60};
-// A login asks three or four. A server that asks without end and reads no answer would fill our memory.
+// A login makes three or four requests. A server that sends requests endlessly, and reads no answers, would
+// fill our memory.
 constexpr int most_questions = 100;
 
 }  // namespace
@@ -32,7 +33,7 @@ void AgentLink::say(const std::string& body) {
   unsent_ += agent_number(static_cast<std::uint32_t>(body.size())) + body;
 }
 
-// Passes the next question on, or refuses it; false when there is no whole one.
+// Passes the next request on, or refuses it. Returns false if there is no complete one.
 bool AgentLink::take_question(const std::string& socket, const std::set<std::string>& permissions) {
   std::string_view view = asked_;
   const auto size = take_agent_number(view);
@@ -62,7 +63,7 @@ bool AgentLink::take_question(const std::string& socket, const std::set<std::str
   return true;
 }
 
-// Takes what has come of the agent's answer; false when it is nothing.
+// Reads more of the agent's answer. Returns false if nothing has arrived.
 bool AgentLink::take_answer(const std::set<std::string>& permissions) {
   pollfd slot{agent_.get(), POLLIN, 0};
   if (::poll(&slot, 1, 0) <= 0) {

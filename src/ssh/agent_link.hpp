@@ -12,22 +12,22 @@
 
 namespace remote::ssh {
 
-// What a forwarded SSH agent is asked by one who has connected to it on a server, and what it answers; how
-// the bytes travel is for others (AgentRelay, MuxAgent). Two kinds of questions reach the agent: the request
-// for its list, whose answer is cut down to the permitted keys, and the request to sign a permitted login.
-// They are answered one after the other, and the agent is never waited for. One thread.
+// One connection to a forwarded SSH agent: the requests of a client on the server, and the agent's answers.
+// AgentRelay and MuxAgent transport the bytes. Only two kinds of requests reach the agent: for its list of
+// keys, which is reduced to the permitted ones, and for signatures of permitted logins. They are answered one
+// after the other, without ever blocking. Not thread-safe.
 class AgentLink {
  public:
-  // Has been said there.
+  // Adds data received from the client on the server.
   void hear(std::string_view data);
-  // Goes on; true when something was done. The agent's local socket, and what may be signed
-  // (login_permission).
+  // Makes progress, and returns whether anything was done. `socket` is the agent's local socket;
+  // `permissions` are the permitted signatures (login_permission).
   bool serve(const std::string& socket, const std::set<std::string>& permissions);
-  // What is to be said there: take off what could be sent.
+  // The data to send to the client. The caller removes what it has sent.
   std::string& unsent() { return unsent_; }
   // Adds the descriptor that becomes readable when the agent answers.
   void add_to(std::vector<pollfd>& fds) const;
-  // Nothing more is said.
+  // Sends and answers nothing more.
   void end() { ended_ = true; }
   bool ended() const { return ended_; }
 
@@ -38,16 +38,16 @@ class AgentLink {
 
   std::string asked_;
   UniqueFd agent_;
-  std::string answer_;    // as much of the agent's as has come
-  bool waiting_ = false;  // for it
-  bool listing_ = false;  // it is the list of keys
+  std::string answer_;    // the part of the agent's answer that has arrived
+  bool waiting_ = false;  // for the answer
+  bool listing_ = false;  // the answer is the list of keys
   std::chrono::steady_clock::time_point give_up_;
   std::string unsent_;
   int questions_ = 0;
   bool ended_ = false;
 };
 
-// The other side may open one for each connection of a command; more than this is not what we are here for.
+// A command may open several connections to the agent at once; any beyond this number are refused.
 inline constexpr std::size_t most_agent_links = 16;
 
 }  // namespace remote::ssh

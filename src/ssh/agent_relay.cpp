@@ -8,7 +8,6 @@
 
 namespace remote::ssh {
 
-// One channel, and what is said on it.
 struct AgentRelay::Link {
   explicit Link(ssh_channel one) : channel(one) {
     callbacks.userdata = this;

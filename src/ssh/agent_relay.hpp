@@ -13,24 +13,24 @@
 
 namespace remote::ssh {
 
-// Agent forwarding on one session: channels that the server opens to reach our SSH agent. libssh says when
-// one comes; the questions are answered from serve(). Used by the session's thread.
+// Agent forwarding in one session: channels that the server opens to reach our SSH agent. libssh reports new
+// channels, and serve() answers the requests. Used only by the session's thread.
 class AgentRelay {
  public:
-  // From now on libssh tells of such channels. The object must outlive the session, but close() comes before
-  // its end.
+  // Registers with libssh for such channels. The object must outlive the session, but call close() before the
+  // session ends.
   explicit AgentRelay(ssh_session session);
   ~AgentRelay();
   AgentRelay(const AgentRelay&) = delete;
   AgentRelay& operator=(const AgentRelay&) = delete;
 
-  // The agent's local socket, and what may be signed (login_permission). An empty path: channels are refused,
-  // and open ones get no more answers.
+  // Sets the agent's local socket and the permitted signatures (login_permission). If the path is empty,
+  // channels are refused, and open ones get no more answers.
   void use(const std::filesystem::path& socket, std::set<std::string> permissions);
   bool on() const { return !socket_.empty(); }
-  // Passes on what was asked and what the agent answered; true when something was done.
+  // Passes on requests and answers. Returns true if anything was done.
   bool serve();
-  // Adds what tells that there is something to serve: the agent's answers.
+  // Adds the descriptors that become readable when the agent answers.
   void add_to(std::vector<pollfd>& fds) const;
   void close();
 

@@ -25,15 +25,15 @@ namespace {
 
 constexpr unsigned any_password = SSH_AUTH_METHOD_PASSWORD | SSH_AUTH_METHOD_INTERACTIVE;
 
-// A server that answers later than this waits for something, such as a page that is to be opened.
+// If a server takes longer than this, it is waiting for something, such as a page that the user has to open.
 constexpr std::chrono::seconds usual_answer{2};
-// The time for a person to open the page.
+// How long to wait for the user to open the page.
 constexpr std::chrono::minutes page_time{2};
 
 constexpr const char* agent_hint =
     "start one with `eval $(ssh-agent)` and add the key with `ssh-add`, or unset SSH_AUTH_SOCK";
 
-// One login. Each try_… returns true when the server let us in.
+// One login. Each try_… function returns true if the login succeeded.
 class Login {
  public:
   Login(ssh_session session, const Target& target, Secrets& secrets, Patience& patience)
@@ -44,8 +44,8 @@ class Login {
         what_failed_("cannot log in as " + target.user.value) {}
 
   AcceptedKeys run() {
-    // A server that wants several methods (AuthenticationMethods) accepts one and then names the next: so all
-    // of them are tried again as long as one was accepted.
+    // A server that requires several methods (AuthenticationMethods) accepts one and then names the next. So
+    // all methods are tried again as long as one was accepted.
     constexpr int most_methods = 5;
     for (int round = 0; round < most_methods; ++round) {
       partial_ = false;
@@ -72,7 +72,7 @@ class Login {
 
   const char* user() const { return target_.user.value.c_str(); }
 
-  // Calls a non-blocking function of libssh until it has an answer.
+  // Calls a non-blocking function of libssh until it returns a result.
   template <typename Call>
   int finish(const Call& call) {
     for (;;) {
@@ -94,7 +94,7 @@ class Login {
     }
   }
 
-  // Some servers wait until a person has opened a page in a browser, and say first which one.
+  // Some servers wait until the user has opened a page in a browser, and print its address first.
   void show_page() {
     const std::string said = banner_end();
     const std::string words = lower_case(said);
@@ -123,7 +123,7 @@ class Login {
             .because(Cause::timeout));
   }
 
-  // True when the server let us in; else remembers the attempt.
+  // Returns true if the login succeeded; otherwise records the attempt.
   bool accepted(int rc, const std::string& what) {
     const std::string outcome = rc == SSH_AUTH_SUCCESS   ? "accepted"
                                 : rc == SSH_AUTH_PARTIAL ? "accepted, but the server wants more"
@@ -146,14 +146,14 @@ class Login {
 
   bool alive() const { return (ssh_get_status(session_) & (SSH_CLOSED | SSH_CLOSED_ERROR)) == 0; }
 
-  // The end of the server's banner, such as the reason why logins are closed.
+  // The end of the server's banner, which may contain the reason why logins are closed.
   std::string banner_end() const {
     const std::unique_ptr<char, void (*)(char*)> text(ssh_get_issue_banner(session_), ssh_string_free_char);
     std::string said = text == nullptr ? "" : last_lines(trim(text.get()), 3);
     std::erase(said, '\r');
     return visible_line(join(split(said, '\n'), " "), 300);
   }
-  // ", and says: …"
+  // ", and says: …", or "".
   std::string banner() const {
     const std::string said = banner_end();
     return said.empty() ? "" : ", and says: " + said;
@@ -161,8 +161,8 @@ class Login {
 
   [[noreturn]] void broken() const {
     const std::string reason = last_error(session_, "it closed the connection") + banner();
-    // Sometimes sshd's reason is lost with the link. By default it takes six attempts (MaxAuthTries), and
-    // libssh offers all of the agent's keys in one go.
+    // If the connection closes, sshd's reason can be lost. By default sshd allows six attempts
+    // (MaxAuthTries), and libssh offers all of the agent's keys in one go.
     const std::size_t shown = filter_ ? filter_->shown() : 0;
     if (tried_.size() + shown >= 6 || reason.find("Too many authentication") != std::string::npos) {
       std::vector<std::string> attempts = tried_;
@@ -181,12 +181,12 @@ class Login {
                       "run the command again; if it stays so, look at the server's sshd log");
   }
 
-  // Whether the server allows a method. Until its first answer every method counts as allowed.
+  // Whether the server allows a method. Before its first answer, every method counts as allowed.
   bool allows(unsigned method) const {
     return !any_answer_ || (static_cast<unsigned>(ssh_userauth_list(session_, nullptr)) & method) != 0;
   }
 
-  // `file` is where the key came from.
+  // `file` is the file that the key was read from.
   bool try_key(ssh_key key, const fs::path& file, const std::string& what) {
     trying_ = what;
     const int rc = finish([&] { return ssh_userauth_publickey(session_, user(), key); });
@@ -202,7 +202,7 @@ class Login {
 
   static bool taken(int rc) { return rc == SSH_AUTH_SUCCESS || rc == SSH_AUTH_PARTIAL; }
 
-  // A certificate for the key: <key>-cert.pub, or one that CertificateFile names.
+  // Tries the key's certificates: <key>-cert.pub, and those that CertificateFile names.
   bool try_certificates(ssh_key key, const fs::path& file) {
     std::vector<fs::path> candidates{file.string() + "-cert.pub"};
     for (const auto& named : target_.certificates) {
@@ -228,7 +228,8 @@ class Login {
 
   bool try_file(const fs::path& file) {
     Secrets::KeyResult result = secrets_.key(file, false);
-    // The agent may hold it: the file may be its public half alone. A person is asked only if it does not.
+    // Try the agent first, because it may hold the key even if the file is only the public half. Ask for a
+    // passphrase only if it does not.
     if ((result.locked || result.missing || result.is_public) && try_agent_for(file)) {
       return true;
     }
@@ -257,8 +258,8 @@ class Login {
            try_key(result.key.get(), file, "key " + file.string());
   }
 
-  // What may be why the login fails, unless it was noted before: all methods are tried again after a partial
-  // success.
+  // Adds a possible reason for a failed login, unless it was recorded before. All methods are tried again
+  // after a partial success.
   void add_problem(const Error& problem) {
     const auto same = [&](const Error& other) { return other.message() == problem.message(); };
     if (std::ranges::any_of(problems_, same)) {
@@ -280,7 +281,7 @@ class Login {
     return false;
   }
 
-  // The public half of a key file, readable also when the private half is encrypted: in the wire format.
+  // The public half of a key file in the wire format. It can be read even if the private half is encrypted.
   static std::optional<std::string> public_half(const fs::path& file) {
     for (const std::string& name : {file.string() + ".pub", file.string()}) {
       const KeyPtr key = is_there(name) ? make_key(ssh_pki_import_pubkey_file, name.c_str()) : nullptr;
@@ -291,13 +292,13 @@ class Login {
     return std::nullopt;
   }
 
-  // Tries one particular key, which the agent may hold.
+  // Tries one particular key, if the agent holds it.
   bool try_agent_for(const fs::path& file) {
     const auto wanted = public_half(file);
     return wanted && use_agent({*wanted}, fmt::format("key {} in the agent", file.string()));
   }
 
-  // Tries all of the agent's keys; with IdentitiesOnly, those that the configuration names too.
+  // Tries all of the agent's keys or, with IdentitiesOnly, only those that the configuration names.
   bool try_agent() {
     if (!target_.identities_only.value) {
       return use_agent({}, "the agent's keys");
@@ -335,7 +336,8 @@ class Login {
       filter_->show(std::move(only));
     }
     trying_ = what;
-    // libssh keeps the first socket that it opened, so a filter that was used once is used from then on.
+    // libssh keeps the first socket that it has opened, so once a filter was used, it has to be used from
+    // then on.
     ssh_options_set(session_, SSH_OPTIONS_IDENTITY_AGENT, filter_ ? filter_->path().c_str() : socket.c_str());
     const int rc = finish([&] { return ssh_userauth_agent(session_, user()); });
     if (rc == SSH_AUTH_ERROR && alive()) {
@@ -345,7 +347,7 @@ class Login {
     if (taken(rc) && filter_) {
       keys_.keys.insert(filter_->last_signing_key());
     }
-    // libssh does not say whether the agent had any key, so nothing may have been refused.
+    // libssh does not report whether the agent had any keys, so it is possible that nothing was refused.
     any_answer_ = any_answer_ || ssh_userauth_list(session_, nullptr) > 0;
     if (rc == SSH_AUTH_DENIED && !any_answer_) {
       trying_.clear();
@@ -354,12 +356,12 @@ class Login {
     return accepted(rc, what);
   }
 
-  // With the ticket of Kerberos that the user has.
+  // Uses the user's Kerberos ticket.
   bool try_gssapi() {
     if (!target_.gssapi.value) {
       return false;
     }
-    learn_methods();  // a ticket is shown to servers alone that ask for one
+    learn_methods();  // a ticket is only shown to servers that ask for one
     if (needs_no_method_) {
       return true;
     }
@@ -397,7 +399,8 @@ class Login {
   }
 
   bool try_typed_password() {
-    // A key that configs.yaml names and that is not there is a mistake to correct: a password would hide it.
+    // If configs.yaml names a key file that does not exist, this is a mistake to correct, and asking for a
+    // password would hide it.
     if (!secrets_.can_ask() || wrong_path_) {
       return false;
     }
@@ -415,12 +418,12 @@ class Login {
     if (shared && try_password(*shared, "the typed password")) {
       return true;
     }
-    // It may be another server's password: ask for this one's.
+    // It may be the password of another server, so ask for this server's.
     const auto own = shared && allows(any_password) ? ask_own() : std::nullopt;
     return own && try_password(*own, "the second typed password");
   }
 
-  // Before it asks, a person hears why no key will do.
+  // Before asking, prints why no key works.
   std::optional<std::string> shared_password() {
     for (const Error& problem : problems_) {
       secrets_.tell_once(problem);
@@ -445,14 +448,15 @@ class Login {
     return found != target_.identities.end() ? found->origin : "";
   }
 
-  // This server's own password, after it has refused the one for all; nullopt when none is typed.
+  // Asks for this server's own password, after it has refused the shared one. Returns nullopt if none is
+  // typed.
   std::optional<std::string> ask_own() {
     auto own = secrets_.ask(fmt::format("{} refused it. Password for it: ", target_.describe()));
     patience_.restart();
     return own && !own->empty() ? std::move(own) : std::nullopt;
   }
 
-  // For a server that asks by itself and takes no plain password.
+  // For a server that asks questions itself and does not accept a plain password.
   bool try_typed_answers() {
     shared_used_ = false;
     if (try_interactive(std::nullopt, "the typed answers")) {
@@ -473,9 +477,8 @@ class Login {
            try_interactive(password, what + ", asked interactively");
   }
 
-  // The answer to the first hidden question: the password, if that is what it asks for. A question for
-  // something else, such as a one-time code, goes to the person; when there is nobody to ask, the password is
-  // the answer.
+  // Answers the first hidden question: with the password if the question asks for it. Other questions, such
+  // as for a one-time code, are passed to the user. If nobody can be asked, the password is the answer.
   std::optional<std::string> first_hidden_answer(const std::optional<std::string>& password,
                                                  std::string_view prompt) {
     const bool for_password =
@@ -490,8 +493,7 @@ class Login {
     return secrets_.ask(fmt::format("{}: {}", target_.describe(), prompt));
   }
 
-  // The server may ask several questions: first_hidden_answer() answers one of them, the person at the
-  // terminal the others.
+  // The server may ask several questions. first_hidden_answer() answers one of them, the user the others.
   bool try_interactive(const std::optional<std::string>& password, const std::string& what) {
     if (nobody_answers_) {
       return false;
@@ -517,7 +519,7 @@ class Login {
           answer = secrets_.ask(fmt::format("{}: {}", target_.describe(), prompt));
         }
         patience_.restart();
-        if (!answer) {  // an empty answer would count as a wrong one
+        if (!answer) {  // the server would count an empty answer as a wrong one
           add_problem(
               {"",
                fmt::format("the server asks '{}' and there is no terminal to answer on", trim(prompt)),
@@ -532,15 +534,15 @@ class Login {
                 "look at the server's PAM settings");
   }
 
-  // A server says what it allows when it refuses something.
+  // A server lists the allowed methods when it refuses something.
   void learn_methods() {
     if (!any_answer_) {
       ask_without_method();
     }
   }
 
-  // The network or an empty password may be enough. Asked only when there is nothing else to try, as it takes
-  // a round trip, and one of the six attempts that sshd allows.
+  // Tries to log in without credentials, in case the network or an empty password is sufficient. Used only if
+  // nothing else is left to try, because it takes a round trip and one of the six attempts that sshd allows.
   bool try_none() {
     const std::size_t shown = filter_ ? filter_->shown() : 0;
     if (!needs_no_method_ && tried_.size() + shown < 5) {
@@ -586,12 +588,12 @@ class Login {
     throw refused_.empty() || !key_hint_.empty() ? error : error.mended_by(Remedy::authorize_key);
   }
 
-  // Whether ssh(1) could log in where this could not: it knows more keys and settings, and has a terminal to
-  // ask on.
+  // Whether ssh(1) could log in although this code could not: it supports more keys and settings, and can ask
+  // on a terminal.
   bool openssh_may() const {
     const auto methods = static_cast<unsigned>(ssh_userauth_list(session_, nullptr));
     const bool token = std::ranges::any_of(target_.identities, [](const auto& key) {
-      return public_half(key.value).value_or("").find("sk-") == 4;  // behind the length of its type
+      return public_half(key.value).value_or("").find("sk-") == 4;  // after the length of its type
     });
     return token || !target_.openssh_alone.empty() || (methods & SSH_AUTH_METHOD_GSSAPI_MIC) != 0 ||
            ((methods & SSH_AUTH_METHOD_INTERACTIVE) != 0 && refused_.empty() &&
@@ -630,20 +632,20 @@ class Login {
   Patience& patience_;
   const std::string what_failed_;
   std::vector<std::string> tried_;
-  std::string trying_;  // what the server has not answered yet
+  std::string trying_;  // the method that the server has not answered yet
   bool shown_page_ = false;
   std::vector<Error> problems_;
   std::string agent_problem_;
-  std::optional<AgentFilter> filter_;  // it also tells which key it was
+  std::optional<AgentFilter> filter_;  // also reports which key was used
   AcceptedKeys keys_;
-  bool needs_no_method_ = false;  // the server let us in without any
+  bool needs_no_method_ = false;  // the server let us in without authentication
   bool any_answer_ = false;
-  bool partial_ = false;              // something was accepted in this round
-  bool nobody_answers_ = false;       // a question of the server
-  bool wrong_path_ = false;           // configs.yaml names a key file that is not there
-  bool shared_used_ = false;          // the password that a person typed for all servers
-  std::vector<std::string> refused_;  // keys
-  std::string key_hint_;              // what to do about the first key file that is of no use
+  bool partial_ = false;         // a method was accepted in this round
+  bool nobody_answers_ = false;  // there is nobody to answer a question of the server
+  bool wrong_path_ = false;      // configs.yaml names a key file that does not exist
+  bool shared_used_ = false;     // the password typed for all servers was used
+  std::vector<std::string> refused_;
+  std::string key_hint_;  // a hint about the first unusable key file
 };
 
 }  // namespace

@@ -11,16 +11,16 @@
 
 namespace remote::ssh {
 
-// The keys that a server took: one, unless it wants several; none where a password was enough. See
-// LoginFacts.
+// The keys that a server accepted: one, or several if the server requires it; none if a password was
+// sufficient. See LoginFacts.
 struct AcceptedKeys {
   std::set<std::string> keys;
   std::vector<std::filesystem::path> files;
 };
 
-// Logs in: the keys that the user named, a configured password, the agent, the default keys, and at last a
-// password typed at the terminal. Throws Error that says what the server allows, what was tried and what to
-// try; Unreachable when the link broke. Any thread, with a session of its own.
+// Logs in. Tries the keys that the user named, a configured password, the agent, the default keys and, last,
+// a password typed at the terminal. Throws Error with the methods that the server allows, the failed attempts
+// and a hint; Unreachable if the connection broke. Any thread, but each needs its own session.
 AcceptedKeys authenticate(ssh_session session, const Target& target, Secrets& secrets, Patience& patience);
 
 }  // namespace remote::ssh

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t forever = ~std::uint64_t{0};
 
-// Takes a field with its length before it off the front; nullopt if it is cut.
+// Removes a length-prefixed field from the front; nullopt if it is truncated.
 std::optional<std::string> take_field(std::string_view& data) {
   const auto size = take_agent_number(data);
   if (!size || data.size() < *size) {
@@ -37,7 +37,7 @@ std::optional<std::uint64_t> take_long(std::string_view& data) {
   return high && low ? std::optional(std::uint64_t{*high} << 32U | *low) : std::nullopt;
 }
 
-// How many fields the public key has, by the certificate's type; 0: an unknown type.
+// The number of fields of the public key, by the certificate's type; 0: unknown type.
 int count_key_fields(const std::string& type) {
   constexpr std::array<std::pair<std::string_view, int>, 7> counts{{{"ssh-ed25519", 1},
                                                                     {"ssh-rsa", 2},
@@ -62,13 +62,13 @@ std::string format_date(std::uint64_t seconds) {
 
 std::string validity_problem(std::string_view certificate, std::uint64_t now) {
   const std::string type = take_field(certificate).value_or("");
-  const int fields = 1 + count_key_fields(type);  // a nonce first
+  const int fields = 1 + count_key_fields(type);  // the first one is a nonce
   for (int i = 0; i < fields; ++i) {
     if (!take_field(certificate)) {
       return {};
     }
   }
-  // serial number, type, id, users
+  // The serial number, type, id and users.
   const bool whole = fields > 1 && take_long(certificate) && take_agent_number(certificate) &&
                      take_field(certificate) && take_field(certificate);
   const auto after = whole ? take_long(certificate) : std::nullopt;

@@ -10,8 +10,8 @@
 
 namespace remote::ssh {
 
-// A caller's handle of a channel that its connection drives. It may go away at any time, also from within the
-// sink.
+// The caller's handle for a channel that its connection drives. It may be destroyed at any time, even from
+// within the sink.
 template <typename State>
 class ChannelHandle final : public Channel {
  public:

@@ -12,7 +12,7 @@
 namespace remote::ssh {
 namespace {
 
-// Runs the command; `received` counts the bytes of its output.
+// Runs the command. `received` counts the bytes of its output.
 ExecResult run_to_end(Connection& connection, const ExecRequest& request, const Cancel& cancel,
                       std::size_t& received) {
   const auto begin = Flow::Clock::now();
@@ -47,7 +47,7 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
 
 }  // namespace
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): as those take it that can forward
+// NOLINTNEXTLINE(performance-unnecessary-value-param): same signature as overrides that can forward
 std::unique_ptr<Channel> Connection::open_tcp(const std::string&, int, Sink) {
   throw Error("cannot forward a port", "this connection has no forwarding").mended_by(Remedy::report_bug);
 }
@@ -57,7 +57,7 @@ void Connection::listen_tcp(int) {
       .mended_by(Remedy::report_bug);
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): as those take it that can forward
+// NOLINTNEXTLINE(performance-unnecessary-value-param): same signature as overrides that can forward
 std::unique_ptr<Channel> Connection::accept_tcp(Sink) {
   throw Error("cannot forward a port to this machine", "no connection waits").mended_by(Remedy::report_bug);
 }

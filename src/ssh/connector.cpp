@@ -28,15 +28,15 @@
 namespace remote::ssh {
 namespace {
 
-// The server closed the connection before anyone could log in: it is busy (MaxStartups), so another attempt
-// may succeed.
+// The server closed the connection before the login, because it is busy (MaxStartups), so another attempt may
+// succeed.
 class Dropped : public Error {
  public:
   using Error::Error;
 };
 
-// Exchanges versions and keys over a connected socket. The session that comes back is non-blocking and not
-// yet authenticated; its server key is not yet checked. Throws Dropped or Unreachable.
+// Exchanges versions and keys over a connected socket. The returned session is non-blocking and not yet
+// authenticated, and its server key is not yet checked. Throws Dropped or Unreachable.
 SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& host_key_algorithms,
                        const Patience& patience) {
   SessionPtr session(ssh_new());
@@ -52,21 +52,21 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
   };
   const bool no = false;
   const int yes = 1;
-  set(SSH_OPTIONS_PROCESS_CONFIG, &no);  // ~/.ssh/config is read by ssh_config.cpp
-  // libssh refuses names with an underscore, among others, and reads "a@b" as user and host. The connection
-  // is open already, so any name will do, except for Kerberos.
+  set(SSH_OPTIONS_PROCESS_CONFIG, &no);  // ssh_config.cpp reads ~/.ssh/config
+  // libssh rejects some names, such as those with an underscore, and parses "a@b" as user and host. The
+  // connection is already open, so any name works, except for Kerberos.
   if (target.host.value.find('@') != std::string::npos ||
       ssh_options_set(session.get(), SSH_OPTIONS_HOST, target.host.value.c_str()) != SSH_OK) {
     set(SSH_OPTIONS_HOST, "server");
   }
-  // Likewise it refuses user names with a backslash, as of a Windows domain: auth.cpp gives the name with
+  // libssh also rejects user names with a backslash, as in a Windows domain, so auth.cpp passes the name with
   // each request.
   ssh_options_set(session.get(), SSH_OPTIONS_USER, target.user.value.c_str());
-  set(SSH_OPTIONS_KNOWNHOSTS, "/dev/null");  // checked by host_keys.cpp
+  set(SSH_OPTIONS_KNOWNHOSTS, "/dev/null");  // host_keys.cpp checks the key
   set(SSH_OPTIONS_GLOBAL_KNOWNHOSTS, "/dev/null");
   set(SSH_OPTIONS_NODELAY, &yes);
   if (target.compression.value) {
-    // Only once the user is known, and plainly where the server refuses it.
+    // Delayed until the user is authenticated; not used if the server refuses it.
     set(SSH_OPTIONS_COMPRESSION, "zlib@openssh.com,none");
   }
   if (!host_key_algorithms.empty()) {
@@ -75,7 +75,7 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
   const int socket = fd.get();
   set(SSH_OPTIONS_FD, &socket);
   ssh_set_blocking(session.get(), 0);
-  fd.release();  // libssh closes it from here on
+  fd.release();  // libssh closes it from now on
   const std::string where = host_and_port(target.host.value, target.port.value);
   for (;;) {
     const int rc = ssh_connect(session.get());
@@ -114,8 +114,8 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
       throw Unreachable("cannot connect", fmt::format("{} does not speak SSH", where),
                         "is it an SSH port? `port` in configs.yaml sets another");
     }
-    // Before the server's version line nothing can have been wrong but the server's load; a server that
-    // speaks something else is named as such by libssh.
+    // If the connection closes before the server's version line, only the server's load can be the reason. If
+    // the server speaks another protocol, libssh reports it.
     if (banner == nullptr ||
         std::string_view(ssh_get_error(session.get())).find("Socket error") != std::string_view::npos) {
       throw Dropped("cannot connect", fmt::format("{} closed the connection before login: {}", where, reason),
@@ -130,12 +130,12 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
     throw Unreachable("cannot connect", fmt::format("{}: {}", where, reason),
                       "`ssh -v` shows more of what the server does");
   }
-  // libssh makes the socket blocking again once it is connected; a big write would then stop everything.
+  // libssh makes the socket blocking again once it is connected. A large write would then block everything.
   ::fcntl(ssh_get_fd(session.get()), F_SETFL, O_NONBLOCK);
   return session;
 }
 
-// Calls `step`; its errors have this cause, unless they have another one.
+// Calls `step`. Its errors get this cause, unless they already have one.
 auto because(Cause cause, const auto& step) {
   try {
     return step();
@@ -218,11 +218,12 @@ class LibsshConnector final : public Connector {
       if (!full || error.cause() != Cause::auth) {
         throw;
       }
-      throw all_taken("it asks a question for another login");  // logging in would say that it is open
+      throw all_taken(
+          "it asks a question for another login");  // otherwise logging in would report that it is open
     }
   }
 
-  // One of src/sandbox: it has its key.
+  // Whether it is a practice server of src/sandbox, which has a key of its own.
   bool is_practice(const config::Server& server) const {
     return server.private_key && server.private_key->parent_path() == config_.local(".remote/sandbox");
   }
@@ -238,7 +239,7 @@ class LibsshConnector final : public Connector {
     return target;
   }
 
-  // nullptr: libssh is to connect. `full`: the masters that are open have no place.
+  // Returns nullptr if libssh should connect. `full`: all sessions of the open masters are taken.
   std::unique_ptr<Connection> over_master(const Target& target, const Cancel& cancel, ConnectLimit limit,
                                           bool& full) const {
     auto connection = masters_.connect(target, cancel, limit, &full);
@@ -274,7 +275,7 @@ class LibsshConnector final : public Connector {
     return connect_target(target, patience);
   }
 
-  // A server under load (sshd's MaxStartups) drops connections before they log in: such a one is tried again
+  // A server under load (sshd's MaxStartups) drops connections before the login. Such attempts are repeated
   // until the time is over.
   std::unique_ptr<Session> connect_target(const Target& target, Patience& patience) {
     auto pause = std::chrono::milliseconds(50);
@@ -295,12 +296,12 @@ class LibsshConnector final : public Connector {
     }
   }
 
-  // What carries the bytes to a server's SSH port.
+  // The transport to a server's SSH port.
   struct Transport {
     UniqueFd fd;
-    std::string address;               // of the peer, where this machine sees it
-    std::shared_ptr<void> keep;        // lives as long as the connection
-    std::function<std::string()> why;  // what the carrier has to say when the connection broke
+    std::string address;               // the peer's address, if this machine can see it
+    std::shared_ptr<void> keep;        // kept alive as long as the connection
+    std::function<std::string()> why;  // explains why the transport failed when the connection broke
   };
 
   Transport open_transport(const Target& target, Patience& patience) {
@@ -327,7 +328,7 @@ class LibsshConnector final : public Connector {
     return {std::move(link.fd), std::move(link.address), nullptr, [] { return std::string(); }};
   }
 
-  // The connection to the last of the target's jump hosts, shared by all servers behind it.
+  // The connection to the last of the target's jump hosts, which all servers behind it share.
   std::shared_ptr<Bastion> bastion_for(const Target& target, Patience& patience) {
     Target hop = target.jumps.back();
     hop.jumps.assign(target.jumps.begin(), target.jumps.end() - 1);
@@ -351,7 +352,7 @@ class LibsshConnector final : public Connector {
       }
     };
     auto bastion = bastions_.get(key, patience.cancel(), make);
-    patience.restart();  // each hop has its own time
+    patience.restart();  // each hop has its own time limit
     return bastion;
   }
 

@@ -53,11 +53,11 @@ std::string fingerprint_of(const KnownKey& key) {
   return parsed ? fingerprint(parsed.get()) : "a key that cannot be read";
 }
 
-// Opens a known_hosts file for appending, and locks it for as long as it is open. The file is never replaced,
-// so its own lock holds for all.
+// Opens a known_hosts file for appending, and locks it while it is open. The file is never replaced, so a
+// lock on the file itself is sufficient.
 UniqueFd open_locked(const fs::path& path) {
   UniqueFd fd = open_regular(path, O_RDWR | O_CREAT | O_APPEND, 0600);
-  // A file system may have no locks: one write(2) of a whole line is then all we can do.
+  // If the file system has no locks, we can only rely on a single write(2) of the whole line.
   if (fd) {
     uninterrupted([&] { return ::flock(fd.get(), LOCK_EX); });
   }
@@ -115,9 +115,9 @@ int foreign_line(std::string_view text) {
       return !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
     };
     if (words.size() >= 4 && is_number(words[1]) && is_number(words[2]) && is_number(words[3])) {
-      continue;  // a key of SSH-1
+      continue;  // an SSH-1 key
     }
-    // A type in the first place, or an option with a value, is a line of authorized_keys.
+    // If the first word is a key type, or an option with a value, the line belongs in authorized_keys.
     if (words.size() < 3 || is_type(words[0]) || !is_type(words[1]) || !base64_decode(words[2]) ||
         (!words[0].starts_with("|1|") && words[0].find_first_of("=|\"'`$();<>&") != std::string::npos)) {
       return number;
@@ -200,7 +200,7 @@ std::vector<KnownKey> known_keys(const Target& target) {
     text = remove_byte_order_mark(std::move(*text), file);
     std::ranges::move(find_known_keys(*text, name, file), std::back_inserter(found));
     if (bare != name && target.host_key_alias.value.empty()) {
-      // As ssh does: the lines of an authority hold for every port.
+      // Like ssh: lines of a certificate authority apply to every port.
       for (KnownKey& key : find_known_keys(*text, bare, file)) {
         if (key.authority) {
           found.push_back(std::move(key));
@@ -238,13 +238,13 @@ namespace {
               fmt::format("{} showed {}, but known is {}, which it did not offer", name, shown, told), hint);
 }
 
-// Whether somebody else than the user's own ~/.ssh/config chose the file.
+// Whether the file was not chosen by the user's own ~/.ssh/config.
 bool is_foreign_choice(const config::Setting<std::vector<fs::path>>& files) {
   return files.origin.starts_with("configs.yaml") || files.origin == "option";
 }
 
-// Why the file is no place for host keys; "" when it is one. A file that the project names must look like one
-// in every line: it could be any file of the user's.
+// Why the file is unsuitable for host keys; "" if it is suitable. If the project names the file, every line
+// must have the right form, because it could be any file of the user.
 std::string unfit_reason(const fs::path& file, const std::string& text, bool named_by_project) {
   if (resolved(file).filename().string().starts_with("authorized_keys")) {
     return "it says who may log in to this machine";
@@ -258,7 +258,7 @@ std::string write_failure(const fs::path& file, int error) {
                      std::generic_category().message(error));
 }
 
-// Where host_keys is strict.
+// The error if host_keys is strict.
 Error not_known(const Target& target, const std::string& type, const std::string& shown) {
   const std::string file =
       target.known_hosts.value.empty() ? "known_hosts" : target.known_hosts.value.front().string();
@@ -287,7 +287,7 @@ std::optional<NewHostKey> check_host_key(ssh_session session, const Target& targ
   std::vector<KnownKey> found = known_keys(target);
   log_info(target.name, "host key {} {} is {}", type, fingerprint(key.get()),
            judge_key(found, type, base64) == KeyState::known ? "known" : "not known");
-  // True when one of the lines is this key; throws when they speak against it.
+  // Returns true if one of the lines has this key; throws if a line contradicts it.
   const auto is_known = [&] {
     const KeyState state = judge_key(found, type, base64);
     if (state != KeyState::known && state != KeyState::fresh) {
@@ -311,7 +311,7 @@ std::optional<NewHostKey> check_host_key(ssh_session session, const Target& targ
   }
   NewHostKey fresh{target.name, name, type, fingerprint(key.get()), {}};
   if (target.known_hosts.value.empty()) {
-    return fresh;  // UserKnownHostsFile none
+    return fresh;  // UserKnownHostsFile is `none`
   }
   const fs::path& file = target.known_hosts.value.front();
   if (!is_there(file.parent_path())) {
@@ -329,7 +329,7 @@ std::optional<NewHostKey> check_host_key(ssh_session session, const Target& targ
                 fmt::format("it would be added there ({}); name another file, or fix that line",
                             target.known_hosts.origin));
   }
-  // Another connection may have written it while we waited.
+  // Another connection may have written it while this one waited.
   found = known_keys(target);
   if (is_known()) {
     return std::nullopt;

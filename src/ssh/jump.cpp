@@ -19,14 +19,14 @@ std::string JumpSocket::refusal() const {
   return refusal_->reason;
 }
 
-// One JumpSocket as the bastion's thread sees it: a local socket and a channel, and the bytes between them.
+// The bastion thread's side of a JumpSocket: a local socket, a channel, and the bytes between them.
 struct Bastion::Way {
   std::string host;
   int port = 0;
   UniqueFd fd;
   std::shared_ptr<JumpSocket::Refusal> refused;
   std::unique_ptr<Flow> flow;
-  bool ended = false;  // the session at this end has closed its socket
+  bool ended = false;  // the session on this machine has closed its socket
 
   void open(Pump& pump, Session& session) {
     flow = std::make_unique<Flow>(
@@ -36,7 +36,7 @@ struct Bastion::Way {
     flow->send_from(fd.get(), [this](char /*last*/) { ended = true; });
   }
 
-  // True when there is nothing more to carry. A refusal is told to whom it concerns first.
+  // Returns true when no more data has to be carried. Passes a refusal to the JumpSocket first.
   bool over() {
     const Channel& channel = flow->channel();
     if (!channel.opening() && !channel.refusal().empty()) {
@@ -78,7 +78,8 @@ std::shared_ptr<JumpSocket> Bastion::open(const std::string& host, int port) {
       requests_.push_back(std::move(way));
     }
   }
-  [[maybe_unused]] const auto sent = ::write(wake_.write.get(), "", 1);  // full: it is awake already
+  [[maybe_unused]] const auto sent =
+      ::write(wake_.write.get(), "", 1);  // if the pipe is full, the thread is already awake
   return socket;
 }
 
@@ -103,8 +104,8 @@ void Bastion::run() {
       serve();
     }
   } catch (const std::exception&) {
-    // This goes, or the link to the jump host is gone; the sockets close below, and the sessions through it
-    // notice.
+    // The bastion is being destroyed, or the connection to the jump host is lost. The sockets are closed
+    // below, which the sessions through it notice.
   }
   {
     const std::lock_guard lock(mutex_);
@@ -116,7 +117,7 @@ void Bastion::run() {
 }
 
 void Bastion::serve() {
-  // Before the wait: one may have been refused while it was opened.
+  // Check before waiting, because a channel may have been refused while it was opened.
   std::erase_if(ways_, [](const auto& way) { return way->over(); });
   std::array<pollfd, 1> fds{{{wake_.read.get(), POLLIN, 0}}};
   pump_.wait(std::chrono::seconds(60), fds);
@@ -145,7 +146,7 @@ std::shared_ptr<Bastion> BastionPool::get(const std::string& key, const Cancel& 
       promise.set_value(make());
     } catch (...) {
       {
-        // Who waits now shares this failure; who comes later tries anew.
+        // Threads that are waiting now share this failure; later callers try again.
         const std::lock_guard lock(mutex_);
         bastions_.erase(key);
       }

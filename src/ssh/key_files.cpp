@@ -14,7 +14,7 @@ namespace remote::ssh {
 namespace fs = std::filesystem;
 namespace {
 
-// Refuses to give a passphrase: libssh would ask on the terminal.
+// Provides no passphrase. Without this callback, libssh would ask on the terminal.
 int no_passphrase(const char*, char*, std::size_t, int, int, void*) {
   return -1;
 }

@@ -3,16 +3,16 @@
 #include <filesystem>
 #include <string>
 
-// Key files of this machine, in OpenSSH's form.
+// Key files of this machine, in OpenSSH's format.
 
 namespace remote::ssh {
 
-// Makes an ed25519 key pair without a passphrase: `file` (0600) and `file`.pub, the folder above too (0700).
-// An existing file is never replaced. Throws Error.
+// Creates an ed25519 key pair without a passphrase: `file` (0600) and `file`.pub, and the parent folder
+// (0700) if necessary. Never replaces an existing file. Throws Error.
 void generate_key(const std::filesystem::path& file, const std::string& comment);
 
-// The line of the public half of `file`: from `file`.pub, or out of the private key where that is not
-// encrypted. Throws Error (usage) when neither is there.
+// The public key line of `file`, read from `file`.pub or, if that is missing, from the private key if it is
+// not encrypted. Throws Error (usage) if neither is available.
 std::string public_half_of(const std::filesystem::path& file);
 
 }  // namespace remote::ssh

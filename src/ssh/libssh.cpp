@@ -14,7 +14,7 @@
 namespace remote::ssh {
 namespace {
 
-// A text that libssh allocated; empty when it could not.
+// Takes ownership of a text that libssh allocated. Empty if the allocation failed.
 std::string take_text(char* text) {
   std::string result = text != nullptr ? text : "";
   ssh_string_free_char(text);
@@ -31,8 +31,8 @@ void initialise_libssh() {
 std::string last_error(ssh_session session, const std::string& otherwise) {
   const char* said = ssh_get_error(session);
   const std::string_view text = said != nullptr ? said : "";
-  // The others are what libssh leaves there after having waited for nothing in particular, and for a socket
-  // that the other side closed.
+  // libssh leaves the other texts after it has waited for nothing in particular, or for a socket that the
+  // peer closed.
   const bool nothing = text.empty() || text == "Connection not closed yet" ||
                        text == "Socket error: Success" || text == "Socket error: disconnected";
   return nothing ? otherwise : std::string(text);

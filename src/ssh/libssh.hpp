@@ -8,8 +8,8 @@
 #include <libssh/libssh.h>
 #include <remote/cancel.hpp>
 
-// What C++ needs for libssh: owners for its objects, and the one way in which its non-blocking calls wait.
-// Only files of src/ssh include this.
+// Helpers for libssh: owners for its objects, and functions that wait for its non-blocking calls. Only files
+// of src/ssh include this.
 
 namespace remote::ssh {
 
@@ -26,58 +26,58 @@ using SessionPtr = std::unique_ptr<ssh_session_struct, FreeSession>;
 using ChannelPtr = std::unique_ptr<ssh_channel_struct, FreeChannel>;
 using KeyPtr = std::unique_ptr<ssh_key_struct, FreeKey>;
 
-// The key that a function of libssh hands out by its last argument; empty when it fails.
+// The key that a function of libssh returns through its last argument; empty if it fails.
 template <typename Function, typename... Args>
 KeyPtr make_key(const Function& function, Args&&... args) {
   ssh_key key = nullptr;
   return KeyPtr(function(std::forward<Args>(args)..., &key) == SSH_OK ? key : nullptr);
 }
 
-// Initialises libssh, once for the process. Call before the first other call; any thread may.
+// Initializes libssh, once per process. Call it before any other libssh function. Thread-safe.
 void initialise_libssh();
 
-// Why a server opens no TCP connection for us, if its settings forbid it (Channel::refusal()).
+// Why a server does not open a TCP connection for us if its settings forbid it (Channel::refusal()).
 inline constexpr const char* forwarding_forbidden =
     "it forbids forwarding (AllowTcpForwarding, PermitOpen or DisableForwarding in its sshd_config)";
 
-// libssh's text for its last error, or `otherwise` when it has none.
+// libssh's last error message, or `otherwise` if there is none.
 std::string last_error(ssh_session session, const std::string& otherwise);
 
-// Whether the link is gone, so that libssh's last error tells nothing else.
+// Whether the connection is closed, so that libssh's last error has no more information.
 bool link_ended(ssh_session session);
 
 // "SHA256:…", as ssh-keygen -l prints it.
 std::string fingerprint(ssh_key key);
 // "ssh-ed25519", "ecdsa-sha2-nistp256", …
 std::string key_type_name(ssh_key key);
-// The public key as base64, as known_hosts and authorized_keys have it.
+// The public key in base64, as in known_hosts and authorized_keys.
 std::string key_base64(ssh_key key);
 
-// How long the steps of one connection may wait, and what stops them. Used by one thread.
+// The time limit for the steps of one connection, with cancellation. Not thread-safe.
 class Patience {
  public:
   using clock = std::chrono::steady_clock;
   Patience(std::chrono::milliseconds time, Cancel cancel)
       : time_(time), deadline_(clock::now() + time), cancel_(std::move(cancel)) {}
 
-  // A person was asked something in between: the time starts anew.
+  // Restarts the time, after a question to the user.
   void restart() { deadline_ = clock::now() + time_; }
-  // The time starts anew, and is no less than this.
+  // Restarts the time, and makes it at least this long.
   void extend(std::chrono::milliseconds time) {
     time_ = std::max(time_, time);
     restart();
   }
-  // What is left of it, but no more than this.
+  // The remaining time, but at most this long.
   Patience at_most(std::chrono::milliseconds time) const { return {std::min(time, left()), cancel_}; }
   bool over() const { return clock::now() >= deadline_; }
   std::chrono::milliseconds left() const;
-  // All of its time, for a message: "10 s".
+  // The full time, for messages: "10 s".
   std::string text() const;
   const Cancel& cancel() const { return cancel_; }
 
-  // Waits until `fd` is ready for `events`; false when the time is over. Throws Interrupted.
+  // Waits until `fd` is ready for `events`. Returns false when the time is over. Throws Interrupted.
   bool wait(int fd, short events) const;
-  // Sleeps, but no longer than the time that is left. Throws Interrupted.
+  // Sleeps, but at most for the remaining time. Throws Interrupted.
   void sleep(std::chrono::milliseconds time) const;
 
  private:
@@ -86,14 +86,14 @@ class Patience {
   Cancel cancel_;
 };
 
-// Asks the kernel to acknowledge what comes next without delay (where it can). sshd sends small packets
-// without TCP_NODELAY until the first command runs, so that a delayed acknowledgement costs 40 ms.
+// Asks the kernel to acknowledge the next packets without delay, if it supports this. sshd does not use
+// TCP_NODELAY for small packets until the first command runs, so a delayed acknowledgment costs 40 ms.
 void acknowledge_at_once(int fd);
 
-// What poll(2) is to wait for on libssh's socket.
+// The events to wait for with poll(2) on libssh's socket.
 short wanted_events(ssh_session session);
 
-// Waits until libssh's socket has something for it. False when the time is over or the socket is gone.
+// Waits until libssh's socket is ready. Returns false when the time is over or the socket is closed.
 bool wait_for_session(ssh_session session, const Patience& patience);
 
 }  // namespace remote::ssh

@@ -4,14 +4,14 @@
 
 #include "base/files.hpp"
 
-// Sockets in the file system. Close-on-exec; no descriptor, with errno, when it cannot be had.
+// Sockets in the file system. They are close-on-exec. On failure, the descriptor is empty and errno is set.
 
 namespace remote::ssh {
 
-// Connected to who listens at `path`. `patient`: waits where many others do; else the descriptor does not
-// block.
+// Connects to the process that listens at `path`. `patient`: waits if many others are waiting to connect;
+// otherwise the descriptor is non-blocking.
 UniqueFd connect_local(const std::string& path, bool patient = true);
-// Listens at `path`, where nothing is yet.
+// Listens at `path`, which must not exist yet.
 UniqueFd listen_local(const std::string& path, int backlog);
 
 }  // namespace remote::ssh

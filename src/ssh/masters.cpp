@@ -31,14 +31,14 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// How long a server may take for its first answer over an open master: then its link is dead, as after a
-// night's sleep of this machine.
+// How long a server may take for its first answer over an open master. After that, the master's connection is
+// considered dead, as after this machine has slept overnight.
 constexpr milliseconds first_answer_limit{3000};
-// How long a place may take to be free after the command that had it.
+// How long it may take until a session is free again after its command.
 constexpr milliseconds free_place_time{500};
-// How many masters of a server we open: each has some ten sessions.
+// The maximum number of masters that we open for a server; each has about ten sessions.
 constexpr int most_masters = 32;
-// A name of ours, and what ssh puts behind it while it makes the socket.
+// The length of our socket names, and of the suffix that ssh appends while it creates the socket.
 constexpr std::size_t name_length = 16;
 constexpr std::size_t number_length = 3;
 constexpr std::size_t temporary_suffix = 17;
@@ -49,11 +49,11 @@ bool is_something(const fs::path& path) {
 }
 
 bool fits(const fs::path& folder) {
-  constexpr std::size_t longest = 104;  // sun_path of macOS, with its NUL
+  constexpr std::size_t longest = 104;  // sun_path on macOS, including the NUL
   return folder.string().size() + 1 + name_length + number_length + temporary_suffix < longest;
 }
 
-// The socket of a further master.
+// The socket of an additional master.
 fs::path numbered(const fs::path& first, int number) {
   return number > 0 ? fs::path(first.string() + "-" + std::to_string(number)) : first;
 }
@@ -68,12 +68,12 @@ std::string percent_free(const std::string& text) {
   return replace_all(text, "%", "%%");
 }
 
-// A value of an -o option: its percent signs mean themselves, and blanks belong to it.
+// Quotes a value for an -o option, so that percent signs and blanks are taken literally.
 std::string option_value(const std::string& text) {
   return "\"" + replace_all(replace_all(percent_free(text), "\\", "\\\\"), "\"", "\\\"") + "\"";
 }
 
-// What a connection over a master knows of its login. Of the server's key, what known_hosts has: ssh has
+// The login facts of a connection over a master. The server's key is taken from known_hosts, because ssh has
 // checked it.
 LoginFacts login_of(const Target& target) {
   LoginFacts login;
@@ -96,7 +96,7 @@ LoginFacts login_of(const Target& target) {
   return login;
 }
 
-// For other servers' ranks. A name that only ssh's own way resolves stays one.
+// An address for the ranks of other servers. A name that only ssh's own transport can resolve stays a name.
 std::string address_for(const Target& target, const Cancel& cancel) {
   if (target.jumps.empty() && target.proxy_command.value.empty()) {
     try {
@@ -108,7 +108,7 @@ std::string address_for(const Target& target, const Cancel& cancel) {
   return target.host.value;
 }
 
-// Throws why ssh could not log in: Unreachable where that may pass. ssh has no other word for it than its
+// Throws the reason why ssh could not log in: Unreachable if it may be temporary. ssh only reports it as
 // text, which is never translated.
 [[noreturn]] void throw_refusal(const Target& target, const std::string& said) {
   const std::string what = "cannot log in as " + target.user.value;
@@ -147,7 +147,7 @@ fs::path Masters::folder() const {
   return !folder_.empty() ? folder_ : usable ? short_one : home_folder() / ".ssh" / "remote";
 }
 
-// Made where it is not there yet.
+// Creates the folder if it does not exist.
 void Masters::require_folder() const {
   const fs::path path = folder();
   if (!fits(path)) {
@@ -171,7 +171,7 @@ fs::path Masters::socket_of(const Target& target) const {
   return folder() / sha256_hex(way).substr(0, name_length);
 }
 
-// Those that are there, whether a master answers on them or not.
+// The existing sockets, whether or not a master answers on them.
 std::vector<fs::path> Masters::sockets_of(const Target& target) const {
   std::vector<fs::path> paths;
   const fs::path first = socket_of(target);
@@ -184,7 +184,7 @@ std::vector<fs::path> Masters::sockets_of(const Target& target) const {
   return paths;
 }
 
-// nullptr where it cannot be used; `full`: because the server takes no further session over it.
+// Returns nullptr if the master cannot be used. `full`: because the server allows no further session over it.
 std::unique_ptr<MuxConnection> Masters::connect_over(const fs::path& path, bool ours, const Target& target,
                                                      const Cancel& cancel, milliseconds limit, bool& full) {
   const Stopwatch watch;
@@ -297,7 +297,7 @@ void Masters::start(const Target& target, const OpenMaster& how, const Cancel& c
   if (mux::answers(socket, cancel)) {
     return;
   }
-  remove_file(socket);  // of one that died
+  remove_file(socket);  // left by a master that died
   const TempFolder folder("remote-login-");
   const fs::path log = folder.path() / "log";
   SubprocessSpec spec;
@@ -309,7 +309,8 @@ void Masters::start(const Target& target, const OpenMaster& how, const Cancel& c
   }
   log_info(target.name, "opening an OpenSSH master for {}", target.describe());
   Subprocess ssh(spec);
-  // ConnectTimeout is for the way there; a server that then says nothing is waited for no longer than this.
+  // ConnectTimeout covers only the connection. If the server then stops answering, don't wait longer than
+  // this.
   const auto deadline = std::chrono::steady_clock::now() + seconds(target.connect_timeout_s.value + 20);
   while (!ssh.poll()) {
     cancel.check();
@@ -386,7 +387,7 @@ bool Masters::close(const Target& target) const {
   for (const fs::path& socket : sockets_of(target)) {
     if (mux::end_master(socket)) {
       closed = true;
-      remove_file(socket);  // ssh hangs up first and removes it then
+      remove_file(socket);  // ssh closes its connection first, and only then removes the socket
     }
     remove_file(socket.string() + ".for");
   }

@@ -15,37 +15,38 @@
 
 namespace remote::ssh {
 
-// How a master is opened.
 struct OpenMaster {
-  std::chrono::seconds open_for{600};  // without a command over it
-  bool on_terminal = false;            // ssh may ask its questions on this process's terminal
+  std::chrono::seconds open_for{600};  // how long it stays open without a command
+  bool on_terminal = false;            // ssh may ask questions on this process's terminal
 };
 
-// OpenSSH masters: those that are open, the user's own and ours, and ssh processes that open ours. Ours have
-// their control sockets in one folder of the user, one for each user, host, port and way there; more where
-// one master has as many sessions as the server takes (MaxSessions). Any thread.
+// Finds open OpenSSH masters, both the user's own and ours, and starts ssh processes that open ours. The
+// control sockets of ours are in one folder of the user, one for each combination of user, host, port and
+// transport; there are several if one master reaches the server's limit of sessions (MaxSessions). Any
+// thread.
 class Masters {
  public:
-  // Empty paths: the user's own folder, and what ssh reads by itself.
+  // Empty paths stand for the user's own folder, and for the configuration that ssh reads by default.
   explicit Masters(std::filesystem::path folder = {}, std::filesystem::path user_config = {})
       : folder_(std::move(folder)), user_config_(std::move(user_config)) {}
 
-  // A connection over a master that is open and whose server has answered; nullptr where there is none, or
-  // where the server takes no further session over it (`full` then says so). One of ours whose server does
-  // not answer is given up. Throws Interrupted.
+  // A connection over an open master whose server has answered. Returns nullptr if there is none, or if the
+  // server allows no further session over it, in which case `full` is set. If the server does not answer over
+  // one of our masters, that master is given up. Throws Interrupted.
   std::unique_ptr<MuxConnection> connect(const Target& target, const Cancel& cancel, ConnectLimit limit,
                                          bool* full = nullptr) const;
-  // Opens ours for this server, and before it those of its jump hosts; returns once it answers. Throws Error
-  // of Cause::auth where ssh could not log in: a question may help. One process at a time opens one.
+  // Opens our master for this server, after those of its jump hosts, and returns once it answers. Throws
+  // Error with Cause::auth if ssh could not log in, in which case asking the user may help. Only one process
+  // at a time opens one.
   void open(const Target& target, const OpenMaster& how, const Cancel& cancel) const;
-  // Opens one more beside those whose server takes no further session. Throws Error where it would have to
-  // ask a question, or where there are as many as we open.
+  // Opens another master in addition to those whose server allows no further session. Throws Error if it
+  // would have to ask a question, or if the maximum number is open.
   void open_further(const Target& target, const Cancel& cancel) const;
-  // Whether ours is open; how long it stays so without a command over it.
+  // How long our master stays open without a command; nullopt if it is not open.
   std::optional<std::chrono::seconds> open_for(const Target& target) const;
-  // Whether a master answers for it, ours or the user's own.
+  // Whether a master, ours or the user's own, answers for this server.
   bool any_open(const Target& target) const;
-  // Ends all of ours; false where none is open.
+  // Stops all of our masters for this server. Returns false if none is open.
   bool close(const Target& target) const;
 
  private:
@@ -65,10 +66,10 @@ class Masters {
   std::filesystem::path user_config_;
 };
 
-// All sessions of the open masters are taken, and `why` there is no further one.
+// The error if all sessions of the open masters are taken. `why`: the reason why no other one can be opened.
 Error all_taken(const std::string& why);
 
-// The target of a jump host, which is behind those before it.
+// The target of a jump host, which is reached through the jump hosts before it.
 Target jump_of(const Target& target, std::size_t index);
 
 }  // namespace remote::ssh

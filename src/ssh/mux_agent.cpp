@@ -14,7 +14,7 @@ MuxAgent::MuxAgent(const std::filesystem::path& control, const std::filesystem::
                    std::set<std::string> permissions, std::chrono::milliseconds limit, const Cancel& cancel)
     : socket_(socket.string()),
       permissions_(std::move(permissions)),
-      // sshd gives it the mode 0600, and does not take the place of a file that is there.
+      // sshd creates it with mode 0600, and does not replace an existing file.
       reverse_(control, {0, "/tmp/.remote-agent-" + random_hex(32)}, limit, cancel) {}
 
 bool MuxAgent::serve() {

@@ -14,18 +14,19 @@
 
 namespace remote::ssh {
 
-// Agent forwarding over an OpenSSH master, which forwards none by itself for one command: a socket on the
-// server, for this login alone, whose connections come here. One thread.
+// Agent forwarding over an OpenSSH master, which cannot forward an agent for a single command. Instead, a
+// socket on the server, for this login only, forwards its connections to this process. Not thread-safe.
 class MuxAgent {
  public:
-  // Waits for the server's answer. Throws Error when it does not allow it (AllowStreamLocalForwarding).
-  // The agent's local socket, and what may be signed (login_permission).
+  // Waits for the server's answer. Throws Error if the server does not allow it (AllowStreamLocalForwarding).
+  // `socket` is the agent's local socket, `permissions` the permitted signatures (login_permission).
   MuxAgent(const std::filesystem::path& control, const std::filesystem::path& socket,
            std::set<std::string> permissions, std::chrono::milliseconds limit, const Cancel& cancel);
 
-  // The socket on the server, SSH_AUTH_SOCK there. sshd does not remove it at the end: who uses it does.
+  // The socket on the server, for SSH_AUTH_SOCK there. sshd does not remove it at the end, so the command
+  // that uses it must.
   const std::string& there() const { return reverse_.at().path; }
-  // Passes on what was asked and what the agent answered; true when something was done.
+  // Passes on requests and answers. Returns true if anything was done.
   bool serve();
   void add_to(std::vector<pollfd>& fds) const;
 

@@ -11,9 +11,9 @@ namespace remote::ssh {
 namespace {
 
 constexpr std::uint32_t request_id = 2;
-// What is taken for a command's input before the master has taken what was there.
+// How much input for a command is accepted before the master has read the input so far.
 constexpr std::size_t taken_at_once = std::size_t{64} << 10U;
-// How often one output is read before the others get their turn.
+// How many pieces of one output are read before the others are served.
 constexpr int pieces_a_round = 16;
 
 void set_nonblocking(const UniqueFd& fd) {
@@ -55,7 +55,7 @@ MuxState::MuxState(const std::filesystem::path& socket, const std::string& host,
 MuxState::MuxState(UniqueFd connection, Sink sink) : tcp_(true), came_(true), sink_(std::move(sink)) {
   in_ = UniqueFd(::fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
   out_ = std::move(connection);
-  set_nonblocking(out_);  // of both
+  set_nonblocking(out_);  // both have the same flags
   phase_ = Phase::open;
 }
 
@@ -111,7 +111,7 @@ bool MuxState::send_input() {
     } else if (would_block()) {
       return done;
     } else {
-      outgoing_.clear();  // the command reads no more, or is gone: finished() tells, with its status
+      outgoing_.clear();  // the command reads no more, or has ended; finished() reports that, with its status
       input_closed_ = input_closed_ || came_;
     }
   }
@@ -147,7 +147,7 @@ bool MuxState::read_output(UniqueFd& fd, Stream stream) {
 
 bool MuxState::deliver() {
   if (opening()) {
-    return false;  // the master does not have the other ends yet, and these would hang
+    return false;  // the master does not have the other ends yet, so reading these would hang
   }
   const bool out = read_output(out_, Stream::out);
   return read_output(err_, Stream::err) || out;

@@ -16,38 +16,38 @@
 
 namespace remote::ssh {
 
-// A master has no word for a signal that ended a command; OpenSSH's own client says this.
+// A master cannot report the signal that ended a command. OpenSSH's own client returns this code then.
 inline constexpr int untold_exit_code = 255;
 
-// What one session or TCP connection over a master is doing: a control socket of its own, and the descriptors
-// that the master reads from and writes to. MuxConnection drives it; the handle that callers hold
-// (MuxChannel) may go away at any time, also from within the sink.
+// The state of one session or TCP connection over a master: its control socket, and the descriptors that the
+// master reads from and writes to. MuxConnection drives it. The handle that callers hold (MuxChannel) may be
+// destroyed at any time, even from within the sink.
 class MuxState {
  public:
-  // A session that runs `command`. These throw Error when the master is gone.
+  // A session that runs `command`. This and the next constructor throw Error if the master is gone.
   MuxState(const std::filesystem::path& socket, std::string command, Sink sink);
-  // A TCP connection from the server.
+  // A TCP connection that the server opens.
   MuxState(const std::filesystem::path& socket, const std::string& host, int port, Sink sink);
-  // One that has come to this machine (MuxReverse), and stands.
+  // An established connection that was forwarded to this machine (MuxReverse).
   MuxState(UniqueFd connection, Sink sink);
   MuxState(const MuxState&) = delete;
   MuxState& operator=(const MuxState&) = delete;
 
-  // Opened ahead: keeps what it gets.
+  // Marks a session that was opened ahead of time; it keeps its output until it is used.
   void keep_as_spare() { spare_ = paused_ = true; }
   bool spare() const { return spare_; }
-  // Makes a spare one that is used; false when it is of no use for this command.
+  // Starts using a spare session. Returns false if it does not fit this command.
   bool adopt(const std::string& command, const Sink& sink);
-  // Takes what the master says of it; true when it said something.
+  // Reads the master's messages about it. Returns true if there were any.
   bool take_news();
-  // Moves what can be moved; true when something was.
+  // Transfers data. Returns true if any was transferred.
   bool serve();
-  // Hands over all that has arrived.
+  // Passes all received output to the sink.
   bool deliver();
   void add_to(std::vector<pollfd>& fds) const;
-  // Nobody reads it any more.
+  // Call this when no caller reads it any more.
   void release() { released_ = true; }
-  // The master has closed it without a word of how it ended.
+  // Whether the master has closed it without reporting how it ended.
   bool ended_untold() const { return socket_ended() && !status_ && !refused(); }
   void set_status(ExitStatus status) { status_ = status; }
 
@@ -80,12 +80,13 @@ class MuxState {
   std::optional<mux::ControlSocket> socket_;
   std::string command_;
   bool tcp_ = false;
-  bool came_ = false;  // from the server's side: in_ and out_ are one socket, and socket_ there is none
+  bool came_ = false;  // the connection was opened from the server's side: in_ and out_ are the same socket,
+                       // and socket_ is empty
   Sink sink_;
-  UniqueFd in_;   // what we write is the command's input
+  UniqueFd in_;   // we write the command's input to it
   UniqueFd out_;  // the command's output
   UniqueFd err_;
-  std::vector<UniqueFd> given_;  // the master's ends, until it has them
+  std::vector<UniqueFd> given_;  // the master's ends, kept until the master has them
   std::uint32_t session_ = 0;
   Phase phase_ = Phase::opening;
   std::string refusal_;

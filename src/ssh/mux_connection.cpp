@@ -18,17 +18,18 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds session_timeout{30000};
 constexpr milliseconds soon_timeout{7000};
-// How long silence may last until a sign of life is asked for, and how long that may take: of a master that
-// may not notice a dead link by itself, and where an answer is due at once.
+// How long a silence may last until we ask for a sign of life, and how long the answer may take. The first
+// values are for a master that may not notice a dead connection by itself, the second for commands that
+// should answer immediately.
 struct Silence {
   milliseconds ask_after;
   milliseconds dead_after;
 };
 constexpr Silence usual_silence{milliseconds(15000), milliseconds(15000)};
 constexpr Silence short_silence{milliseconds(2000), milliseconds(5000)};
-// How long a refusal may come from a session that was closed just before.
+// How long a session that was just closed may cause a refusal.
 constexpr milliseconds place_time{500};
-// Runs in every login shell, and does nothing.
+// A command that runs in every login shell and does nothing.
 constexpr const char* no_command = ":";
 
 }  // namespace
@@ -58,7 +59,7 @@ void MuxConnection::throw_lost() const {
   throw Unreachable("connection lost", lost_, "check the network and the server, then run the command again");
 }
 
-// Makes a channel; a master that is gone is a lost link.
+// Creates a channel. If the master is gone, the connection counts as lost.
 MuxConnection::StatePtr MuxConnection::add(const std::function<StatePtr()>& make) {
   try {
     channels_.push_back(make());
@@ -92,7 +93,7 @@ MuxConnection::StatePtr MuxConnection::begin(const std::string& command, const S
 }
 
 void MuxConnection::expect(const std::string& command) {
-  if (!command.empty()) {  // a session begins with its command
+  if (!command.empty()) {  // a session cannot be opened without its command
     expected_.push_back(command);
   }
 }
@@ -124,7 +125,7 @@ void MuxConnection::listen_tcp(int port) {
   if (!lost_.empty()) {
     throw_lost();
   }
-  abandoned_ = true;  // who uses the connection next has not asked for connections to this machine
+  abandoned_ = true;  // the next user of the connection has not asked for connections to this machine
   reverse_.push_back(std::make_unique<MuxReverse>(path_, mux::Listening{port}, session_timeout, cancel_));
 }
 
@@ -151,7 +152,7 @@ std::string MuxConnection::forward_agent(const std::filesystem::path& socket,
   try {
     agent_ = std::make_unique<MuxAgent>(path_, socket, keys, session_timeout, cancel_);
     return agent_->there();
-  } catch (const Error& error) {  // as where the server allows no agent forwarding
+  } catch (const Error& error) {  // for example, if the server does not allow agent forwarding
     log_info(server(), "no agent is forwarded: {}", error.reason());
     return {};
   }
@@ -191,8 +192,8 @@ std::unique_ptr<Channel> MuxConnection::open_with(const std::function<StatePtr()
       return channel;
     }
     channel.reset();
-    // Places are taken by what was opened ahead; or by what was just closed, until its command has ended as
-    // well.
+    // Sessions that were opened ahead are taking up slots, or ones that were just closed until their commands
+    // have ended too.
     if (drop_spares() || clock::now() - closed_at_ < place_time) {
       std::this_thread::sleep_for(std::exchange(pause, milliseconds(5)));
       continue;
@@ -217,7 +218,7 @@ bool MuxConnection::drop_spares() {
   return any;
 }
 
-// Waits for the server's word. What arrives for others meanwhile waits in their pipes.
+// Waits for the server's answer. Meanwhile, output for other channels stays in their pipes.
 void MuxConnection::wait_until_open(MuxState& state, milliseconds limit) {
   const auto deadline = clock::now() + limit;
   for (;;) {
@@ -241,7 +242,7 @@ void MuxConnection::wait_until_open(MuxState& state, milliseconds limit) {
   }
 }
 
-// Closes the channels whose handles are gone.
+// Closes the channels whose handles were destroyed.
 void MuxConnection::drop_released() {
   std::erase_if(channels_, [this](const StatePtr& state) {
     if (state->released() && !state->refused()) {
@@ -252,7 +253,7 @@ void MuxConnection::drop_released() {
   });
 }
 
-// Whether the master still answers, after a session of it has ended.
+// Whether the master still answers, after one of its sessions has ended.
 bool MuxConnection::master_lives() {
   try {
     return mux::ask_alive(master_).has_value();
@@ -261,7 +262,8 @@ bool MuxConnection::master_lives() {
   }
 }
 
-// A session that was closed without a word of how it ended: with the master, or by a signal.
+// Handles sessions that were closed without an exit status: either the master has ended, or the command was
+// killed by a signal.
 void MuxConnection::judge_ends() {
   for (const StatePtr& state : channels_) {
     if (state->ended_untold() && !state->tcp() && !state->spare()) {
@@ -304,7 +306,7 @@ bool MuxConnection::idle() noexcept {
 
 void MuxConnection::be_watchful(bool on) {
   watchful_ = on;
-  heard_ = clock::now();  // nobody has listened since
+  heard_ = clock::now();  // nothing has been read since
 }
 
 std::optional<MuxConnection::clock::time_point> MuxConnection::next_check() const {
@@ -318,7 +320,8 @@ std::optional<MuxConnection::clock::time_point> MuxConnection::next_check() cons
   return waits && (watchful_ || !self_watching_) ? std::optional(heard_ + silence.ask_after) : std::nullopt;
 }
 
-// Called when nothing has come for a while: opens a session for the server's answer, or gives the link up.
+// Called after a period of silence: opens a session to get an answer from the server, or declares the
+// connection lost.
 void MuxConnection::check_link() {
   if (sign_of_life_) {
     lose(fmt::format("the server has not answered for {} s",
@@ -331,7 +334,7 @@ void MuxConnection::check_link() {
   asked_ = clock::now();
 }
 
-// Adds all that may have news; returns where the descriptors of reverse_ begin.
+// Adds all descriptors that may become ready. Returns the index where those of reverse_ begin.
 std::ptrdiff_t MuxConnection::add_to(std::vector<pollfd>& fds) const {
   fds.push_back({master_.fd(), POLLIN, 0});
   const std::ptrdiff_t incoming = std::ssize(fds);
@@ -393,7 +396,7 @@ void MuxConnection::pump(milliseconds timeout, std::span<pollfd> also) {
       sign_of_life_->release();
       sign_of_life_.reset();
     }
-    // What came before the end still counts: it may say how the command ended.
+    // Data that arrived before the end still counts, because it may contain the exit status.
     if (!lost_.empty() && !served) {
       throw_lost();
     }

@@ -16,19 +16,20 @@
 
 namespace remote::ssh {
 
-// A Connection over the control socket of an OpenSSH master, which has logged in already. The master serves
-// other commands of this user too. It has no agent forwarding, and does not say which signal ended a command.
+// A Connection over the control socket of an OpenSSH master, which is already logged in and also serves other
+// commands of this user. It has no agent forwarding, and does not report which signal ended a command.
 class MuxConnection final : public Connection {
  public:
-  // Asks the master whether it lives. `self_watching`: it notices a dead link by itself (ours do), so that a
-  // silent one need not be tried all the time. Throws Error when no master answers that may be trusted.
+  // Checks that the master is alive. `self_watching`: the master notices a dead connection by itself (ours
+  // do), so a silent one does not have to be checked all the time. Throws Error if no trusted master answers.
   MuxConnection(std::filesystem::path socket, LoginFacts login, std::string peer_address, bool self_watching,
                 const Cancel& cancel);
   MuxConnection(const MuxConnection&) = delete;
   MuxConnection& operator=(const MuxConnection&) = delete;
 
-  // Waits until the server has answered: opens a session for this command ahead, which is used by the next
-  // open() of it. Throws Unreachable when no answer comes within the limit, and TooManyChannels.
+  // Waits until the server has answered. It opens a session for this command ahead of time, which the next
+  // open() of the command uses. Throws Unreachable if no answer arrives within the limit, and
+  // TooManyChannels.
   void prove(const std::string& command, std::chrono::milliseconds limit);
 
   std::unique_ptr<Channel> open(const std::string& command, Sink sink) override;
@@ -42,7 +43,7 @@ class MuxConnection final : public Connection {
   bool idle() noexcept override;
   std::string_view server() const override { return login_.server; }
   std::string peer_address() const override { return peer_address_; }
-  // ssh does not tell with which of its key files it has logged in: all that are there are named.
+  // ssh does not report which of its key files it used to log in, so this lists all existing ones.
   LoginFacts login() const override;
   void be_watchful(bool on) override;
   void heed(const Cancel& cancel) override { cancel_ = cancel; }
@@ -67,24 +68,24 @@ class MuxConnection final : public Connection {
   [[noreturn]] void throw_lost() const;
 
   std::filesystem::path path_;
-  mux::ControlSocket master_;  // asks whether it lives; its end is the master's
+  mux::ControlSocket master_;  // used to check whether the master is alive; it is closed when the master ends
   std::string peer_address_;
   LoginFacts login_;
   bool self_watching_;
   Cancel cancel_;
   std::vector<StatePtr> channels_;
-  std::vector<StatePtr> spares_;  // of channels_; opened ahead, nobody has a handle of them
+  std::vector<StatePtr> spares_;  // a subset of channels_; they were opened ahead and have no handles yet
   std::vector<std::string> expected_;
   bool watchful_ = false;
   std::vector<std::unique_ptr<MuxReverse>> reverse_;
   std::unique_ptr<MuxAgent> agent_;
-  UniqueFd incoming_;      // a connection that came, and waits for accept_tcp()
-  StatePtr sign_of_life_;  // a session that is opened for the server's answer alone
+  UniqueFd incoming_;      // a connection that was forwarded to us and waits for accept_tcp()
+  StatePtr sign_of_life_;  // a session opened only to get an answer from the server
   clock::time_point heard_ = clock::now();
   clock::time_point asked_;
   clock::time_point closed_at_;
   bool abandoned_ = false;  // a command was given up before its end
-  std::string lost_;        // why the link is gone; empty while it is there
+  std::string lost_;        // why the connection is lost; empty while it is up
 };
 
 }  // namespace remote::ssh

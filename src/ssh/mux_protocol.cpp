@@ -26,9 +26,9 @@ enum : std::uint32_t {
 };
 
 constexpr std::uint32_t reverse_forward = 2;
-constexpr std::uint32_t is_local_socket = 0xfffffffe;  // in the place of a port
+constexpr std::uint32_t is_local_socket = 0xfffffffe;  // replaces the port
 
-// No key of the client's is to be taken from what is typed.
+// No typed key should be interpreted as the client's escape character.
 constexpr std::uint32_t no_escape = 0xffffffff;
 
 std::string number(std::uint32_t value) {
@@ -131,7 +131,8 @@ std::string stop_listening(std::uint32_t request) {
 }
 
 std::string new_session(std::uint32_t request, std::string_view command) {
-  // After the reserved text: no terminal, X11, agent and subsystem, and the type of the terminal.
+  // After the reserved text come the flags for a terminal, X11, the agent and a subsystem, and the type of
+  // the terminal.
   return whole(number(c_new_session) + number(request) + text({}) + number(0) + number(0) + number(0) +
                number(0) + number(no_escape) + text({}) + text(command));
 }

@@ -6,50 +6,49 @@
 #include <string>
 #include <string_view>
 
-// What is said on the control socket of an OpenSSH master (PROTOCOL.mux): messages of a length and a body, in
-// which a number has four bytes, the highest first, and a text is its length and its bytes.
+// The protocol on the control socket of an OpenSSH master (PROTOCOL.mux): messages with a length and a body.
+// A number has four bytes, big-endian, and a text is its length and its bytes.
 
 namespace remote::ssh::mux {
 
 inline constexpr std::uint32_t version = 4;
-// No message is longer: what announces more is not a master.
+// No real message is longer, so a peer that announces a longer one is not a master.
 inline constexpr std::size_t longest_message = std::size_t{256} * 1024;
 
-// Whole messages, to be written as they are. `request` comes back in the answer.
+// Complete messages, ready to be written. The answer contains `request`.
 std::string hello();
 std::string alive_check(std::uint32_t request);
-// The master ends, and all that runs over it.
+// The master exits with everything that runs over it.
 std::string terminate(std::uint32_t request);
-// The master removes its socket and ends with the last session that it has.
+// The master removes its socket, and exits when its last session ends.
 std::string stop_listening(std::uint32_t request);
-// Three descriptors follow: stdin, stdout, stderr.
+// Three descriptors follow: stdin, stdout and stderr.
 std::string new_session(std::uint32_t request, std::string_view command);
-// A TCP connection from the server; two descriptors follow, to read from and to write to.
+// A TCP connection that the server opens. Two descriptors follow, one to read from and one to write to.
 std::string new_stdio_forward(std::uint32_t request, std::string_view host, int port);
 
-// Where a server listens: on a port of its loopback address, or at a socket of its own.
+// Where a server listens: on a port of its loopback address, or at a socket in its file system.
 struct Listening {
   int port = 0;
-  std::string path{};  // with this, port counts for nothing
+  std::string path{};  // if it is set, port is ignored
 };
-// The server is to listen, and the master to connect this local socket with each connection that comes there;
-// answered by ok once it does. And the end of that.
+// Asks the server to listen, and the master to connect each arriving connection to this local socket. The
+// answer is `ok` once the server listens. close_reverse() ends it.
 std::string open_reverse(std::uint32_t request, const Listening& at, std::string_view socket);
 std::string close_reverse(std::uint32_t request, const Listening& at, std::string_view socket);
 
 enum class Kind { hello, ok, alive, opened, refused, exited, other };
 
-// One message of a master.
 struct Message {
   Kind kind = Kind::other;
-  std::uint32_t about = 0;  // the request; of exited the session
+  std::uint32_t about = 0;  // the request or, for exited, the session
   std::uint32_t number =
       0;             // alive: the master's pid; opened: the session; exited: the code; hello: the version
-  std::string text;  // refused: why
+  std::string text;  // refused: the reason
 };
 
-// Takes the next whole message off the front of `data`; nullopt when more bytes are needed. Throws Error for
-// what no master says.
+// Removes the next complete message from the front of `data`; nullopt if more bytes are needed. Throws Error
+// if no master could have sent the data.
 std::optional<Message> take_message(std::string& data);
 
 }  // namespace remote::ssh::mux

@@ -52,7 +52,7 @@ MuxReverse::~MuxReverse() {
     mux::ControlSocket socket(control_);
     socket.send(mux::close_reverse(forward_id, at_, (folder_.path() / "socket").string()));
     socket.wait(mux::local_limit);
-  } catch (const Error&) {  // the master is gone, and the port with it
+  } catch (const Error&) {  // the master is gone, and so is the port
   }
 }
 

@@ -10,22 +10,22 @@
 
 namespace remote::ssh {
 
-// A port of the server's loopback address, or a socket there, whose connections an OpenSSH master brings to
-// this machine, to a socket of ours in a folder of its own. One thread.
+// A port on the server's loopback address, or a socket there. An OpenSSH master forwards its connections to a
+// socket of ours on this machine, in a folder of its own. Not thread-safe.
 class MuxReverse {
  public:
-  // Waits for the server's answer. Throws Error when it does not listen, or the master is gone.
+  // Waits for the server's answer. Throws Error if the server refuses to listen, or if the master is gone.
   MuxReverse(const std::filesystem::path& control, mux::Listening at, std::chrono::milliseconds limit,
              const Cancel& cancel);
-  // The server listens no longer.
+  // Makes the server stop listening.
   ~MuxReverse();
   MuxReverse(const MuxReverse&) = delete;
   MuxReverse& operator=(const MuxReverse&) = delete;
 
   const mux::Listening& at() const { return at_; }
-  // Readable when a connection waits.
+  // Readable when a connection is waiting.
   int fd() const { return listener_.get(); }
-  // The next connection; none when none waits.
+  // The next connection; an empty descriptor if none is waiting.
   UniqueFd accept();
 
  private:

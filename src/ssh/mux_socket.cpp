@@ -27,7 +27,7 @@ constexpr const char* other_way_hint = "close it with `ssh -O exit`, or set `con
   throw Error(fmt::format("cannot use the control socket {}", path.string()), why, other_way_hint);
 }
 
-// Whoever can put a socket there would see what goes through it.
+// A user who can create a socket there could see all data that goes through it.
 void check_owner(const fs::path& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) {
@@ -41,7 +41,7 @@ void check_owner(const fs::path& path) {
   }
 }
 
-// Waits for events; false past the deadline.
+// Waits for events. Returns false after the deadline.
 bool ready(int fd, short events, Clock::time_point deadline, const Cancel& cancel) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -57,7 +57,7 @@ bool ready(int fd, short events, Clock::time_point deadline, const Cancel& cance
   }
 }
 
-// One byte with which a descriptor travels, as OpenSSH expects it.
+// Sends a descriptor with one byte, as OpenSSH expects it.
 ssize_t send_descriptor(int fd, int descriptor) {
   char byte = '\0';
   iovec piece{&byte, 1};
@@ -161,7 +161,7 @@ bool end_master(const fs::path& path) {
   try {
     ControlSocket socket(path);
     socket.send(terminate(1));
-    while (socket.wait(local_limit)) {  // it may end before it has answered
+    while (socket.wait(local_limit)) {  // the master may exit before it answers
     }
     return socket.ended();
   } catch (const Error&) {
@@ -174,7 +174,7 @@ void retire_master(const fs::path& path) {
     ControlSocket socket(path);
     socket.send(stop_listening(1));
     socket.wait(local_limit);
-  } catch (const Error&) {  // it is gone already
+  } catch (const Error&) {  // it has already exited
   }
 }
 

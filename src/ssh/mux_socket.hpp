@@ -15,24 +15,24 @@
 
 namespace remote::ssh::mux {
 
-// How long a master on this machine may take for an answer that needs no server.
+// The time limit for a master on this machine to give an answer that does not involve the server.
 inline constexpr std::chrono::milliseconds local_limit{2000};
 
-// A connection to the control socket of an OpenSSH master. Non-blocking; one thread. It may carry one
-// session, or several questions.
+// A connection to the control socket of an OpenSSH master. It is non-blocking and not thread-safe. It can
+// carry one session, or several requests.
 class ControlSocket {
  public:
-  // Connects and says hello. Throws Error when nobody listens there, and when another user could have made
-  // the socket or could replace it.
+  // Connects and sends hello. Throws Error if no process listens there, or if another user could have created
+  // or could replace the socket.
   explicit ControlSocket(const std::filesystem::path& path);
 
-  // Hands over a message, and the descriptors that belong to it. Throws Error when the master is gone.
+  // Sends a message, and the descriptors that belong to it. Throws Error if the master is gone.
   void send(std::string_view message, std::initializer_list<int> descriptors = {});
-  // The next message but for hello; nullopt when none has come. Throws Error for what no master says.
+  // The next message except hello; nullopt if none has arrived. Throws Error if no master could have sent it.
   std::optional<Message> receive();
-  // The same, and waits for it; nullopt past the limit and at the end. Throws Interrupted.
+  // Like receive(), but waits for the message; nullopt after the limit and at EOF. Throws Interrupted.
   std::optional<Message> wait(std::chrono::milliseconds limit, const Cancel& cancel = Cancel());
-  // The master has closed it.
+  // Whether the master has closed the connection.
   bool ended() const { return ended_; }
   int fd() const { return fd_.get(); }
 
@@ -43,13 +43,14 @@ class ControlSocket {
   bool ended_ = false;
 };
 
-// The pid of the master that answers at the other end; nullopt when none does in time.
+// The pid of the master that answers on this socket; nullopt if none does in time.
 std::optional<std::uint32_t> ask_alive(ControlSocket& socket, const Cancel& cancel = Cancel());
-// Whether a master answers on this socket, one that this user may trust. Never throws but Interrupted.
+// Whether a master that this user can trust answers on this socket. Throws nothing except Interrupted.
 bool answers(const std::filesystem::path& path, const Cancel& cancel = Cancel());
-// Ends the master with all that runs over it, and waits until it has gone; false where none answers.
+// Stops the master with everything that runs over it, and waits until it has exited. Returns false if none
+// answers.
 bool end_master(const std::filesystem::path& path);
-// No further session begins over the master; those that it has go on.
+// Lets no further session start over the master. Its existing sessions continue.
 void retire_master(const std::filesystem::path& path);
 
 }  // namespace remote::ssh::mux

@@ -14,16 +14,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Nobody answers a server's requests for a sign of life on an idle connection, and a link that dies meanwhile
-// is not always noticed: after this time a new connection is the safer one.
+// An idle connection does not answer the server's keepalive requests, and its loss is not always noticed.
+// After this time, a new connection is safer.
 constexpr std::chrono::seconds longest_idle{60};
 
 }  // namespace
 
-// The connections that nobody uses now, by server.
+// The connections that are currently unused, by server.
 class Pool::Idle {
  public:
-  // nullptr when there is none that works.
+  // nullptr if there is no working one.
   std::unique_ptr<Connection> take(const std::string& server) {
     for (;;) {
       Kept last;
@@ -44,13 +44,14 @@ class Pool::Idle {
 
   void give_back(const std::string& server, std::unique_ptr<Connection> connection) {
     const bool usable = connection->idle();
-    std::vector<Kept> dropped;  // outlives the lock: closing a connection may take a moment
+    std::vector<Kept>
+        dropped;  // destroyed after the lock is released, because closing a connection may take a moment
     const std::lock_guard lock(mutex_);
     auto& kept = by_server_[server];
     if (usable) {
       kept.push_back({std::move(connection), Clock::now()});
     } else {
-      dropped.swap(kept);  // what broke this link has probably broken the others
+      dropped.swap(kept);  // the cause of this failure has probably broken the others too
     }
   }
 
@@ -68,7 +69,7 @@ class Pool::Lease final : public Connection {
   Lease(std::shared_ptr<Idle> home, std::string server, std::unique_ptr<Connection> connection,
         const Cancel& cancel)
       : home_(std::move(home)), server_(std::move(server)), connection_(std::move(connection)) {
-    connection_->heed(cancel);  // who uses it next has another
+    connection_->heed(cancel);  // the next user has its own
   }
   ~Lease() override { home_->give_back(server_, std::move(connection_)); }
   Lease(const Lease&) = delete;

@@ -19,13 +19,13 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds quiet_time{1000};
 constexpr milliseconds short_time{50};
-// As much as a socket pair with rsync's defaults has ready at once.
+// As much as a socket pair with rsync's defaults can provide at once.
 constexpr std::size_t piece = std::size_t{256} << 10U;
-// So much may wait for a slow reader here before the server has to wait, too.
+// How much may be queued here for a slow reader before the server has to wait too.
 constexpr std::size_t backlog_limit = std::size_t{256} << 10U;
 
-// Times Connection::answer_time(): a start file may take longer than that as long as it prints, but not for
-// ever. The program may take ten minutes on a slow link.
+// Multiples of Connection::answer_time(). A startup file may take longer than that as long as it prints
+// something, but not forever. Installing the program may take ten minutes on a slow link.
 constexpr int most_greeting = 12;
 constexpr int most_installing = 60;
 
@@ -33,7 +33,7 @@ std::string describe_wait(std::string_view what, milliseconds time) {
   return fmt::format("{} {:.0f} s", what, std::chrono::duration<double>(time).count());
 }
 
-// If packets were lost since something came last: the error for that.
+// Returns an error if packets were lost since the last output.
 std::optional<Error> find_lost_packets(Connection& connection, std::string_view what, milliseconds time) {
   const std::string why = connection.explain_silence();
   return why.empty() ? std::nullopt
@@ -64,7 +64,7 @@ void Pump::wait(milliseconds limit, std::span<pollfd> also) {
   cancel_.check();
   std::copy_n(fds.begin() + 1, also.size(), also.begin());
   for (Flow* flow : flows_) {
-    flow->check_answer(begin);  // what came meanwhile was read once more
+    flow->check_answer(begin);  // data that arrived meanwhile was read once more
     const std::size_t at = std::exchange(flow->slots_, 0);
     if (at > 0 && fds[at].revents != 0) {
       flow->read(buffer_);
@@ -82,7 +82,7 @@ Flow::Flow(Pump& pump, const Open& open, Sink sink) : pump_(pump) {
       append_end(unanswered_, data);
     }
     sink(stream, data);
-    end_.heard();  // that may have taken long, and what came meanwhile is still to be read
+    end_.heard();  // opening may have taken long, and data that arrived meanwhile has not been read yet
   });
   pump.flows_.push_back(this);
 }
@@ -111,7 +111,7 @@ void Flow::send_from(int fd, std::function<void(char)> at_end) {
 }
 
 void Flow::feed() {
-  // Until it takes no more: who takes what it could at once tells nobody when there is room again.
+  // Fills the channel completely, because it does not report free space unless it was full before.
   for (std::size_t count = 0; (count = std::min(unsent_.size(), channel_->writable())) > 0;) {
     write(std::string_view(unsent_).substr(0, count));
     unsent_.erase(0, count);
@@ -130,7 +130,7 @@ void Flow::read(std::string& buffer) {
   buffer.resize(piece);
   const std::size_t most = std::min(buffer.size(), channel_->writable());
   if (most == 0) {
-    return;  // output that was handed over meanwhile was answered
+    return;  // the output that was handed over meanwhile has been handled
   }
   const ssize_t count = uninterrupted([&] { return ::read(from_, buffer.data(), most); });
   if (count > 0) {

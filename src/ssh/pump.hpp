@@ -15,21 +15,22 @@
 
 #include "ssh/connection.hpp"
 
-// The one loop that moves bytes between channels and what is here. Whoever runs a command opens a Flow, says
-// what goes to its stdin, and calls Pump::wait() until it has what it wants.
+// The only loop that moves bytes between channels and this process. To run a command, open a Flow, give it
+// the input for stdin, and call Pump::wait() until done.
 
 namespace remote::ssh {
 
 class Flow;
 
-// Waits for a connection, its flows and other descriptors. One thread, the connection's.
+// Waits for a connection, its flows and other descriptors. Used only by the connection's thread.
 class Pump {
  public:
   Pump(Connection& connection, const Cancel& cancel) : connection_(connection), cancel_(cancel) {}
 
-  // Moves what can be moved, and waits until something has happened, `limit` at most. `also`: further
-  // descriptors to wait for; their revents are filled in. Throws Interrupted on cancel, ssh::Unreachable when
-  // the link is dead, Error when a first line is overdue (Flow::expect_answer), and what a sink throws.
+  // Transfers data, and waits until something has happened, at most for `limit`. `also`: additional
+  // descriptors to wait for; their revents are filled in. Throws Interrupted on cancel, ssh::Unreachable if
+  // the connection is lost, Error if a first line is overdue (Flow::expect_answer), and the exceptions of
+  // sinks.
   void wait(std::chrono::milliseconds limit, std::span<pollfd> also = {});
   Connection& connection() const { return connection_; }
 
@@ -42,47 +43,49 @@ class Pump {
   std::string buffer_;
 };
 
-// A channel with what goes to its stdin and what becomes of its output. Its pump outlives it.
+// A channel with its input and the destination of its output. The pump must outlive it.
 class Flow {
  public:
   using Clock = std::chrono::steady_clock;
   using Open = std::function<std::unique_ptr<Channel>(Sink)>;
 
-  // The sink gets the output within Pump::wait(); it may throw, and may not destroy the flow.
+  // The sink is called within Pump::wait(). It may throw, but must not destroy the flow.
   Flow(Pump& pump, const Open& open, Sink sink);
   Flow(Pump& pump, const std::string& command, Sink sink);
   ~Flow();
   Flow(const Flow&) = delete;
   Flow& operator=(const Flow&) = delete;
 
-  // Bytes for stdin. They go out as the server takes them.
+  // Queues bytes for stdin. They are sent as fast as the server accepts them.
   void send(std::string_view data);
-  // End of file on stdin, behind all that was sent.
+  // Sends EOF to stdin, after all queued bytes.
   void end_input();
-  // From now on stdin gets what is read from this descriptor, never more than the server takes. At its end,
-  // or when it cannot be read, `at_end` is called with the last byte that was read, '\n' before the first.
+  // From now on, copies data from this descriptor to stdin, and never reads more than the server accepts. At
+  // EOF, or on a read error, calls `at_end` with the last byte read, or '\n' if there was none.
   void send_from(int fd, std::function<void(char)> at_end);
-  // Output for a descriptor that does not block. What it does not take at once waits here; when that is much,
-  // the command waits on the server. A descriptor that nobody reads any more swallows everything.
+  // Writes output to a non-blocking descriptor. What the descriptor does not accept is queued here; if much
+  // is queued, the command has to wait on the server. If the descriptor has no reader any more, the output is
+  // dropped.
   void pass_on(std::string_view data);
   void pass_on_to(int fd) { to_ = fd; }
   bool swallows() const { return broken_; }
   bool passed_on() const { return backlog_.empty(); }
 
-  // Says that nothing is missing from the output: then it ends with the command (see OutputEnd).
+  // Sets the function that returns whether the output is complete. Then the output ends with the command (see
+  // OutputEnd).
   void complete_when(std::function<bool()> complete) { complete_ = std::move(complete); }
-  // For a command that answers at once: until `answered`, Pump::wait() throws Error if nothing came for
-  // Connection::answer_time(), or if something else comes without end. `installing`: the program is on its
-  // way, which takes longer.
+  // For a command that answers immediately: until `answered` returns true, Pump::wait() throws Error if
+  // nothing arrived for Connection::answer_time(), or if other output goes on for too long. `installing`: the
+  // program is being transferred, which takes longer.
   void expect_answer(std::function<bool()> answered, std::function<bool()> installing = {}) {
     answered_ = std::move(answered);
     installing_ = std::move(installing);
   }
-  // The command has ended and all of its output has been handed over, or the link is gone.
+  // Whether the command has ended and all of its output has been handed over, or the connection is lost.
   bool over();
-  // How it ended. Throws Error when the server did not say.
+  // The exit status. Throws Error if the server did not report it.
   ExitStatus ended() const;
-  // When output came last, or when this was opened.
+  // The time of the last output or, before that, of the construction.
   Clock::time_point heard() const { return end_.last(); }
   Channel& channel() { return *channel_; }
   std::size_t sent() const { return sent_; }
@@ -114,14 +117,16 @@ class Flow {
   std::function<bool()> answered_;
   std::function<bool()> installing_;
   const Clock::time_point opened_ = Clock::now();
-  std::string unanswered_;  // what came before the answer
+  std::string unanswered_;  // output before the answer
   OutputEnd end_;
-  std::size_t slots_ = 0;             // where the pump waits for from_ and to_; 0: it does not
-  std::unique_ptr<Channel> channel_;  // the last one: until here its sink may be called
+  std::size_t slots_ = 0;  // the index at which the pump waits for from_ and to_; 0: it does not
+  std::unique_ptr<Channel>
+      channel_;  // must be the last member, because its sink may be called until it is destroyed
 };
 
-// What is left of a limit that began at `begin`; the longest time for a limit of 0. Throws Error when nothing
-// is: no answer, for `what` and the limit, as in "nothing came for 5 s", and why, if packets get lost.
+// The rest of a limit that began at `begin`; the longest possible time if the limit is 0. Throws Error if no
+// time is left, with `what` and the limit, as in "nothing came for 5 s", and the reason if packets are being
+// lost.
 std::chrono::milliseconds time_left(Connection& connection, Flow::Clock::time_point begin,
                                     std::chrono::milliseconds limit, std::string_view what,
                                     std::string_view hint);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t max_command = std::size_t{1} << 20U;
 
-// Four bytes, which go out whole or not at all, and two descriptors beside them.
+// A message of four bytes, which is sent completely or not at all, with two descriptors.
 struct FdMessage {
   FdMessage() {
     message.msg_iov = &part;
@@ -27,7 +27,7 @@ struct FdMessage {
   FdMessage(const FdMessage&) = delete;
   FdMessage& operator=(const FdMessage&) = delete;
 
-  // sendmsg(2) or recvmsg(2); false when that failed, or the other side is gone.
+  // Calls sendmsg(2) or recvmsg(2). Returns false on failure, or if the peer has closed its end.
   template <typename Call>
   bool pass(const Call& call) {
     return uninterrupted([&] { return call(&message); }) == static_cast<ssize_t>(sizeof size);
@@ -95,25 +95,27 @@ std::optional<PipeOffer> receive_offer(int socket) {
   return offer;
 }
 
-// rsync calls us as it would call ssh: [OPTIONS] HOST COMMAND...; before that stands the socket's number.
+// rsync calls this program like ssh: [OPTIONS] HOST COMMAND...; the socket's number is the first argument.
 int serve_rsync_pipe(const std::vector<std::string>& arguments) {
   std::size_t at = 0;
   const int socket = arguments.empty() ? -1 : parse_number<int>(arguments[at++]).value_or(-1);
   while (at < arguments.size() && arguments[at].starts_with('-')) {
     at += arguments[at] == "-l" ? 2 : 1;
   }
-  ++at;  // the host: there is only one
+  ++at;  // skip the host, because there is only one
   if (socket < 0 || at >= arguments.size()) {
     write_all(STDERR_FILENO, "remote: __rsync-pipe is for rsync alone\n");
     return 2;
   }
-  const SigpipeGuard guard;  // whoever started rsync may be gone already: that is an exit code, not a signal
+  const SigpipeGuard guard;  // if the process that started rsync has already exited, return an exit code
+                             // instead of dying by a signal
   const std::vector<std::string> command(arguments.begin() + static_cast<std::ptrdiff_t>(at),
                                          arguments.end());
   if (!send_offer(socket, command, STDIN_FILENO, STDOUT_FILENO)) {
     return 255;
   }
-  // From here on the bytes go past us. rsync waits for our end, and the other side tells us when and how.
+  // From now on, the bytes bypass this process. rsync waits until it exits, and the peer reports when and
+  // with which code.
   ::close(STDIN_FILENO);
   ::close(STDOUT_FILENO);
   char code = 0;

@@ -31,8 +31,8 @@ namespace remote::ssh {
 namespace fs = std::filesystem;
 namespace {
 
-// The helper where the library was configured to be installed, else the one in PATH: the library may have
-// been moved since.
+// The helper's path from the build configuration or, if it is missing there because the library was moved,
+// the one on PATH.
 fs::path installed_helper() {
   const fs::path configured(REMOTE_CONFIGURED_RSYNC_HELPER);
   const auto found = is_there(configured) ? std::nullopt : find_program("remote-rsync-pipe");
@@ -41,7 +41,7 @@ fs::path installed_helper() {
 
 using Clock = std::chrono::steady_clock;
 
-// What the login shell prints before this line is a greeting; rsync's bytes begin behind it.
+// Everything that the login shell prints before this line is ignored. rsync's bytes begin after it.
 constexpr std::string_view begin_mark = "remote-rsync-begins";
 
 class RsyncTunnel {
@@ -68,9 +68,9 @@ class RsyncTunnel {
   const std::string program_;
   TempFolder folder_;
   UniqueFd control_;     // to the helper
-  UniqueFd helper_end_;  // the helper's end, until it is started
-  UniqueFd from_rsync_;  // what the server is to get
-  UniqueFd to_rsync_;    // what the server said
+  UniqueFd helper_end_;  // the helper's end, until the helper is started
+  UniqueFd from_rsync_;  // data for the server
+  UniqueFd to_rsync_;    // data from the server
   Greeting greeting_;
   LineCutter lines_;
   RsyncResult result_;
@@ -88,8 +88,8 @@ RsyncTunnel::RsyncTunnel(Connection& connection, const RsyncRequest& request, st
       program_(std::move(rsync)),
       folder_("remote-rsync-") {
   std::tie(control_, helper_end_) = socket_pair();
-  // rsync splits its -e at spaces, by rules of its own that differ between versions. A link in the folder
-  // that rsync runs in needs no quoting, wherever the program lies.
+  // rsync splits its -e option at spaces, by rules that differ between versions. A link in rsync's working
+  // directory needs no quoting, wherever the program is.
   std::error_code error;
   const fs::path program = request.pipe_program.empty() ? installed_helper() : request.pipe_program;
   if (!fs::exists(program, error)) {
@@ -109,7 +109,7 @@ RsyncTunnel::~RsyncTunnel() {
   if (!rsync_ || rsync_->poll()) {
     return;
   }
-  // It may have a part of a file to put aside.
+  // It may have to save a partial file.
   rsync_->kill(SIGTERM);
   control_.reset();
   from_rsync_.reset();
@@ -124,10 +124,10 @@ SubprocessSpec RsyncTunnel::spec() {
   SubprocessSpec spec;
   const int number = helper_end_.get();
   spec.argv = {program_, "-e", std::string("./pipe ") + rsync_pipe_command + " " + std::to_string(number),
-               // Paths go over the protocol, past the login shell of the server.
+               // Passes paths over the protocol, so that the server's login shell does not interpret them.
                "-s",
-               // A server whose link has fallen silent ends its rsync, which then removes its temporary file.
-               // Long, because one that looks at a large file says nothing meanwhile.
+               // If the connection to a server is silent, the server's rsync exits and removes its temporary
+               // file. The time is long, because rsync is silent while it reads a large file.
                "--timeout=600"};
   if (!request_.rules.empty()) {
     const fs::path file = folder_.path() / "rules";
@@ -138,25 +138,25 @@ SubprocessSpec RsyncTunnel::spec() {
   spec.directory = folder_.path();
   spec.set_env = {{"LC_ALL", "C"}};
   spec.unset_env =
-      "RSYNC_";  // the user's own habits: RSYNC_ICONV changes names, RSYNC_PARTIAL_DIR leaves files
+      "RSYNC_";  // the user's own settings: RSYNC_ICONV changes names, RSYNC_PARTIAL_DIR leaves files behind
   spec.pass_fds = {{number, number}};
   spec.pipe_stdout = true;
   spec.pipe_stderr = true;
-  spec.new_session = true;  // Ctrl-C reaches us, and we end it
+  spec.new_session = true;  // Ctrl-C only reaches this process, which then stops rsync
   return spec;
 }
 
 void RsyncTunnel::open_channel() {
   std::optional<PipeOffer> offer = receive_offer(control_.get());
   if (!offer) {
-    control_.reset();  // rsync will say why it ended
+    control_.reset();  // rsync will report why it exited
     return;
   }
   from_rsync_ = std::move(offer->from_rsync);
   to_rsync_ = std::move(offer->to_rsync);
-  // One quoted word, which means the same to any login shell, be it fish or tcsh. Where a start file has
-  // gone, and which umask and settings of rsync it has set, must not decide where the files come and who may
-  // enter their folders.
+  // One quoted word has the same meaning in every login shell, including fish and tcsh. The working
+  // directory, umask and rsync settings that a startup file has set must not affect where the files go and
+  // who can access them.
   const std::string command =
       "exec /bin/sh -c " + shell_quote("unset -f cd echo umask; " + std::string(server::find_home) +
                                        "cd || exit; umask u=rwx,go-w; unset "
@@ -178,7 +178,7 @@ void RsyncTunnel::take_output(Stream stream, std::string_view data) {
     take_errors(data);
     return;
   }
-  // The greeting's last line may lack its end.
+  // The last line of the greeting may lack a newline.
   flow_->pass_on(greeting_.strip(data, [](std::string_view line) { return line.ends_with(begin_mark); }));
   result_.server_began = greeting_.over();
 }
@@ -257,7 +257,7 @@ RsyncResult RsyncTunnel::run() {
       open_channel();
     }
     end_helper_when_finished();
-    // When rsync is gone early, its helper, which holds its stderr open, need not wait for the server.
+    // If rsync exits early, its helper, which keeps its stderr open, does not have to wait for the server.
     if (rsync_->poll()) {
       control_.reset();
     }
@@ -272,7 +272,7 @@ RsyncResult RsyncTunnel::run() {
   return std::move(result_);
 }
 
-// "12.34MB/s" in bytes; rsync's units are of 1024.
+// Parses "12.34MB/s" as bytes. rsync's units are multiples of 1024.
 std::optional<double> parse_rate(std::string_view text) {
   text.remove_suffix(std::string_view("/s").size());
   double unit = 1;
@@ -286,7 +286,7 @@ std::optional<double> parse_rate(std::string_view text) {
   return std::nullopt;
 }
 
-// "0:00:03"; 0 where rsync cannot say.
+// Parses "0:00:03"; 0 if rsync does not know.
 std::chrono::seconds parse_left(std::string_view text) {
   std::int64_t seconds = 0;
   const std::vector<std::string> parts = split(text, ':');
@@ -334,15 +334,15 @@ std::vector<std::string> rules_from(const std::string& source) {
 
 std::string remote_spec(std::string_view path) {
   if (path.starts_with("~/")) {
-    path.remove_prefix(2);  // rsync's server starts in the home folder
+    path.remove_prefix(2);  // rsync's server starts in the home directory
   } else if (path == "~" || path.empty()) {
     path = ".";
   }
-  return "remote:" + rsync_pattern(path);  // the server's rsync takes it as a pattern
+  return "remote:" + rsync_pattern(path);  // the server's rsync interprets it as a pattern
 }
 
 std::string rsync_pattern(std::string_view name) {
-  // The backslash is the escape in patterns alone.
+  // The backslash is an escape character only in patterns.
   const bool wild = name.find_first_of("*?[") != std::string_view::npos;
   std::string pattern;
   for (const char c : name) {

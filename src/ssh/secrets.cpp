@@ -28,7 +28,7 @@ struct Passphrase {
   bool wanted = false;
 };
 
-// libssh calls this when, and only when, the key is encrypted.
+// libssh calls this only if the key is encrypted.
 int give_passphrase(const char*, char* buffer, std::size_t size, int, int, void* data) {
   auto& passphrase = *static_cast<Passphrase*>(data);
   passphrase.wanted = true;
@@ -91,7 +91,7 @@ Secrets::KeyResult Secrets::key(const std::filesystem::path& file, bool may_ask)
     struct stat info {};
     if ((result.key || result.locked) && ::stat(file.c_str(), &info) == 0 && info.st_uid == ::geteuid() &&
         (info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-      result = {};  // as ssh does: who could read it may have taken it
+      result = {};  // ssh does the same, because a key that others can read may have been stolen
       result.problem = fmt::format("others may read it (mode {:04o})", info.st_mode & 07777U);
       result.hint =
           advise_mode(keeps_modes(file), "chmod 600 " + shell_quote(file.string()), "keep the key in ~/.ssh");
@@ -156,7 +156,8 @@ std::optional<std::string> Secrets::shared_password(const std::string& user, con
     if (const auto typed = typed_.find(where); typed != typed_.end()) {
       return typed->second;
     }
-    // The threads of the other servers may have begun a moment later: one question for all is wanted.
+    // The threads of other servers may start their logins a moment later. Wait, so that one question covers
+    // all of them.
     lock.unlock();
     std::this_thread::sleep_for(time_to_begin);
     lock.lock();
@@ -180,7 +181,7 @@ std::string Secrets::from_command(const std::string& command, const Cancel& canc
   if (!one.known) {
     SubprocessSpec spec;
     spec.argv = {"sh", "-c", command};
-    spec.new_session = true;  // all of a pipeline ends when we do
+    spec.new_session = true;  // so that all processes of a pipeline can be killed together
     if (!project_.empty()) {
       spec.directory = project_;
     }

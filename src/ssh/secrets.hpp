@@ -15,32 +15,32 @@
 
 namespace remote::ssh {
 
-// Private keys and passwords of one command, shared by all its connections: each is read, computed or asked
-// for once. Every function may be called from several threads; a thread that needs what another one is asking
-// for waits for that answer.
+// Private keys and passwords of one command, shared by all its connections. Each is read, computed or asked
+// for only once. Thread-safe: if another thread is already asking for a secret, a thread waits for that
+// answer.
 class Secrets {
  public:
-  // `tell` is told of keys that are of no use; it may be empty.
+  // `tell` is called for unusable keys; it may be empty.
   Secrets(AskSecret ask, std::function<void(const Error&)> tell, std::filesystem::path project)
       : ask_(std::move(ask)), tell_(std::move(tell)), project_(std::move(project)) {}
 
-  // What came of a key file: the key, or why there is none.
+  // The result of reading a key file: the key, or the reason why there is none.
   struct KeyResult {
-    KeyPtr key;           // a copy for the caller's thread alone
+    KeyPtr key;           // a copy for the calling thread only
     std::string problem;  // "no such file", "wrong passphrase"
-    std::string hint;     // what to do about it; may be empty
+    std::string hint;     // what to do about the problem; may be empty
     bool missing = false;
-    bool is_public = false;  // it is the public half of a key
-    bool locked = false;     // it needs a passphrase that nobody gave, or that is not known yet
+    bool is_public = false;  // the file is the public half of a key
+    bool locked = false;     // it needs a passphrase that is not known (yet) or was not given
   };
-  // Reads a private key. An encrypted one is asked for only when `may_ask`.
+  // Reads a private key. Asks for the passphrase of an encrypted key only if `may_ask`.
   KeyResult key(const std::filesystem::path& file, bool may_ask);
 
   bool can_ask() const { return static_cast<bool>(ask_); }
-  // Asks once; for prompts that are not to be shared (one-time codes).
+  // Asks a question whose answer is not shared, for example for a one-time code.
   std::optional<std::string> ask(const std::string& prompt);
-  // A login that is under way and may need a password that a person types. `where` is what the prompt calls
-  // the server, "user@host:port", `user` the login name alone.
+  // A login in progress that may need a typed password. `where` is the server's name in the prompt,
+  // "user@host:port", and `user` is only the login name.
   class Expecting {
    public:
     Expecting(Secrets& secrets, std::string user, std::string where);
@@ -52,13 +52,13 @@ class Secrets {
     Secrets& secrets_;
     std::pair<std::string, std::string> login_;
   };
-  // The password for a login. One question is for all logins under way of this user name, and it names them:
-  // the answer is given to these and to no other.
+  // The typed password for a login. One question covers all logins in progress with this user name, and lists
+  // them; the answer is used only for these.
   std::optional<std::string> shared_password(const std::string& user, const std::string& where);
-  // Tells of a key that is of no use, or of what a login waits for, unless the same was told before. False if
-  // nobody is told such things.
+  // Reports an unusable key, or what a login is waiting for, unless the same text was reported before.
+  // Returns false if there is no function for such reports.
   bool tell_once(const Error& problem);
-  // The first line that a command prints; run once for all servers that name it.
+  // The first line that a command prints. The command is run once for all servers that use it.
   std::string from_command(const std::string& command, const Cancel& cancel);
 
  private:
@@ -73,7 +73,8 @@ class Secrets {
     bool known = false;
     std::optional<std::string> text;
   };
-  // The value under a key, made where there is none. It stays where it is as long as this object lives.
+  // The value for a key, which is created if it is missing. The reference stays valid as long as this object
+  // exists.
   template <typename Key, typename Entry>
   Entry& entry(std::map<Key, Entry>& entries, const Key& key) {
     const std::lock_guard lock(mutex_);
@@ -87,9 +88,10 @@ class Secrets {
   std::mutex ask_mutex_;  // one question at a time
   std::map<std::filesystem::path, KeyEntry> keys_;
   std::map<std::string, TextEntry> texts_;
-  std::map<std::string, std::mutex> users_;                    // one question a user name
-  std::vector<std::pair<std::string, std::string>> expected_;  // user and where, oldest first
-  std::map<std::string, std::optional<std::string>> typed_;    // by where
+  std::map<std::string, std::mutex> users_;  // one question at a time per user name
+  std::vector<std::pair<std::string, std::string>>
+      expected_;  // user and where of logins in progress, oldest first
+  std::map<std::string, std::optional<std::string>> typed_;  // answers, by `where`
   std::set<std::string> told_;
 };
 

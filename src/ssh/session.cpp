@@ -4,20 +4,20 @@
 #include <cerrno>
 #include <thread>
 
-#include <libssh/server.h>  // ssh_send_keepalive
+#include <libssh/server.h>  // for ssh_send_keepalive
 
 #include "base/log.hpp"
 
 namespace remote::ssh {
 namespace {
 
-// One step of libssh reads 4 KB. This many steps are done before what arrived is handed on.
+// One step of libssh reads 4 KB. This many steps are made before the received data is passed on.
 constexpr int steps_a_round = 64;
-// When this much waits for paused channels, nothing more is read from the link at all. libssh's windows keep
-// it far below, except for a peer that ignores them.
+// If this much data is held for paused channels, nothing more is read from the connection. libssh's windows
+// keep the amount far below this, except if a peer ignores them.
 constexpr std::size_t held_limit = std::size_t{16} << 20U;
 constexpr std::chrono::seconds open_timeout{30};
-// How long a refusal may come from a channel that was closed just before.
+// How long a channel that was just closed may cause a refusal.
 constexpr std::chrono::milliseconds reuse_time{500};
 
 }  // namespace
@@ -38,18 +38,18 @@ Session::Session(SessionPtr session, LoginFacts login, std::string peer_address,
 }
 
 Session::~Session() {
-  channels_.clear();  // closes them: the commands see the end of their input
+  channels_.clear();  // closing them sends EOF to the commands
   if (relay_) {
     relay_->close();
   }
   flush_before_end();
   ssh_event_remove_session(event_, session_.get());
   ssh_event_free(event_);
-  // No ssh_disconnect(): it forgets a socket that was set by SSH_OPTIONS_FD without closing it. ssh_free()
-  // closes it, and the server takes the end of the stream for the same.
+  // Do not call ssh_disconnect(), which forgets a socket set with SSH_OPTIONS_FD without closing it.
+  // ssh_free() closes it, and the server treats EOF in the same way.
 }
 
-// What the last calls sent may still be in libssh's buffer.
+// The last calls may have left data in libssh's buffer.
 void Session::flush_before_end() {
   const auto end = clock::now() + std::chrono::milliseconds(500);
   while (lost_.empty() && (ssh_get_poll_flags(session_.get()) & SSH_WRITE_PENDING) != 0 &&
@@ -94,10 +94,10 @@ std::unique_ptr<Channel> Session::open_with(const Begin& begin) {
       return channel;
     }
     if (drop_spares()) {
-      continue;  // their places are wanted
+      continue;  // their slots are needed
     }
-    // sshd frees the place of a channel that was closed only when its command has ended as well.
-    // Where that was the only one, there is nothing better than to wait for a busy server.
+    // sshd frees the slot of a closed channel only when its command has ended too. If that was the only slot,
+    // all we can do is wait for a busy server.
     if (clock::now() - closed_at_ < (others > 0 ? reuse_time : open_timeout)) {
       channel.reset();
       std::this_thread::sleep_for(std::exchange(pause, std::chrono::milliseconds(5)));
@@ -112,7 +112,8 @@ std::unique_ptr<Channel> Session::open_with(const Begin& begin) {
   }
 }
 
-// The channel for a command: a spare one or a new one. Behind it go the spare ones for what is expected next.
+// Returns the channel for a command, either a spare or a new one. Then opens spare ones for the commands that
+// are expected next.
 std::shared_ptr<ChannelState> Session::begin(const std::string& command, const Sink& sink) {
   const bool with_agent = relay_ && relay_->on();
   const auto ready = std::ranges::find_if(channels_, [&](const auto& one) {
@@ -138,7 +139,7 @@ bool Session::drop_spares() {
   for (const auto& spare : channels_) {
     if (spare->spare() && !spare->released()) {
       spare->release();
-      spare->proceed();  // it may have been opened since, and only then it can be closed
+      spare->proceed();  // it may have been opened in the meantime, and only an open channel can be closed
       had_some = true;
     }
   }
@@ -146,20 +147,20 @@ bool Session::drop_spares() {
   return had_some;
 }
 
-// Waits for the server's word on a channel.
+// Waits for the server's answer about a channel.
 void Session::wait_until_open(ChannelState& state) {
   wait_for([&] {
     state.proceed();
     return !state.opening();
   });
-  // libssh refuses by itself when the link has ended, and its words are of no use then.
+  // If the connection has ended, libssh itself reports a refusal, with a useless message.
   if (!state.refusal().empty() && link_ended(session_.get())) {
     lost_ = why_closed();
     throw_lost();
   }
 }
 
-// Waits until the server has answered. What arrives for channels meanwhile is kept for pump().
+// Waits until the server has answered. Data that arrives for channels is kept for pump().
 void Session::wait_for(const std::function<bool()>& answered) {
   const auto limit = watchful_ ? std::min<std::chrono::milliseconds>(
                                      open_timeout, patience_.ask_after + patience_.dead_after)
@@ -196,10 +197,10 @@ void Session::listen_tcp(int port) {
   if (!lost_.empty()) {
     throw_lost();
   }
-  abandoned_ = true;  // who uses the connection next has not asked for connections to this machine
+  abandoned_ = true;  // the next user of the connection has not asked for connections to this machine
   int rc = SSH_AGAIN;
   wait_for([&] {
-    // Not "localhost": sshd is content with ::1 alone, and another user may have 127.0.0.1.
+    // Not "localhost", because sshd is content with ::1 alone, and then another user could take 127.0.0.1.
     rc = ssh_channel_listen_forward(session_.get(), "127.0.0.1", port, nullptr);
     return rc != SSH_AGAIN;
   });
@@ -219,7 +220,7 @@ int Session::incoming() {
     if (!channel) {
       break;
     }
-    if (listening_.contains(port)) {  // a server that makes up others gets them closed
+    if (listening_.contains(port)) {  // if the server invents another port, the connection is closed
       incoming_ = std::move(channel);
       return port;
     }
@@ -233,7 +234,7 @@ std::unique_ptr<Channel> Session::accept_tcp(Sink sink) {
   return std::make_unique<SessionChannel>(state);
 }
 
-// Closes the channels whose handles are gone.
+// Closes the channels whose handles were destroyed.
 void Session::drop_released() {
   std::erase_if(channels_, [this](const auto& state) {
     const bool done = state->released() && !state->opening();
@@ -261,7 +262,6 @@ std::string Session::forward_agent(const std::filesystem::path& socket, const st
   return {};
 }
 
-// Serves every channel once.
 bool Session::serve_channels() {
   drop_released();
   const auto serving = channels_;  // a copy, because sinks open and close channels
@@ -286,9 +286,10 @@ std::string Session::why_closed() const {
                              : last_error(session_.get(), "the server closed it");
 }
 
-// Lets libssh read and write what it can without waiting. False when the link is gone; lost_ says why.
+// Lets libssh read and write as much as possible without waiting. Returns false if the connection is lost,
+// with the reason in lost_.
 bool Session::take_input() {
-  // libssh closes its socket where it comes upon the link's end, and that may be within a write.
+  // libssh closes its socket when it detects the end of the connection, which may happen within a write.
   const bool closed = ssh_get_fd(session_.get()) < 0;
   for (int step = 0; step < steps_a_round; ++step) {
     const int rc = ssh_event_dopoll(event_, 0);
@@ -321,7 +322,7 @@ void Session::be_watchful(bool on) {
   watchful_ = on;
   patience_ = on && little.ask_after < usual_.ask_after ? little : usual_;
   if (on) {
-    heard_ = clock::now();  // nobody has listened since
+    heard_ = clock::now();  // nothing has been read since
   }
 }
 
@@ -329,8 +330,8 @@ Session::clock::time_point Session::next_check() const {
   return asked_ ? *asked_ + patience_.dead_after : heard_ + patience_.ask_after;
 }
 
-// Whether bytes have come since the last call: then the server lives. libssh reads in many places, and an
-// answer that it took within one of its own calls never shows in poll(2).
+// Returns whether data has arrived since the last call, which proves that the server is alive. libssh reads
+// in many places, and poll(2) never reports an answer that one of its own calls has read.
 bool Session::note_traffic() {
   if (traffic_.in_bytes == traffic_seen_) {
     return false;
@@ -343,7 +344,7 @@ bool Session::note_traffic() {
 
 void Session::ask_for_a_sign() {
   path_when_asked_ = read_path(ssh_get_fd(session_.get()));
-  // Twice, because libssh's first call may only collect the answer to the request before.
+  // Called twice, because libssh's first call may only collect the answer to the previous request.
   ssh_send_keepalive(session_.get());
   ssh_send_keepalive(session_.get());
 }
@@ -362,7 +363,7 @@ std::string Session::explain_silence() {
   return comes ? "" : ssh::explain_silence(path_when_asked_, read_path(fd));
 }
 
-// Called when nothing has come for a while: asks the server for a sign of life, or gives the link up.
+// Called after a period of silence: asks the server for a sign of life, or declares the connection lost.
 void Session::check_link() {
   if (note_traffic()) {
     return;
@@ -391,7 +392,8 @@ void Session::pump(std::chrono::milliseconds timeout, std::span<pollfd> also) {
   }
   const auto until = clock::now() + timeout;
   bool served = serve_channels();
-  // What libssh read within its other calls is news too, and poll(2) tells of it no more.
+  // Data that libssh has read within its other calls counts too, although poll(2) does not report it any
+  // more.
   served = note_traffic() || served;
   for (;;) {
     const bool stopped = overfull();
@@ -424,7 +426,7 @@ void Session::pump(std::chrono::milliseconds timeout, std::span<pollfd> also) {
     if (closed || (ready > 0 && fds_[0].revents != 0)) {
       const bool readable = (fds_[0].revents & ~POLLOUT) != 0;
       if (!take_input()) {
-        // What came before the end still counts: it may say how the command ended.
+        // Data that arrived before the end still counts, because it may contain the exit status.
         if (deliver_rest() || served) {
           return;
         }

@@ -16,11 +16,11 @@
 
 namespace remote::ssh {
 
-// A Connection over an authenticated libssh session. Session and socket are in non-blocking mode: nothing
-// waits but pump() and open(), and they wait in poll(2).
+// A Connection over an authenticated libssh session. Session and socket are non-blocking. Only pump() and
+// open() wait, with poll(2).
 class Session final : public Connection {
  public:
-  // `keep` lives as long as the connection: the way through a jump host, a ProxyCommand.
+  // `keep` is kept alive as long as the connection: the connection to a jump host, or a ProxyCommand.
   Session(SessionPtr session, LoginFacts login, std::string peer_address, std::shared_ptr<void> keep);
   ~Session() override;
   Session(const Session&) = delete;
@@ -40,8 +40,8 @@ class Session final : public Connection {
   LoginFacts login() const override { return login_; }
   std::string forward_agent(const std::filesystem::path& socket, const std::set<std::string>& keys) override;
 
-  // How long silence may last before a sign of life is asked for, and how long the answer may then take until
-  // the link counts as dead. Together under 30 s.
+  // How long a silence may last before a sign of life is requested, and how long the answer may then take
+  // until the connection counts as lost. Their sum is under 30 s.
   void set_keepalive(std::chrono::milliseconds ask_after, std::chrono::milliseconds dead_after);
   void be_watchful(bool on) override;
   void heed(const Cancel& cancel) override { cancel_ = cancel; }
@@ -70,18 +70,18 @@ class Session final : public Connection {
   void flush_before_end();
   [[noreturn]] void throw_lost() const;
 
-  std::shared_ptr<void> keep_;    // outlives the session
-  ssh_counter_struct traffic_{};  // libssh counts the link's bytes here; outlives the session
+  std::shared_ptr<void> keep_;    // destroyed after the session
+  ssh_counter_struct traffic_{};  // libssh counts the connection's bytes here; destroyed after the session
   std::uint64_t traffic_seen_ = 0;
-  std::unique_ptr<AgentRelay> relay_;  // made when first asked for; outlives the session
+  std::unique_ptr<AgentRelay> relay_;  // created on first use; destroyed after the session
   SessionPtr session_;
   ssh_event event_ = nullptr;
   std::string peer_address_;
   LoginFacts login_;
   std::vector<std::shared_ptr<ChannelState>> channels_;
-  std::vector<std::string> expected_;  // commands for which spare channels are to be opened
-  std::set<int> listening_;            // ports of the server at which connections may come to this machine
-  ChannelPtr incoming_;                // one that came, and waits for accept_tcp()
+  std::vector<std::string> expected_;  // commands to open spare channels for
+  std::set<int> listening_;            // ports of the server whose connections are forwarded to this machine
+  ChannelPtr incoming_;                // a connection that was forwarded to us and waits for accept_tcp()
   std::vector<pollfd> fds_;
   struct Patience {
     std::chrono::milliseconds ask_after;
@@ -94,11 +94,12 @@ class Session final : public Connection {
   std::optional<clock::time_point> asked_;
   PathFacts path_when_asked_;
   bool loses_packets_ = false;
-  int hurried_rounds_ = 16;      // pumps that ask for quick acknowledgements: those around the first command
-  clock::time_point closed_at_;  // when the last channel was closed
+  int hurried_rounds_ =
+      16;  // for the first pumps, those around the first command, which ask for quick acknowledgments
+  clock::time_point closed_at_;  // the time when the last channel was closed
   bool abandoned_ = false;       // a command was given up before its end
-  Cancel cancel_;                // of the call that uses the connection
-  std::string lost_;             // why the link is gone; empty while it is there
+  Cancel cancel_;                // from the call that is using the connection
+  std::string lost_;             // why the connection is lost; empty while it is up
 };
 
 }  // namespace remote::ssh

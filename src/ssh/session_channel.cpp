@@ -5,10 +5,10 @@
 namespace remote::ssh {
 namespace {
 
-// More than this is left in libssh's buffer, so that the peer's window fills instead of our memory.
+// More data than this is left in libssh's buffer, so that the peer's window fills instead of our memory.
 constexpr std::size_t arrived_limit = std::size_t{4} << 20U;
 
-// sshd names a signal that SSH has no name for "SIG@openssh.com": that it was one is all that is known.
+// If a signal has no name in SSH, sshd sends "SIG@openssh.com", so the number of the signal is unknown.
 constexpr int unknown_signal_code = 255;
 
 }  // namespace
@@ -25,7 +25,7 @@ ChannelState::ChannelState(ssh_session session, std::string host, int port, Sink
 
 ChannelState::ChannelState(ssh_session session, ChannelPtr channel, Sink sink)
     : session_(session), channel_(channel.release()), sink_(std::move(sink)), phase_(Phase::open) {
-  held_[0] = 1;  // what has come already is with libssh
+  held_[0] = 1;  // so that data that has already arrived is requested from libssh
   listen_to_channel();
 }
 
@@ -63,16 +63,16 @@ void ChannelState::listen_to_channel() {
 }
 
 ChannelState::~ChannelState() {
-  // libssh keeps the channel until the peer closes it too, and would call into this object.
+  // libssh keeps the channel until the peer closes it too, and could otherwise call into this object.
   ssh_remove_channel_callbacks(channel_, &callbacks_);
   ssh_channel_free(channel_);
 }
 
-// What libssh hands over: returns how much of it was taken; the rest stays with libssh.
+// Called by libssh with received data. Returns how much of it was accepted; libssh keeps the rest.
 int ChannelState::take(Stream stream, std::string_view data) {
   std::size_t& held = held_[stream == Stream::err ? 1 : 0];
   if (!released_ && (paused_ || arrived_bytes_ + data.size() > arrived_limit)) {
-    held = data.size();  // libssh passes all that it holds
+    held = data.size();  // libssh passes everything that it holds
     return 0;
   }
   if (!released_) {
@@ -121,7 +121,7 @@ bool ChannelState::proceed() {
     }
     if (rc != SSH_OK) {
       refusal_ = last_error(session_, "the server refused it");
-      // libssh puts "Channel opening failure: channel 43 error (2) " before what the server says; 1 is
+      // libssh puts "Channel opening failure: channel 43 error (2) " before the server's text. Error 1 is
       // SSH_OPEN_ADMINISTRATIVELY_PROHIBITED.
       if (const std::size_t end = refusal_.find(") "); !host_.empty() && end != std::string::npos) {
         refusal_ = refusal_.find("error (1) ") != std::string::npos ? forwarding_forbidden
@@ -140,9 +140,9 @@ bool ChannelState::proceed() {
 
 bool ChannelState::request_command() {
   if (std::exchange(forward_agent_, false)) {
-    ssh_channel_request_auth_agent(channel_);  // has no answer
+    ssh_channel_request_auth_agent(channel_);  // there is no reply to this
   }
-  // The reply is not waited for: input may follow at once, as with OpenSSH's client.
+  // Does not wait for the reply, because input may follow immediately, as in OpenSSH's client.
   const int rc = ssh_channel_request_exec(channel_, command_.c_str());
   if (rc == SSH_AGAIN) {
     return false;
@@ -150,7 +150,7 @@ bool ChannelState::request_command() {
   if (rc == SSH_OK) {
     phase_ = Phase::open;
   } else if (link_ended(session_)) {
-    return false;  // no refusal: the link has ended, as the session will find
+    return false;  // not a refusal: the connection has ended, which the session will notice
   } else {
     refusal_ = last_error(session_, "it gives no reason");
     phase_ = Phase::refused;
@@ -227,14 +227,16 @@ bool ChannelState::serve() {
   }
   if (!closed_ && phase_ == Phase::open && finished()) {
     close_news_ = true;
-    closed_ = true;  // at once, also while the handle lives: the server counts open ones (MaxSessions)
+    closed_ = true;  // close it immediately, even if the handle still exists, because the server counts open
+                     // channels (MaxSessions)
     ssh_channel_close(channel_);
   }
   return done;
 }
 
 void ChannelState::release() {
-  released_ = true;  // the sink is not called again; it lives on, because this may be called from within it
+  released_ = true;  // the sink is not called again, but it is not destroyed, because this may be called from
+                     // within it
   arrived_.clear();
   arrived_bytes_ = 0;
 }
@@ -263,7 +265,7 @@ std::size_t ChannelState::writable() const {
 
 void ChannelState::write(std::string_view data) {
   if (remote_closed_ || closed_ || data.empty()) {
-    return;  // the command is gone and nobody reads this: finished() tells, with its status
+    return;  // the command has ended and does not read this; finished() reports that, with its status
   }
   outgoing_.append(data);
   send_input();

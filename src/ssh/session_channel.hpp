@@ -15,45 +15,47 @@
 
 namespace remote::ssh {
 
-// What one libssh channel is doing. Its Session drives it with serve(); the handle that callers hold
-// (SessionChannel) may go away at any time, also from within the sink.
+// The state of one libssh channel. Its Session drives it with serve(). The handle that callers hold
+// (SessionChannel) may be destroyed at any time, even from within the sink.
 //
-// libssh hands over data in a callback, from inside whatever call reads the socket. The callback only copies:
-// sinks are called from serve(), so that they may use the connection and may throw.
+// libssh passes data to a callback, from within any call that reads the socket. The callback only copies the
+// data. Sinks are called from serve(), so they may use the connection and may throw.
 class ChannelState {
  public:
-  // A session channel that runs `command`, which may use our SSH agent (see AgentRelay) with `forward_agent`.
+  // A session channel that runs `command`. With `forward_agent`, the command may use our SSH agent (see
+  // AgentRelay).
   ChannelState(ssh_session session, std::string command, Sink sink, bool forward_agent = false);
-  // A channel to a TCP port as the server sees it.
+  // A channel to a TCP port, which the server resolves.
   ChannelState(ssh_session session, std::string host, int port, Sink sink);
-  // One that the server has opened.
+  // A channel that the server has opened.
   ChannelState(ssh_session session, ChannelPtr channel, Sink sink);
   ~ChannelState();
   ChannelState(const ChannelState&) = delete;
   ChannelState& operator=(const ChannelState&) = delete;
 
-  // Opened ahead, for a command that comes later or for one that nobody reads yet: keeps what it gets.
+  // Marks a channel that was opened ahead of time, or that nobody reads yet; it keeps its output until it is
+  // used.
   void keep_as_spare() { spare_ = paused_ = true; }
   bool spare() const { return spare_; }
-  // Makes a spare channel one that is used for `command`; false when it is of no use for that.
+  // Starts using a spare channel for `command`. Returns false if it does not fit.
   bool adopt(const std::string& command, const Sink& sink);
-  // Makes it a spare one again, for the next use of its command: see Channel::park().
+  // Makes it a spare channel again, for the next use of its command: see Channel::park().
   bool park();
   bool is_resumed() const { return is_resumed_; }
-  // Goes on with what is under way and hands what arrived to the sink; true when something was done.
+  // Makes progress and passes received data to the sink. Returns true if anything was done.
   bool serve();
-  // Opens, or asks for the command; true when that went on.
+  // Continues to open the channel or to request the command. Returns true on progress.
   bool proceed();
-  // Hands over what arrived without touching the link, which is gone.
+  // Passes on received data without using the connection, which is lost.
   bool deliver();
-  // The handle is gone: the channel is closed as soon as that is possible.
+  // Call this when the handle is destroyed. The channel is closed as soon as possible.
   void release();
 
   bool opening() const { return phase_ == Phase::opening; }
-  // Why the server refused to open it; empty when it did not.
+  // Why the server refused to open it; empty if it did not.
   const std::string& refusal() const { return refusal_; }
   bool released() const { return released_; }
-  // True once after it was closed because it ended, though the handle may live on.
+  // Returns true once after the channel was closed at its end, even if the handle still exists.
   bool take_closed() { return std::exchange(close_news_, false); }
   bool output_ended() const;
   bool finished() const;
@@ -62,7 +64,7 @@ class ChannelState {
   void close_input();
   void pause(bool paused) { paused_ = paused; }
   const std::optional<ExitStatus>& status() const { return status_; }
-  // Bytes that wait in memory because the channel is paused.
+  // The number of bytes kept in memory because the channel is paused.
   std::size_t held() const { return held_[0] + held_[1]; }
   ssh_channel raw() const { return channel_; }
 
@@ -93,15 +95,15 @@ class ChannelState {
   std::string refusal_;
   std::deque<Piece> arrived_;
   std::size_t arrived_bytes_ = 0;
-  std::array<std::size_t, 2> held_{};  // bytes left with libssh, by stream
-  std::string outgoing_;               // bytes that libssh did not take yet (it re-keys)
+  std::array<std::size_t, 2> held_{};  // bytes still held by libssh, by stream
+  std::string outgoing_;               // bytes that libssh has not accepted yet, because it is re-keying
   bool spare_ = false;
   bool is_resumed_ = false;
   bool paused_ = false;
   bool input_closed_ = false;
   bool eof_sent_ = false;
   bool remote_closed_ = false;
-  bool closed_ = false;  // by us, after the end
+  bool closed_ = false;  // by this side, after the end
   bool close_news_ = false;
   bool released_ = false;
   std::optional<ExitStatus> status_;

@@ -21,9 +21,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int include_depth = 16;
-constexpr int include_limit = 1000;  // files in all: one that includes itself twice would be read 2^16 times
+constexpr int include_limit =
+    1000;  // files in total: otherwise, a file that includes itself twice would be read 2^16 times
 
-// The keys this program understands; the rest of ssh_config(5) is ignored.
+// The supported keys; the rest of ssh_config(5) is ignored.
 constexpr std::array keys{
     "hostname",
     "user",
@@ -60,7 +61,7 @@ std::string_view trim_left(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of(blanks), text.size()));
 }
 
-// Takes the keyword off a line: letters up to blanks or one "=", or what stands in quotes.
+// Removes the keyword from a line: everything up to a blank or one "=", or a quoted word.
 std::string take_keyword(std::string_view& line) {
   line = trim_left(line);
   const std::size_t quote = line.starts_with('"') ? 1 : 0;
@@ -73,7 +74,7 @@ std::string take_keyword(std::string_view& line) {
   return word;
 }
 
-// OpenSSH's patterns know "*" and "?" alone.
+// OpenSSH's patterns only support "*" and "?".
 bool match_pattern(std::string_view pattern, const std::string& name) {
   std::string glob;
   for (const char c : pattern) {
@@ -181,7 +182,7 @@ const std::vector<ConfigValue>& HostOptions::all(std::string_view key) const {
   return found == values_.end() ? none : found->second;
 }
 
-// Reads files line by line and keeps what holds for the one host that is asked about.
+// Reads files line by line and keeps the values for the host in question.
 class ConfigReader {
  public:
   explicit ConfigReader(const ConfigQuery& query) : query_(query) {}
@@ -214,7 +215,7 @@ class ConfigReader {
       const std::string key = lower_case(take_keyword(line));
       std::vector<std::string> words;
       if (key == "proxycommand") {
-        // The rest of the line as it is: a shell reads it.
+        // The rest of the line stays as it is, because a shell interprets it.
         if (applies) {
           keep(key, lower_case(line) == "none" ? "none" : std::string(line), origin);
         }
@@ -236,7 +237,7 @@ class ConfigReader {
           include(pattern, source, applies, depth, origin);
         }
       } else if (applies && std::ranges::find(keys, key) != keys.end()) {
-        // Several files in one value: they are told apart again by split_arguments().
+        // Several files are stored in one value, which split_arguments() splits later.
         const bool all = key == "userknownhostsfile";
         keep(key, all ? fmt::format("\"{}\"", fmt::join(words, "\" \"")) : words.front(), origin);
       }
@@ -276,8 +277,8 @@ class ConfigReader {
     ::globfree(&found);
   }
 
-  // Whether the criteria of a Match line hold. `outer` is false inside a block that does not apply: then
-  // nothing is run.
+  // Whether the criteria of a Match line are true. `outer` is false inside a block that does not apply, in
+  // which case no command is run.
   bool matches(const std::vector<std::string>& words, const std::string& origin, bool outer) {
     bool result = true;
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -315,7 +316,7 @@ class ConfigReader {
     return result;
   }
 
-  // Whether a criterion holds; nullopt for one that is not known. `run`: a command may be run.
+  // Whether a criterion is true; nullopt if it is unknown. `run`: a command may be run.
   std::optional<bool> judge(const std::string& criterion, const std::string& argument, bool run) {
     const std::map<std::string, std::string> names{{"host", host_so_far()},
                                                    {"originalhost", query_.host},
@@ -355,7 +356,7 @@ class ConfigReader {
         values.push_back({std::move(text), origin});
       }
     } else if (values.empty()) {
-      // The two ways through a proxy exclude each other: the first one named wins.
+      // ProxyJump and ProxyCommand exclude each other: the first one wins.
       if ((key == "proxyjump" && options_.find("proxycommand") != nullptr) ||
           (key == "proxycommand" && options_.find("proxyjump") != nullptr)) {
         return;
@@ -395,7 +396,7 @@ std::vector<ConfigSource> ssh_config_sources(const fs::path& user_config) {
       sources.push_back({path, remove_byte_order_mark(std::move(*text), path), base});
     }
   };
-  // As ssh does: whoever can write there chooses what this machine runs (ProxyCommand).
+  // Like ssh: a user who can write to this file could choose what this machine runs (ProxyCommand).
   if (const std::string why = others_hand(user_config); !why.empty()) {
     throw Error::usage("cannot use " + user_config.string(), why,
                        advise_mode(keeps_modes(user_config), "chmod 600 " + user_config.string(),

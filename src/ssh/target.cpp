@@ -34,7 +34,7 @@ int parse_port(const std::string& text, const std::string& origin) {
   return *port;
 }
 
-// "[USER@]HOST[:PORT]" or "ssh://[USER@]HOST[:PORT]".
+// Parses "[USER@]HOST[:PORT]" or "ssh://[USER@]HOST[:PORT]".
 config::HostPort parse_hop(std::string_view text, const std::string& origin) {
   text = trim(text);
   if (text.starts_with("ssh://")) {
@@ -51,7 +51,7 @@ bool is_none(std::string_view text) {
   return lower_case(text) == "none";
 }
 
-// Puts what ~/.ssh/config says of a key into a setting, where it says something.
+// Copies the value of a key in ~/.ssh/config to a setting, if there is one.
 template <typename Value, typename Convert>
 void take(const HostOptions& options, const char* key, Setting<Value>& setting, const Convert& convert) {
   if (const ConfigValue* found = options.find(key)) {
@@ -89,7 +89,7 @@ class Resolver {
   }
 
  private:
-  // What is settled before ~/.ssh/config is read; an empty value is not settled.
+  // Values that are known before ~/.ssh/config is read; empty: unknown.
   struct Given {
     std::string name;
     Setting<std::string> host;
@@ -97,7 +97,7 @@ class Resolver {
     Setting<int> port;
     Setting<fs::path> key;
     Setting<fs::path> known_hosts;
-    bool key_is_spare = false;  // the server's key, tried on its jump host too
+    bool key_is_spare = false;  // it is the server's key, which is tried on its jump host too
     Setting<std::string> proxy_jump;
     std::string default_user;
   };
@@ -174,7 +174,7 @@ class Resolver {
     tokens['j'] = jump;
     tokens['k'] = target.host_key_alias.value.empty() ? target.alias : target.host_key_alias.value;
     const std::string base = tokens['l'] + target.host.value + tokens['p'] + target.user.value;
-    // OpenSSH's hash of the connection has the jump host in it since 9.6.
+    // Since version 9.6, OpenSSH's hash of the connection includes the jump host.
     for (const std::string& text : {base + jump, base}) {
       tokens['C'] = sha1_hex(text);
       fs::path expanded = expand_path(path->text, tokens, home_);
@@ -239,8 +239,8 @@ class Resolver {
       }
     }
     take(options, "hostkeyalias", target.host_key_alias, std::identity());
-    // "no" is taken as accept-new: a changed key is never accepted here. Who wants to be asked does not want
-    // a key to be accepted unseen.
+    // "no" is treated as accept-new, because a changed key is never accepted here. "ask" is treated as
+    // strict, because the user does not want keys to be accepted without asking.
     take(options, "stricthostkeychecking", target.host_keys, [](const std::string& text) {
       return is_yes(text) || lower_case(text) == "ask" ? config::HostKeys::strict
                                                        : config::HostKeys::accept_new;
@@ -289,7 +289,7 @@ class Resolver {
       next.key = given.key;
       next.key_is_spare = true;
       next.default_user = local_user();
-      // Only the first hop may itself be behind others, as with OpenSSH.
+      // Only the first hop may have jump hosts of its own, as in OpenSSH.
       Target step = resolve_one(next, first);
       first = false;
       std::ranges::move(std::exchange(step.jumps, {}), std::back_inserter(target.jumps));

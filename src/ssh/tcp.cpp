@@ -28,7 +28,7 @@ struct FreeAddresses {
 };
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
-// The addresses of a name, or getaddrinfo(3)'s code for why there are none.
+// The addresses of a name, or getaddrinfo(3)'s error code.
 struct Lookup {
   Addresses addresses;
   int code = 0;
@@ -48,8 +48,8 @@ Addresses resolve(const std::string& host, const std::string& port, const Patien
   if (Lookup numeric = look_up(host, port, AI_NUMERICHOST); numeric.code == 0) {
     return std::move(numeric.addresses);
   }
-  // getaddrinfo(3) cannot be interrupted and takes as long as it likes, so it runs on a thread of its own,
-  // which is left behind when nobody waits any more.
+  // getaddrinfo(3) cannot be interrupted and may take arbitrarily long, so it runs in a separate thread,
+  // which is abandoned if its result is no longer needed.
   std::packaged_task<Lookup()> task([host, port] { return look_up(host, port, AI_ADDRCONFIG); });
   std::future<Lookup> answer = task.get_future();
   std::thread(std::move(task)).detach();
@@ -87,7 +87,7 @@ void set_option(int fd, int level, int name, int value) {
   ::setsockopt(fd, level, name, &value, sizeof value);
 }
 
-// A link that dies without a word (a pulled cable, a lost VPN) is noticed within 30 s.
+// A connection that is lost without notice (a pulled cable, a lost VPN) is detected within 30 s.
 void watch_link(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -105,7 +105,7 @@ void watch_link(int fd) {
 #endif
 }
 
-// 0 when connected, else an errno.
+// Returns 0 if connected, otherwise an errno.
 int connect_one(const addrinfo& address, const Patience& patience, UniqueFd& fd) {
   fd = stream_socket(address.ai_family);
   if (!fd) {
@@ -174,7 +174,7 @@ TcpLink connect_tcp(const std::string& host, int port, const Patience& patience)
   int error = EADDRNOTAVAIL;
   for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
     TcpLink link;
-    // A first address that swallows packets must not use up the time of the others.
+    // A first address that drops packets must not use up the time of the others.
     const bool last = address->ai_next == nullptr;
     const Patience part(last ? patience.left() : patience.left() / 2, patience.cancel());
     link.address = numeric_address(*address);

@@ -12,14 +12,14 @@
 namespace remote::ui {
 namespace {
 
-// xterm's private modes, which all terminals of today know: 1049 the other screen, 25 the cursor, 7 whether
-// long lines wrap.
+// xterm's private modes, which all current terminals support: 1049 is the alternate screen, 25 the cursor,
+// and 7 wrapping of long lines.
 constexpr std::string_view enter_sequence = "\033[?1049h\033[?25l\033[?7l";
 constexpr std::string_view leave_sequence = "\033[?7h\033[?25h\033[?1049l";
 
-// What the handlers need.
+// The data for the signal handlers.
 struct SavedScreen {
-  std::atomic<int> tty{-1};  // where the full screen stands now
+  std::atomic<int> tty{-1};  // the terminal that currently shows the full screen
   struct sigaction stop_action {};
 };
 
@@ -29,7 +29,7 @@ SavedScreen& saved_screen() {
 }
 
 void write_sequence(int tty, std::string_view sequence) noexcept {
-  // a terminal that is gone needs no care
+  // If the terminal is gone, a failed write does not matter.
   static_cast<void>(::write(tty, sequence.data(), sequence.size()) < 0);
 }
 
@@ -38,7 +38,7 @@ extern "C" void on_stop_signal(int) {
   const int tty = saved_screen().tty;
   leave_full_screen();
   std::raise(SIGSTOP);
-  // here it goes on
+  // The process continues here.
   if (tty >= 0) {
     write_sequence(tty, enter_sequence);
     saved_screen().tty = tty;
@@ -88,8 +88,8 @@ std::string FullScreen::frame(const std::vector<std::string>& lines, std::size_t
     shown = room - 1;
     last = fmt::format("… {} more lines; a larger window shows them", lines.size() - shown);
   }
-  // Each line is erased before it is written: behind a line that fills it, the cursor stands on its last
-  // cell.
+  // Erase each line before writing it. After a line that fills the width, the cursor is on its last cell,
+  // which would be erased.
   std::string text = "\033[H";
   for (std::size_t i = 0; i < shown; ++i) {
     text += (i == 0 ? "\033[2K" : "\r\n\033[2K") + lines[i] + "\033[0m";
@@ -97,7 +97,7 @@ std::string FullScreen::frame(const std::vector<std::string>& lines, std::size_t
   if (!last.empty()) {
     return text + (shown == 0 ? "\033[2K" : "\r\n\033[2K") + last;
   }
-  return shown < room ? text + "\r\n\033[J" : text;  // what is left of the last time
+  return shown < room ? text + "\r\n\033[J" : text;  // erases the rest of the previous frame
 }
 
 }  // namespace remote::ui

@@ -8,22 +8,22 @@
 
 namespace remote::ui {
 
-// The terminal's other screen, drawn anew again and again, as long as the object lives. Afterwards the first
-// screen stands there as before, and nothing of this one is left in the scrollback. However the process ends
-// (but for SIGKILL), the first screen comes back; with Ctrl-Z it does so until the process goes on. One at a
-// time, for one thread.
+// The terminal's alternate screen, redrawn repeatedly while the object exists. Afterwards, the normal screen
+// is as before, and nothing of this one is left in the scrollback. The normal screen is restored however the
+// process ends (except for SIGKILL), and after Ctrl-Z until the process continues. Only one object may exist,
+// used by one thread.
 class FullScreen {
  public:
-  // `tty`: open, and a terminal.
+  // `tty` must be an open descriptor of a terminal.
   explicit FullScreen(int tty);
   ~FullScreen();
   FullScreen(const FullScreen&) = delete;
   FullScreen& operator=(const FullScreen&) = delete;
 
-  // The text of a screen of so many rows that shows these lines, as it is to be written. A screen that is too
-  // small for them says how many it leaves out, and never scrolls. A line that is too long is cut.
+  // The text to write for a screen with this many rows and these lines. If the screen is too small, it shows
+  // how many lines are omitted, and never scrolls. Long lines are cut.
   static std::string frame(const std::vector<std::string>& lines, std::size_t rows);
-  // Goes back to this screen where something has left it: what asks for a password does.
+  // Returns to this screen after something else has left it, such as a password prompt.
   void enter();
 
  private:
@@ -31,8 +31,8 @@ class FullScreen {
   DeadlySignals signals_;
 };
 
-// For who ends the process by _exit(2) or by a signal: the first screen comes back. May be called from a
-// signal handler, also when there is no full screen.
+// Restores the normal screen. Call it before the process ends by _exit(2) or a signal. It may be called from
+// a signal handler, even if there is no full screen.
 void leave_full_screen() noexcept;
 
 }  // namespace remote::ui

@@ -11,7 +11,7 @@ namespace remote::ui {
 namespace {
 
 constexpr std::chrono::milliseconds redraw_every{100};
-constexpr std::chrono::seconds print_every{10};  // in a pipe, where nothing can be drawn again
+constexpr std::chrono::seconds print_every{10};  // if the output is a pipe, where nothing can be redrawn
 
 std::string seconds_since(std::chrono::steady_clock::time_point begun) {
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun;
@@ -26,7 +26,7 @@ std::string bar(double fraction, int width) {
                      std::string(static_cast<std::size_t>(width - full), '.'), fraction * 100);
 }
 
-// A bar of 20 cells needs a wide screen.
+// A bar with 20 cells needs a wide screen.
 int bar_width(std::size_t columns) {
   return columns < 80 ? 10 : 20;
 }
@@ -125,12 +125,12 @@ std::string Progress::live_line(const Line& line, std::size_t columns) const {
     text += bar(*line.fraction, bar_width(columns)) + "  ";
   }
   text += visible_line(line.detail);
-  // One cell less than the terminal has: some break the line when the last is used.
+  // Use one cell less than the terminal has, because some terminals wrap the line when the last cell is used.
   return shorten(text, std::max<std::size_t>(columns, 2) - 1);
 }
 
-// What has gone and what is still to go, over all servers that get something; those that are done included,
-// so that it does not jump back.
+// The sums of sent and remaining data for all servers that receive something, including finished ones, so
+// that the numbers do not jump back.
 std::string Progress::total_line(std::size_t columns) const {
   Transfer sum;
   std::size_t count = 0;
@@ -165,7 +165,7 @@ std::string Progress::total_line(std::size_t columns) const {
       std::max<std::size_t>(columns, 2) - 1);
 }
 
-// What was sent is now the whole: until here the total counted all files, also those that were there already.
+// Use the sent data as the total. Until now, the total included files that were already there.
 void Progress::end_transfer(Line& line) {
   if (line.transferring) {
     line.transferring = false;

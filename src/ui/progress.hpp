@@ -13,32 +13,32 @@
 
 namespace remote::ui {
 
-// How far a transfer is.
 struct Transfer {
   std::uint64_t bytes = 0;
-  std::uint64_t total = 0;  // 0: not known
+  std::uint64_t total = 0;  // 0: unknown
   double bytes_per_second = 0;
-  std::chrono::seconds left{0};  // 0: not known
+  std::chrono::seconds left{0};  // 0: unknown
 };
 
-// What goes on with several servers side by side, on stderr. On a terminal: one live line a server (step,
-// time, progress) at the bottom, and below them the sum of what is on its way to several of them; lines that
-// are finished move above them and stay. Elsewhere: a plain line for each step that begins and ends, and none
-// of the details. All functions may be called from any thread. With --quiet only failures are shown.
+// Shows the progress on several servers at once, on stderr. On a terminal, there is one live line per server
+// (step, time, progress) at the bottom, and below them the sum of the transfers if there are several;
+// finished lines move above them and stay. Otherwise, prints a plain line for the beginning and end of each
+// step, without details. With --quiet, only failures are shown. Thread-safe.
 class Progress {
  public:
   Progress(Terminal& terminal, std::vector<std::string> names, bool quiet);
-  // Takes the live lines away; what was not finished leaves nothing behind.
+  // Removes the live lines. Unfinished steps leave nothing behind.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   void step(std::size_t index, const std::string& name);
   void detail(std::size_t index, const std::string& text, std::optional<double> fraction);
-  // Takes the place of the detail until the next step or detail.
+  // Replaces the detail until the next step or detail.
   void transfer(std::size_t index, const Transfer& transfer);
   void done(std::size_t index, const std::string& summary);
-  // `lines`: what to show of the failed command's stderr; `log`: where all of it is. Both may be empty.
+  // `lines`: the part of the failed command's stderr to show; `log`: the location of the complete log. Both
+  // may be empty.
   void failed(std::size_t index, const std::string& reason, const std::string& lines, const std::string& log);
 
  private:
@@ -48,10 +48,10 @@ class Progress {
     std::string step;
     std::string detail;
     std::optional<double> fraction;
-    std::optional<Transfer> transfer;  // the last one; it stays for the sum
+    std::optional<Transfer> transfer;  // the last transfer, kept for the sum
     bool transferring = false;
     Clock::time_point begun = Clock::now();
-    Clock::time_point printed = Clock::now();  // where lines are not redrawn: the last one about the transfer
+    Clock::time_point printed = Clock::now();  // if lines are not redrawn: when the transfer was last printed
     bool ended = false;
   };
 
@@ -60,7 +60,7 @@ class Progress {
   void redraw_loop();
   std::string draw() const;  // the live lines
   std::string live_line(const Line& line, std::size_t columns) const;
-  std::string total_line(std::size_t columns) const;  // empty when there is nothing to sum up
+  std::string total_line(std::size_t columns) const;  // empty if there is nothing to add up
 
   Terminal& terminal_;
   const bool live_;

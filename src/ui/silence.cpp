@@ -11,7 +11,7 @@
 namespace remote::ui {
 namespace {
 
-// What the handler needs; written before `tty` is set.
+// The data for the handler; written before `tty` is set.
 struct SavedEcho {
   std::atomic<int> tty{-1};
   int when = TCSANOW;
@@ -48,7 +48,7 @@ DeadlySignals::DeadlySignals() {
   action.sa_flags = static_cast<int>(SA_NODEFER | SA_RESETHAND);
   for (std::size_t i = 0; i < numbers_.size(); ++i) {
     ::sigaction(numbers_.at(i), nullptr, &before_.at(i));
-    if (before_.at(i).sa_handler != SIG_IGN) {  // nohup
+    if (before_.at(i).sa_handler != SIG_IGN) {  // ignored by nohup
       ::sigaction(numbers_.at(i), &action, nullptr);
     }
   }
@@ -80,7 +80,7 @@ Silence::Silence(int tty)
     : ChangedTerminal(
           tty, [](termios& settings) { settings.c_lflag &= ~static_cast<tcflag_t>(ECHO); }, TCSAFLUSH) {}
 
-// At once: what was written may never be taken by a terminal that stands still.
+// TCSANOW: a hanging terminal may never accept pending output.
 RawTerminal::RawTerminal(int tty)
     : ChangedTerminal(
           tty, [](termios& settings) { ::cfmakeraw(&settings); }, TCSANOW) {}

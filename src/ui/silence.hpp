@@ -7,9 +7,8 @@
 
 namespace remote::ui {
 
-// As long as it lives, a signal that would end the process finds a handler, which calls restore_terminal()
-// and then lets it do so. SIGINT and SIGTERM are not among them: they cancel (see cli.cpp). May stand within
-// another one.
+// During its lifetime, signals that would kill the process call restore_terminal() first. SIGINT and SIGTERM
+// are not included, because they cancel the command (see cli.cpp). Objects may be nested.
 class DeadlySignals {
  public:
   DeadlySignals();
@@ -22,8 +21,8 @@ class DeadlySignals {
   std::array<struct sigaction, numbers_.size()> before_{};
 };
 
-// A terminal whose settings are changed as long as the object lives. However the process ends before (but for
-// SIGKILL), the terminal gets its settings back. One at a time.
+// Changes the settings of a terminal during its lifetime. The settings are restored however the process ends
+// (except for SIGKILL). Only one object may exist.
 class ChangedTerminal {
  public:
   ~ChangedTerminal();
@@ -31,26 +30,26 @@ class ChangedTerminal {
   ChangedTerminal& operator=(const ChangedTerminal&) = delete;
 
  protected:
-  // `tty`: open, and a terminal. It is left alone when it cannot be changed. `when`: as tcsetattr(3) has it,
-  // for the change and for its end.
+  // `tty` must be an open descriptor of a terminal. If its settings cannot be changed, it is left as it is.
+  // `when` is the argument of tcsetattr(3), both for the change and for restoring.
   ChangedTerminal(int tty, void (*change)(termios&), int when);
 
  private:
   DeadlySignals signals_;
 };
 
-// A terminal that does not echo what is typed. What was typed before or during it is dropped.
+// A terminal that does not echo input. Input typed before or during this time is dropped.
 struct Silence : ChangedTerminal {
   explicit Silence(int tty);
 };
 
-// A terminal that passes on every key as it is typed, Ctrl-C too, and every byte that is written as it is.
+// A terminal in raw mode: every key, including Ctrl-C, is passed on as it is typed, and output is unchanged.
 struct RawTerminal : ChangedTerminal {
   explicit RawTerminal(int tty);
 };
 
-// For who ends the process by _exit(2): the terminal gets its settings back. May be called from a signal
-// handler, also when no terminal is changed.
+// Restores the settings of the terminal. Call it before the process ends by _exit(2). It may be called from a
+// signal handler, even if no terminal was changed.
 void restore_terminal() noexcept;
 
 }  // namespace remote::ui

@@ -10,14 +10,15 @@ namespace remote::ui {
 namespace {
 
 constexpr std::size_t gap = 2;          // spaces between columns
-constexpr std::size_t narrowest = 6;    // a column is not cut below this
-constexpr std::size_t still_said = 10;  // nor one that gives way, until all must
-constexpr std::size_t readable = 28;    // what one that keeps its end has, as long as others can do with less
-constexpr std::size_t enough = 18;      // and as long as others can go
+constexpr std::size_t narrowest = 6;    // columns are not cut below this
+constexpr std::size_t still_said = 10;  // nor is a column that gives way, until all must be
+constexpr std::size_t readable =
+    28;  // the minimum for a column that keeps its end, while others can be cut further
+constexpr std::size_t enough = 18;  // its minimum while other columns can be dropped
 
-// The text in at most so many columns, with "…" in the middle: "python train.py … --epochs 10".
+// Shortens the text to at most this many columns, with "…" in the middle: "python train.py … --epochs 10".
 std::string elide(std::string_view text, std::size_t width) {
-  constexpr std::size_t worth_it = 15;  // of less, an end says nothing
+  constexpr std::size_t worth_it = 15;  // below this, showing the end is useless
   if (display_width(text) <= width || width < worth_it) {
     return shorten(text, width);
   }
@@ -32,10 +33,10 @@ std::string elide(std::string_view text, std::size_t width) {
   return shorten(text, width - display_width(end)) + std::string(end);
 }
 
-// Makes the columns of a table fit a width.
+// Fits the columns of a table into a width.
 class Fitting {
  public:
-  // `natural`: as wide as the widest cells; `brief`: where cells that have a short form are in that.
+  // `natural` are the widths of the widest cells; `brief` those with short forms, for cells that have one.
   Fitting(const std::vector<Column>& columns, std::vector<std::size_t> natural,
           std::vector<std::size_t> brief, std::size_t width)
       : columns_(columns),
@@ -46,7 +47,7 @@ class Fitting {
     total_ = std::accumulate(widths_.begin(), widths_.end(), gap * (widths_.size() - 1));
   }
 
-  // The width of each column; 0: it is left out.
+  // The width of each column; 0 if it is dropped.
   std::vector<std::size_t> fitted() {
     cut_yielding(readable);
     shorten_cells();
@@ -64,7 +65,7 @@ class Fitting {
   }
 
  private:
-  // Makes it narrower by as much as is needed, but not below `lowest`.
+  // Narrows the column as much as necessary, but not below `lowest`.
   void cut(std::size_t i, std::size_t lowest) {
     const std::size_t by = std::min(total_ - width_, widths_[i] - std::min(widths_[i], lowest));
     widths_[i] -= by;
@@ -76,7 +77,8 @@ class Fitting {
     widths_[i] = 0;
   }
 
-  // First those that give way, from the right. `lowest`: of those that keep their end.
+  // First cuts the columns that give way, from the right. `lowest` is the minimum for those that keep their
+  // end.
   void cut_yielding(std::size_t lowest) {
     for (std::size_t i = columns_.size(); i-- > 0 && total_ > width_;) {
       if (columns_[i].gives_way && widths_[i] > 0) {
@@ -92,7 +94,7 @@ class Fitting {
     }
   }
 
-  // Of those that give way, the last one is kept longest. Returns it.
+  // While the table is too wide, drops columns that give way, except the last one, which it returns.
   std::optional<std::size_t> hide_yielding() {
     std::optional<std::size_t> last;
     for (std::size_t i = 0; i < columns_.size() && total_ > width_; ++i) {
@@ -112,7 +114,7 @@ class Fitting {
     }
   }
 
-  // They take the room that is left.
+  // These columns use the remaining space.
   void widen_yielding() {
     for (std::size_t i = columns_.size(); i-- > 0 && total_ < width_;) {
       if (columns_[i].gives_way && widths_[i] > 0) {
@@ -123,8 +125,8 @@ class Fitting {
     }
   }
 
-  // The widest gives way first, down to the next widest, and so on. `whole_too`: also those that stay whole
-  // as long as they can.
+  // Cuts the widest column to the width of the next one, and so on. `whole_too`: includes columns that should
+  // stay whole as long as possible.
   void cut_widest(bool whole_too) {
     while (total_ > width_) {
       std::optional<std::size_t> widest;
@@ -143,7 +145,7 @@ class Fitting {
       const std::size_t floor =
           widest ? std::max(narrowest, display_width(columns_[*widest].title)) : narrowest;
       if (!widest || widths_[*widest] <= floor) {
-        break;  // a line that wraps is better than one that says nothing
+        break;  // a wrapped line is better than one without information
       }
       cut(*widest, std::max(floor, std::min(second, widths_[*widest] - 1)));
     }
@@ -192,10 +194,10 @@ std::string Table::render(std::optional<std::size_t> width, const Paint& paint) 
   const std::vector<std::size_t> cells = widths(width);
   std::string out;
   const auto line = [&](const auto& cell_of) {
-    std::size_t blanks = 0;  // due before the next text, so that no line ends with blanks
+    std::size_t blanks = 0;  // spaces are added only before the next text, so that no line ends with spaces
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (cells[i] == 0) {
-        continue;  // hidden
+        continue;  // the column is hidden
       }
       const Cell& cell = cell_of(i);
       std::string shown = cell.text;

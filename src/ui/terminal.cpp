@@ -24,7 +24,7 @@
 namespace remote::ui {
 namespace {
 
-// poll(2) promises room for this much of a pipe (PIPE_BUF): a piece of that size never blocks.
+// poll(2) guarantees this much free space in a pipe (PIPE_BUF), so a piece of this size never blocks.
 constexpr std::size_t sure_piece = 4096;
 
 bool color_wanted(bool is_terminal) {
@@ -38,7 +38,7 @@ std::string paint(bool color, Style style, std::string_view text) {
   if (!color || style == Style::plain) {
     return std::string(text);
   }
-  // By Style. SGR codes, ECMA-48 8.3.117.
+  // Indexed by Style. SGR codes, ECMA-48 8.3.117.
   constexpr std::array codes = {"0", "1", "2", "31", "32", "33", "34", "35", "36"};
   const std::string code = codes.at(static_cast<std::size_t>(style));
   return "\033[" + code + "m" + std::string(text) + "\033[0m";
@@ -46,10 +46,10 @@ std::string paint(bool color, Style style, std::string_view text) {
 
 std::size_t width_of(char32_t code) {
   const int width = code >= ' ' && code < 0x7F ? 1 : ::uc_width(code, "UTF-8");
-  return static_cast<std::size_t>(std::max(0, width));  // -1: a control character
+  return static_cast<std::size_t>(std::max(0, width));  // -1 for control characters
 }
 
-// A line without its end; nullopt when the input ends before it. Throws Interrupted.
+// Reads a line without its newline; nullopt if the input ends before that. Throws Interrupted.
 std::optional<std::string> read_line(int fd, const Cancel& cancel) {
   std::string line;
   for (;;) {
@@ -71,7 +71,7 @@ std::optional<std::string> read_line(int fd, const Cancel& cancel) {
   }
 }
 
-// A raw terminal does not begin a new line at its left edge by itself.
+// Adds carriage returns, because a raw terminal does not start a new line at the left edge.
 std::string with_returns(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -80,13 +80,13 @@ std::string with_returns(std::string_view text) {
   return result;
 }
 
-// What was typed without echo has not moved the cursor.
+// Input without echo has not moved the cursor, so this prints a newline.
 struct NewLine {
   int tty;
   ~NewLine() { write_all(tty, "\n"); }
 };
 
-// Terminals count as one: they are the user's.
+// Terminals count as the same file, because they are the user's.
 bool are_one_file(int one, int other) {
   struct stat first {};
   struct stat second {};
@@ -114,7 +114,7 @@ std::size_t display_width(std::string_view text) {
 
 std::string shorten(std::string_view text, std::size_t width) {
   std::size_t used = 0;
-  std::size_t cut = 0;  // end of what fits beside the "…"
+  std::size_t cut = 0;  // the end of the text that fits together with the "…"
   for (std::size_t at = 0; at < text.size();) {
     const Utf8Char c = utf8_at(text, at);
     used += width_of(c.code);
@@ -152,7 +152,7 @@ bool Terminal::has_keyboard() const {
 
 bool Terminal::in_background() const {
   const pid_t group = ::tcgetpgrp(streams_.err);
-  return group >= 0 && group != ::getpgrp();  // -1: it is not the terminal of this session
+  return group >= 0 && group != ::getpgrp();  // -1: not the terminal of this session
 }
 
 std::size_t Terminal::columns() const {
@@ -183,12 +183,12 @@ std::string Terminal::paint_err(Style style, std::string_view text) const {
   return paint(err_color_, style, text);
 }
 
-// True when it takes a piece; false when it does not and the user wants to stop.
+// Returns true when the descriptor accepts data, and false if it does not and the user wants to stop.
 bool Terminal::wait_writable(int fd) const {
   for (;;) {
     std::array<pollfd, 2> slots{{{fd, POLLOUT, 0}, {cancel_->fd(), POLLIN, 0}}};
     if (::poll(slots.data(), slots.size(), -1) < 0 && errno != EINTR) {
-      return true;  // the write tells what is wrong
+      return true;  // the write reports the error
     }
     if (slots[0].revents != 0) {
       return true;
@@ -211,8 +211,8 @@ void Terminal::out(std::string_view text) {
     }
     if (!write_all(streams_.out, text.substr(0, piece))) {
       if (errno == EPIPE) {
-        // `remote … | head`: nobody reads on, and that is not an error. This program ends by the signal, as
-        // any other would. The library may have blocked it on this thread.
+        // In `remote … | head`, the reader exits early, which is not an error. The program dies by the
+        // signal, like any other. The library may have blocked it on this thread.
         std::signal(SIGPIPE, SIG_DFL);
         sigset_t set;
         sigemptyset(&set);
@@ -242,7 +242,7 @@ std::string Terminal::captured(const std::function<void()>& print) {
   return redirection.text;
 }
 
-// With mutex_ locked.
+// The caller must hold mutex_.
 void Terminal::write_err(std::string_view text) {
   const std::string returned = raw_ && err_terminal_ ? with_returns(text) : "";
   if (!returned.empty()) {
@@ -254,7 +254,7 @@ void Terminal::write_err(std::string_view text) {
       return;
     }
     if (!write_all(streams_.err, text.substr(0, piece))) {
-      return;  // a stderr that is gone is no reason to stop: the command's work goes on
+      return;  // a closed stderr is not a reason to stop, because the command's work continues
     }
     text.remove_prefix(piece);
   }
@@ -273,7 +273,7 @@ void Terminal::err(std::string_view text) {
   }
 }
 
-// What takes the live rows off the screen: the cursor stands at the end of the last one.
+// The sequence that removes the live rows from the screen. The cursor must be at the end of the last one.
 std::string Terminal::without_live() const {
   if (live_.empty()) {
     return "";
@@ -292,7 +292,7 @@ void Terminal::set_live(const std::string& rows, std::string_view above) {
   live_ = rows;
 }
 
-// While it lives, the screen belongs to a question.
+// During its lifetime, the screen belongs to a question.
 class Terminal::Question {
  public:
   explicit Question(Terminal& terminal) : terminal_(terminal), turn_(terminal.question_mutex_) {
@@ -381,7 +381,7 @@ std::optional<std::string> Terminal::ask_stdin(const std::string& prompt, const 
   write(prompt);
   auto line = read_line(streams_.in, cancel);
   if (!line || !stdin_is_terminal()) {
-    write("\n");  // no typing has moved the cursor
+    write("\n");  // the user's typing has not moved the cursor
   }
   return line;
 }
@@ -391,7 +391,7 @@ Terminal::Input Terminal::stdin_input(std::chrono::milliseconds patience) const 
   if (::poll(&slot, 1, static_cast<int>(patience.count())) <= 0) {
     return Input::nothing_yet;
   }
-  int bytes = 0;  // an end is readable too
+  int bytes = 0;  // EOF also counts as readable
   return ::ioctl(streams_.in, FIONREAD, &bytes) == 0 && bytes > 0 ? Input::some : Input::end;
 }
 

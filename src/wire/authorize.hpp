@@ -23,7 +23,7 @@ struct AuthorizeRequest {
   }
 };
 
-enum class KeyState { added, present, restricted, failed };  // restricted: it is there, behind options
+enum class KeyState { added, present, restricted, failed };  // restricted: it is present, with options
 template <>
 inline constexpr std::array enum_names<KeyState> = std::to_array<std::string_view>({"added", "present",
                                                                                     "restricted", "failed"});

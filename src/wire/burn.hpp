@@ -9,11 +9,11 @@
 
 #include "wire/fields.hpp"
 
-// What a rank of `check --burn` prints (src/server/python/burn.py).
+// The output of a rank of `check --burn` (src/server/python/burn.py).
 
 namespace remote::wire {
 
-// Each message is a line that begins with this, followed by JSON.
+// Each message is a line that starts with this, followed by JSON.
 constexpr std::string_view burn_mark = "remote-burn ";
 
 constexpr Limits burn_rank = in_range(0, 1 << 30);
@@ -24,13 +24,13 @@ enum class BurnNumber { bfloat16, float16, float32 };
 enum class BurnRequirement { cuda, nccl };
 enum class BurnProblem { no_torch, no_distributed, timeout };
 
-// The last message of a rank that succeeded. All rates are averages.
+// The last message of a successful rank. All rates are averages.
 struct BurnedDevice {
   static constexpr std::string_view kind = "device";
 
   int rank = 0;
   BurnBackend backend = BurnBackend::gloo;
-  BurnNumber type = BurnNumber::float32;  // of the matrices
+  BurnNumber type = BurnNumber::float32;  // of the matrix elements
   double tflops = 0;
   double bus_gbit_s = 0;  // of an all-reduce; 0 if there is only one rank
   std::string name{};

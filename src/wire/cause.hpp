@@ -8,7 +8,8 @@
 
 #include "wire/fields.hpp"
 
-// Why ranks fail and launches end, as values that the servers of a launch exchange and the client shows.
+// Reasons why ranks fail and launches end, in a form that a launch's servers exchange and the client
+// displays.
 
 namespace remote::wire {
 
@@ -17,7 +18,7 @@ enum class EndKind {
   exit,           // with an exit code
   signal,         // by a signal
   out_of_memory,  // by the kernel's out-of-memory killer
-  gone,           // its processes and its supervisor are gone, and nothing is on record
+  gone,           // its processes and its supervisor are gone, and nothing was recorded
 };
 
 struct Ending {
@@ -37,9 +38,9 @@ struct RankFailure {
   int rank = 0;
   std::string server;
   Ending ending;
-  // It failed because another rank was gone: its last words say so.
+  // It failed because another rank was gone, according to its last output.
   bool after_peer = false;
-  // The place of the failure, as a digest of its last line, or the problem of its server (rules::sicknesses).
+  // The point of the failure, as a digest of its last line, or the problem of its server (rules::sicknesses).
   std::string mark;
 
   static constexpr auto fields() {
@@ -63,7 +64,7 @@ struct ServerLoss {
   friend bool operator==(const ServerLoss&, const ServerLoss&) = default;
 };
 
-// No rank wrote or computed for some time.
+// No rank has written or computed anything for some time.
 struct Hang {
   static constexpr std::string_view kind = "hang";
 
@@ -75,7 +76,7 @@ struct Hang {
   friend bool operator==(const Hang&, const Hang&) = default;
 };
 
-// The coordinator's supervisor died and was started again; the ranks ran without it in between.
+// The coordinator's supervisor died and was restarted; the ranks ran without it in between.
 struct SupervisorDeath {
   static constexpr std::string_view kind = "supervisor";
 
@@ -89,7 +90,7 @@ struct SupervisorDeath {
 
 using Cause = std::variant<RankFailure, ServerLoss, Hang, SupervisorDeath>;
 
-// Why a server ends the jobs of a launch: of a failure only its rank counts.
+// Why a server stops the jobs of a launch. For a failure, only its rank is included.
 struct RankEnded {
   static constexpr std::string_view kind = "rank";
 
@@ -116,7 +117,7 @@ inline EndReason end_reason(const Cause& cause) {
   return std::get<Hang>(cause);
 }
 
-// A loss or a hang leaves nothing to wait for; after a failure the other ranks get a grace.
+// After a loss or a hang, there is nothing to wait for; after a failure, the other ranks get a grace.
 inline bool has_grace(const EndReason& reason) {
   return std::holds_alternative<RankEnded>(reason);
 }

@@ -13,16 +13,17 @@
 
 namespace remote::wire {
 
-// Finds an engine that can run jobs in containers of this image.
+// Searches for an engine that can run jobs in containers of this image.
 struct ContainerRequest {
   static constexpr std::string_view kind = "container";
 
-  std::optional<ContainerEngine> engine{};  // nullopt: the first that has the image, or else that works
+  std::optional<ContainerEngine>
+      engine{};  // nullopt: the first one that has the image, or otherwise the first one that works
   std::string image;
-  std::string project{};       // the folder that paths of apptainer's images are relative to
-  std::string prologue{};      // sh text that runs before the engine
+  std::string project{};       // the folder that relative paths of apptainer images refer to
+  std::string prologue{};      // shell text that runs before the engine
   bool fetch = false;          // fetch the image, or a newer one
-  bool is_login_node = false;  // of Slurm: only its nodes need to have the engine
+  bool is_login_node = false;  // it is a Slurm login node, so only its nodes need the engine
 
   static constexpr auto fields() {
     using R = ContainerRequest;
@@ -35,8 +36,8 @@ struct ContainerRequest {
 
 enum class ContainerOutcome {
   ready,
-  missing,  // the image is missing
-  failed,   // `reason`
+  missing,
+  failed,  // see `reason`
 };
 
 struct ContainerReply {
@@ -44,7 +45,7 @@ struct ContainerReply {
 
   ContainerOutcome outcome = ContainerOutcome::failed;
   std::optional<ContainerEngine> engine{};  // set unless it failed
-  bool rootless = false;                    // the engine runs as the user, without root's rights
+  bool rootless = false;                    // the engine runs as the user, without root privileges
   std::string reason{};
 
   static constexpr auto fields() {

@@ -8,12 +8,12 @@
 
 #include "wire/fields.hpp"
 
-// What `check --deep` learns from an import of torch (src/server/python/deep.py). The texts are foreign, and
-// may contain any characters.
+// The facts that `check --deep` gets by importing torch (src/server/python/deep.py). The texts are untrusted
+// and may contain any characters.
 
 namespace remote::wire {
 
-// Each message is a line that begins with this, followed by JSON.
+// Each message is a line that starts with this, followed by JSON.
 constexpr std::string_view deep_mark = "remote-deep ";
 
 constexpr Limits a_version = a_word("._+-", 255);
@@ -31,7 +31,7 @@ struct ImportedTorch {
   }
 };
 
-// The import failed. Only the end follows.
+// The import failed. Only the end message follows.
 struct ImportFailed {
   static constexpr std::string_view kind = "failed";
 
@@ -43,8 +43,8 @@ struct ImportFailed {
 struct ImportedDevices {
   static constexpr std::string_view kind = "devices";
 
-  int count = 0;     // GPUs that torch can use
-  std::string cuda;  // the version that torch was built for; "-": none
+  int count = 0;     // number of GPUs that torch can use
+  std::string cuda;  // the version that torch was built with; "-": none
 
   static constexpr auto fields() {
     using D = ImportedDevices;

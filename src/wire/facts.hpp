@@ -33,12 +33,12 @@ enum class GpuDetail {
   full,   // also topology, errors, and slower queries
 };
 
-// What the packages of a project are installed from.
+// The input that a project's packages are installed from.
 struct PackagesStamp {
-  std::string scripts;      // our own folder in the project
+  std::string scripts;      // remote's own folder in the project
   std::string project_key;  // as in ManagedPython
   std::string digest;
-  // As in ManagedPython.
+  // The same as in ManagedPython.
   std::vector<std::string> places{};
   std::string other_folder{};
   std::string conda{};
@@ -52,38 +52,39 @@ struct PackagesStamp {
   }
 };
 
-// Paths are absolute, or relative to the home folder ("~/x", "x").
+// Paths are absolute, or relative to the home directory ("~/x", "x").
 struct FactsRequest {
   static constexpr std::string_view kind = "facts";
 
   std::string project{};
   std::string environment{};          // the folder of the Python environment
-  std::vector<Variable> variables{};  // of programs that jobs run, and of `activate`
-  std::string activate{};             // sh text that enters the Python environment
+  std::vector<Variable> variables{};  // for programs that jobs run, and for `activate`
+  std::string activate{};             // shell text that enters the Python environment
 
   bool clock = false;
   bool machine = false;
   bool load = false;
   bool logind = false;
   bool others = false;  // the running jobs of this user, of this project and of others
-  // The folder of the jobs in the project: whether it is closed, and whether a launch marked the server as
-  // sick.
+  // The project's jobs folder: checks whether it is closed, and whether a launch marked the server as sick.
   std::optional<std::string> jobs{};
-  // The same folder: whether others can write to the project outside it, and a trial of what a run does
-  // there.
+  // The project's jobs folder: checks whether others can write to the project outside it, and tries the
+  // operations of a run there.
   std::optional<std::string> open{};
   std::vector<DiskPlace> disks{};
-  std::optional<PackagesStamp> packages{};  // whether the packages in `environment` are installed from this
-  std::optional<bool> python{};             // true: with its packages
+  std::optional<PackagesStamp>
+      packages{};                // checks whether the packages in `environment` were installed from this
+  std::optional<bool> python{};  // true: includes its packages
   std::optional<GpuDetail> gpus{};
-  std::optional<std::string> program{};  // whether a job would find this program
+  std::optional<std::string> program{};  // checks whether a job would find this program
   bool mpi = false;
   std::optional<std::string> route_to{};  // host to find the route to
   std::optional<int> port{};              // port to check; 0: only suggest ports
   // Data follows the request: lines "SIZE SECONDS NAME" of the project's files to compare.
   bool code = false;
-  std::optional<std::string> scripts{};  // the folder of our scripts, to read the sender of the project
-  // Folders of the Python environment: whether none of them has an interpreter.
+  std::optional<std::string>
+      scripts{};  // the folder of remote's scripts, which contains the project's sender
+  // Folders of the Python environment: checks whether all of them lack an interpreter.
   std::vector<std::string> environments{};
 
   static constexpr auto fields() {
@@ -102,7 +103,7 @@ struct FactsRequest {
   }
 };
 
-// The load, the GPUs in brief, and the disks that a job uses.
+// Requests the load, the GPUs in brief, and the disks that a job uses.
 inline FactsRequest moment_request(std::string_view project) {
   FactsRequest request{.project = std::string(project)};
   request.load = true;
@@ -111,7 +112,7 @@ inline FactsRequest moment_request(std::string_view project) {
   return request;
 }
 
-// Busy and all processor time since the start of the server, in ticks.
+// Busy and total processor time since the server's boot, in ticks.
 struct Ticks {
   std::uint64_t busy = 0;
   std::uint64_t all = 0;
@@ -121,7 +122,7 @@ struct Ticks {
   }
 };
 
-// The process that listens on a port. pid and program are set only if visible to the login.
+// The process that listens on a port. pid and program are set only if they are visible to the user.
 struct PortHolder {
   std::string user;
   std::optional<int> pid;
@@ -139,7 +140,7 @@ struct PortFacts {
   std::optional<bool> is_free;       // the requested port
   std::optional<PortHolder> holder;  // if it is taken
   std::optional<int> suggested;      // a free port
-  std::optional<int> second;         // and another one, for the supervisor
+  std::optional<int> second;         // another free port, for the supervisor
 
   static constexpr auto fields() {
     return field_list(field("is_free", &PortFacts::is_free), field("holder", &PortFacts::holder),
@@ -163,10 +164,10 @@ struct RouteFacts {
 
 // mpirun, if its implementation is known.
 struct MpiFacts {
-  bool hydra = false;  // of MPICH or Intel MPI, else of Open MPI
+  bool hydra = false;  // MPICH or Intel MPI, otherwise Open MPI
   std::string version;
-  bool has_daemon = false;  // the program that it starts on other servers
-  bool root = false;        // the login is root
+  bool has_daemon = false;  // the program that it starts on other servers is available
+  bool root = false;        // the user is root
 
   static constexpr auto fields() {
     return field_list(field("hydra", &MpiFacts::hydra), field("version", &MpiFacts::version, a_name()),
@@ -176,7 +177,7 @@ struct MpiFacts {
 
 struct FileStamp {
   std::uint64_t size = 0;
-  std::int64_t seconds = 0;  // when it was changed, since the epoch
+  std::int64_t seconds = 0;  // modification time, in seconds since the epoch
 
   static constexpr auto fields() {
     return field_list(field("size", &FileStamp::size), field("seconds", &FileStamp::seconds));
@@ -196,8 +197,8 @@ struct ChangedFile {
 };
 
 struct CodeFacts {
-  std::vector<ChangedFile> files;  // the first of them
-  std::uint64_t count = 0;         // of all
+  std::vector<ChangedFile> files;  // the first ones
+  std::uint64_t count = 0;         // total number
 
   static constexpr std::size_t most_files = 1000;
 
@@ -216,15 +217,15 @@ struct FactsReply {
   Ticks ticks;
   std::vector<OtherProject> others;
   std::vector<std::string> running;  // jobs of this project
-  bool disks_hang = false;           // a disk did not answer in time: nothing is known of any
-  bool has_old_packages = false;     // remote has installed them from something else
-  bool has_leases = false;           // files of leases are there; only if the load was asked for
+  bool disks_hang = false;           // a disk did not respond in time, so there are no facts about disks
+  bool has_old_packages = false;     // remote has installed them from a different input
+  bool has_leases = false;           // lease files exist; set only if the load was requested
   std::optional<RouteFacts> route;
   std::optional<PortFacts> port;
   std::optional<MpiFacts> mpi;
   std::optional<CodeFacts> code;
   std::string missing;                  // the program of the request, if a job would not find it
-  std::optional<ProjectSource> source;  // the last sender of the project, if it is known
+  std::optional<ProjectSource> source;  // the last sender of the project, if known
   bool lacks_environment = false;
 
   static constexpr auto fields() {

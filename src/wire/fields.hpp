@@ -31,7 +31,7 @@ namespace remote::wire {
 
 constexpr std::size_t max_map_key = 1024;
 
-// What a string may contain.
+// The characters that a string may contain.
 enum class Text {
   any,
   line,  // UTF-8 without control characters: see is_line()
@@ -40,8 +40,8 @@ enum class Text {
   id,    // 32 lower-case hexadecimal digits: the id of a job or a launch
 };
 
-// The limits of one field: of a number its range, of a string its bytes, of a list or map its entries; the
-// strings in a list and the keys of a map have the same limit.
+// The limits of a field: the range of a number, the bytes of a string, or the entries of a list or map. The
+// strings in a list and the keys of a map have the same limits.
 struct Limits {
   long long least = std::numeric_limits<long long>::min();
   long long most = std::numeric_limits<long long>::max();
@@ -68,7 +68,7 @@ constexpr Limits in_range(long long from, long long to) {
   return Limits{}.range(from, to);
 }
 
-// One line of text for people.
+// One line of text for the user.
 constexpr Limits a_line(std::size_t size = 200) {
   return {.size = size, .text = Text::line};
 }
@@ -86,7 +86,7 @@ constexpr Limits an_id() {
   return {.size = 32, .text = Text::id};
 }
 
-// Up to `most` of them.
+// A list of up to `most` ids.
 constexpr Limits ids(std::size_t most) {
   return {.size = most, .text = Text::id};
 }
@@ -105,7 +105,7 @@ constexpr Field<Struct, Value> field(std::string_view name, Value Struct::*membe
   return {name, member, limits};
 }
 
-// std::tuple would do, but takes long to compile.
+// Used instead of std::tuple, which takes long to compile.
 namespace detail {
 
 template <std::size_t index, typename Each>

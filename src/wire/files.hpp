@@ -9,7 +9,7 @@
 
 #include "wire/jobs.hpp"
 
-// Requests about the files of jobs. Their names can contain any characters.
+// Requests about the files of jobs. Their names may contain any characters.
 
 namespace remote::wire {
 
@@ -22,7 +22,7 @@ enum class PathKind { missing, there, link, folder_link };  // link: to a file; 
 struct PathsRequest {
   static constexpr std::string_view kind = "paths";
 
-  std::vector<std::string> paths;  // "~/x" is in the home folder
+  std::vector<std::string> paths;  // "~/x" is relative to the home directory
 
   static constexpr auto fields() {
     return field_list(field("paths", &PathsRequest::paths, at_most(max_paths)));
@@ -43,8 +43,8 @@ struct PathsReply {
 struct MatchesRequest {
   static constexpr std::string_view kind = "matches";
 
-  std::string folder;   // the pattern is relative to it
-  std::string pattern;  // each part can contain * ? and [
+  std::string folder;   // the pattern is relative to this folder
+  std::string pattern;  // each part may contain * ? and [
 
   static constexpr auto fields() {
     using R = MatchesRequest;
@@ -63,8 +63,8 @@ struct MatchesReply {
   }
 };
 
-// Files that a launch has written. Those count that were modified after spec.json of the first job and, when
-// all of its jobs here have ended, not after the last result.
+// Files that a launch has written, that is, files modified after spec.json of the first job and, if all of
+// its jobs here have ended, not after the last result.
 struct WrittenRequest {
   static constexpr std::string_view kind = "written";
 
@@ -97,7 +97,7 @@ struct WrittenFile {
   }
 };
 
-// In parts.
+// One of several parts.
 struct WrittenReply {
   static constexpr std::string_view kind = "written";
 

@@ -27,8 +27,8 @@ constexpr std::uint32_t initial_credit = 1 << 18;
 enum class FrameKind : std::uint8_t {
   message,  // a CBOR message
   data,     // raw bytes of an output
-  credit,   // four bytes, big-endian: so many bytes of data more
-  end,      // the sender has nothing more on this stream
+  credit,   // four bytes, big-endian: the number of additional data bytes allowed
+  end,      // the sender sends nothing more on this stream
   abort,    // the stream is closed in both directions; frames still in transit are ignored
 };
 
@@ -47,40 +47,41 @@ void append_credit(Bytes& out, std::uint32_t stream, std::uint32_t bytes);
 // The number of bytes that a `credit` frame grants. Throws Malformed.
 std::uint32_t read_credit(const Frame& frame);
 
-// Divides received bytes into frames. It buffers at most one frame and the bytes received with its end.
+// Splits received bytes into frames. It buffers at most one frame and the bytes received together with its
+// end.
 class FrameReader {
  public:
   void add(std::span<const std::uint8_t> bytes);
-  // The next whole frame; nullopt until more bytes come. Throws Malformed for a header that the protocol does
-  // not allow; after that the reader is of no use.
+  // The next whole frame; nullopt until more bytes arrive. Throws Malformed for a header that the protocol
+  // does not allow; after that, the reader must not be used.
   std::optional<Frame> next();
-  // Whether the received bytes end within a frame.
+  // Whether the received bytes end in the middle of a frame.
   bool is_inside_frame() const { return begin_ != buffer_.size(); }
 
  private:
   Bytes buffer_;
-  std::size_t begin_ = 0;  // what lies before it has been returned
+  std::size_t begin_ = 0;  // the bytes before it were already returned
 };
 
-// The bytes that one side may still send on a stream.
+// The number of bytes that one side may still send on a stream.
 class SendCredit {
  public:
   std::size_t available() const { return available_; }
-  // At most available().
+  // `bytes` must not exceed available().
   void consume(std::size_t bytes) { available_ -= bytes; }
-  // Throws Malformed if the peer grants more than any receiver would hold.
+  // Throws Malformed if the peer grants more than any receiver would buffer.
   void grant(std::uint32_t bytes);
 
  private:
   std::size_t available_ = initial_credit;
 };
 
-// The credit that a receiver has granted; checks that the sender respects it.
+// The credit that a receiver has granted. Checks that the sender respects it.
 class ReceiveCredit {
  public:
-  // `bytes` have arrived. Throws Malformed if they exceed the credit.
+  // Call this when `bytes` have arrived. Throws Malformed if they exceed the credit.
   void receive(std::size_t bytes);
-  // `bytes` of these were consumed. Returns how much credit to send now; 0: not worth a frame.
+  // Call this when `bytes` of these were consumed. Returns how much credit to send now; 0: not worth a frame.
   std::uint32_t consume(std::size_t bytes);
 
  private:

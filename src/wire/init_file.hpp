@@ -12,7 +12,7 @@ namespace remote::wire {
 
 enum class InitFileStep {
   make,      // create the launch's folder, on the first server
-  make_all,  // the same, and create the folder that contains it
+  make_all,  // like make, but also creates the folder that contains it
   see,       // check on another server that the launch's folder is the same
   drop,      // remove it, because no job was started
 };
@@ -21,9 +21,9 @@ struct InitFileRequest {
   static constexpr std::string_view kind = "init_file";
 
   InitFileStep step = InitFileStep::make;
-  std::string folder;   // contains the launch's folder
-  std::string launch;   // its id
-  std::string maker{};  // see: the server that created the folder
+  std::string folder;   // the folder that contains the launch's folder
+  std::string launch;   // the launch's id
+  std::string maker{};  // for see: the server that created the folder
 
   static constexpr auto fields() {
     using R = InitFileRequest;
@@ -36,7 +36,7 @@ struct InitFileReply {
   static constexpr std::string_view kind = "init_file";
 
   std::string folder{};   // the launch's folder, which can be written to and locked; "" after `drop`
-  std::string failure{};  // why it cannot be used; "" if it can
+  std::string failure{};  // why it cannot be used; "" if it can be used
 
   static constexpr auto fields() {
     using R = InitFileReply;

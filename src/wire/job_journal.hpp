@@ -9,8 +9,8 @@
 
 #include "wire/jobs.hpp"
 
-// The journal of a job (`journal.jsonl` in its folder), one entry a line. Several processes append to it.
-// rules/job_history.hpp derives the job's state from it.
+// The journal of a job (`journal.jsonl` in its folder), with one entry per line. Several processes append to
+// it. rules/job_history.hpp derives the job's state from it.
 
 namespace remote::wire {
 
@@ -42,7 +42,8 @@ struct AttemptEnded {
   friend bool operator==(const AttemptEnded&, const AttemptEnded&) = default;
 };
 
-// The first job on the server that decided that no other attempt starts, although restarts were left.
+// Written by the first job on the server that decided that no other attempt starts, although restarts were
+// left.
 struct RestartRefused {
   static constexpr std::string_view kind = "restart_refused";
   NoRestart why{};
@@ -58,7 +59,8 @@ struct OutOfMemory {
   friend bool operator==(const OutOfMemory&, const OutOfMemory&) = default;
 };
 
-// When the command had failed, its folder took no file any more, so its last output may be missing.
+// When the command had failed, files could no longer be written to its folder, so its last output may be
+// missing.
 struct DiskRefused {
   static constexpr std::string_view kind = "disk_refused";
   Moment at{};
@@ -77,7 +79,7 @@ struct JobEnded {
   friend bool operator==(const JobEnded&, const JobEnded&) = default;
 };
 
-// Written by a process that found that the job had ended, because no other process could record that.
+// Written by a process that found that the job had ended, because no other process could record its end.
 struct JobFoundEnded {
   static constexpr std::string_view kind = "found_ended";
   JobEnd end;
@@ -85,7 +87,6 @@ struct JobFoundEnded {
   friend bool operator==(const JobFoundEnded&, const JobFoundEnded&) = default;
 };
 
-// The job never started, and never will.
 struct JobNeverStarts {
   static constexpr std::string_view kind = "never_starts";
   Moment at{};
@@ -93,7 +94,7 @@ struct JobNeverStarts {
   friend bool operator==(const JobNeverStarts&, const JobNeverStarts&) = default;
 };
 
-// A process of the machine.
+// A process on this machine.
 struct RecordedProcess {
   int pid = 0;
   std::uint64_t start = 0;  // field 22 of /proc/PID/stat
@@ -104,7 +105,7 @@ struct RecordedProcess {
   friend bool operator==(const RecordedProcess&, const RecordedProcess&) = default;
 };
 
-// A stop, before its first signal.
+// The request for a stop, recorded before the first signal.
 struct StopRequested {
   static constexpr std::string_view kind = "stop_requested";
   StopRecord stop;
@@ -119,7 +120,7 @@ struct StopRequested {
 };
 
 // A leftover of a stopped job: a process, a dead process that still holds GPU memory (`start` is 0), or
-// another thing, such as "container remote-0123…".
+// something else, such as "container remote-0123…".
 struct RecordedSurvivor {
   std::optional<RecordedProcess> process{};
   std::string name{};
@@ -130,10 +131,9 @@ struct RecordedSurvivor {
   friend bool operator==(const RecordedSurvivor&, const RecordedSurvivor&) = default;
 };
 
-// The outcome of a stop.
 struct StopFinished {
   static constexpr std::string_view kind = "stop_finished";
-  Moment requested_at{};  // with the stopper, this names its request
+  Moment requested_at{};  // together with the stopper, this identifies its request
   RecordedProcess stopper;
   bool had_no_effect = false;  // the job had already ended
   std::vector<RecordedSurvivor> survivors{};

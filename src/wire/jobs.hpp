@@ -14,7 +14,7 @@
 #include "wire/fields.hpp"
 #include "wire/folder_flaw.hpp"
 
-// Requests about jobs, and their replies. Paths are absolute, or relative to the home folder ("~/x", "x").
+// Requests about jobs, and their replies. Paths are absolute, or relative to the home directory ("~/x", "x").
 // Times are milliseconds since the epoch, by the server's clock.
 
 namespace remote::wire {
@@ -27,10 +27,10 @@ constexpr Limits moment_limit = in_range(0, 253'402'300'800'000);  // until the 
 
 using Moment = std::chrono::milliseconds;
 
-// The folder of jobs in a project.
+// The jobs folder in a project.
 struct JobsPlace {
   std::string project;
-  std::string jobs_folder;  // in the project
+  std::string jobs_folder;  // relative to the project
 
   static constexpr auto fields() {
     return field_list(field("project", &JobsPlace::project, at_most(4096)),
@@ -40,7 +40,7 @@ struct JobsPlace {
 
 // ---- States of jobs
 
-// How a process ended: with an exit status, or by a signal.
+// How a process ended: by exiting, or by a signal.
 struct ProcessEnd {
   int code = 0;
   int signal = 0;  // 0: it exited
@@ -56,12 +56,11 @@ struct ProcessEnd {
   friend bool operator==(const ProcessEnd&, const ProcessEnd&) = default;
 };
 
-// How a job or a rank ended.
 struct JobEnd {
   ProcessEnd how;
   std::optional<Moment> at{};
-  std::string by{};    // recorded by "supervisor", "torchrun", "mpirun", "kill" or "slurm"
-  std::string node{};  // of a Slurm rank
+  std::string by{};    // what recorded it: "supervisor", "torchrun", "mpirun", "kill" or "slurm"
+  std::string node{};  // for a Slurm rank
 
   static constexpr auto fields() {
     return field_list(field("how", &JobEnd::how), field("at", &JobEnd::at, moment_limit),
@@ -72,7 +71,7 @@ struct JobEnd {
 };
 
 enum class StopCause {
-  user,    // `text`: "ada@laptop", or "" if it is unknown
+  user,    // `text`: "ada@laptop", or "" if unknown
   rank,    // rank `number` of the launch failed
   lost,    // the server `text` was lost
   hang,    // the launch hung for `number` seconds
@@ -106,8 +105,8 @@ struct StopRecord {
 };
 
 enum class LifelineState {
-  missing,    // the launch will not end if a rank on another server fails: `reason`
-  dead,       // the same, because it has died and could not be restarted: `reason`
+  missing,    // the launch would not stop if a rank on another server fails: `reason`
+  dead,       // like `missing`, because it has died and could not be restarted: `reason`
   restarted,  // it had died, and was just restarted
 };
 
@@ -166,7 +165,7 @@ enum class JobPhase {
   ended,     // it has a result
   gone,      // it has no result, and all of its processes have exited
   rebooted,  // like `gone`, but the server has rebooted since
-  unknown,   // the server cannot find out: `reason`
+  unknown,   // the server cannot determine it: `reason`
 };
 
 struct JobReport {
@@ -177,19 +176,20 @@ struct JobReport {
   // Why it is queued, unknown or gone; why it ended, if the result does not show that; or a problem of a
   // running job.
   std::string reason{};
-  bool supervised = true;          // false: the job lives, its supervisor does not
-  bool left = false;               // it was stopped and has a result, but its process `pid` is still alive
-  std::optional<int> leftovers{};  // of a job that ended by itself: how many of its processes are still alive
-  bool unseen = false;             // of a finished job: its leftovers are unknown
+  bool supervised = true;  // false: the job is alive, but its supervisor is not
+  bool left = false;       // it was stopped and has a result, but its process `pid` is still alive
+  std::optional<int>
+      leftovers{};      // for a job that ended on its own: how many of its processes are still alive
+  bool unseen = false;  // for a finished job: its leftovers are unknown
   std::optional<JobEnd> end{};
   std::optional<Moment> started_at{};
-  std::optional<Moment> wrote_at{};   // last write; of a finished job: to stderr
-  std::optional<Moment> raised_at{};  // of a failed job that waited in pdb: time of the exception
+  std::optional<Moment> wrote_at{};   // last write; for a finished job: to stderr
+  std::optional<Moment> raised_at{};  // for a failed job that waited in pdb: time of the exception
   bool after_peer = false;            // its last lines on stderr show that another rank was gone
   std::optional<StopRecord> stop{};
   std::optional<LifelineTrouble> lifeline{};
   bool oom = false;                    // the kernel's out-of-memory killer was active while it ran
-  FolderFlaw disk = FolderFlaw::none;  // why its folder took no file when it had failed
+  FolderFlaw disk = FolderFlaw::none;  // why files could not be written to its folder when it had failed
   // Set once the usage of a finished Slurm job is final. If `usage` is missing, the accounting does not have
   // it.
   bool usage_asked = false;
@@ -200,8 +200,8 @@ struct JobReport {
   std::optional<NoRestart> no_restart{};
   std::uint64_t out_size = 0;  // bytes in job.out and job.err
   std::uint64_t err_size = 0;
-  std::string machine{};  // of a job whose folder is not there: a digest of this machine; "": unknown
-  std::optional<std::string> last_line{};  // of its output, if requested and not empty
+  std::string machine{};  // for a job whose folder is missing: a digest of this machine; "": unknown
+  std::optional<std::string> last_line{};  // last line of its output, if requested and not empty
 
   static constexpr auto fields() {
     using J = JobReport;
@@ -247,7 +247,7 @@ struct StateRequest {
 struct StateReply {
   static constexpr std::string_view kind = "state";
 
-  Moment now{};  // when the agent began to check
+  Moment now{};  // when the agent started to check
   std::vector<JobReport> jobs{};
 
   static constexpr auto fields() {
@@ -256,7 +256,7 @@ struct StateReply {
   }
 };
 
-// ---- Ranks of a job that has several, as recorded by torchrun, mpirun and Slurm
+// ---- The ranks of a job with several ranks, as recorded by torchrun, mpirun and Slurm
 
 struct WorkersRequest {
   static constexpr std::string_view kind = "workers";
@@ -272,12 +272,11 @@ struct WorkersRequest {
   }
 };
 
-// A rank that failed.
 struct FailedWorker {
   int rank = 0;
   std::optional<Moment> raised_at{};      // time of its uncaught exception
-  bool after_peer = false;                // that, or its last lines, show that another rank was gone
-  std::vector<std::string> last_lines{};  // of the traceback, else of its stderr; foreign text
+  bool after_peer = false;                // the exception, or its last lines, show that another rank was gone
+  std::vector<std::string> last_lines{};  // from the traceback, or else from its stderr; untrusted text
   std::optional<JobEnd> end{};
 
   static constexpr auto fields() {
@@ -292,7 +291,7 @@ struct WorkersReply {
   static constexpr std::string_view kind = "workers";
 
   Moment now{};
-  std::vector<FailedWorker> workers{};  // by rank
+  std::vector<FailedWorker> workers{};  // sorted by rank
 
   static constexpr auto fields() {
     return field_list(field("now", &WorkersReply::now, moment_limit),
@@ -320,7 +319,7 @@ struct LinesRequest {
 struct LinesReply {
   static constexpr std::string_view kind = "lines";
 
-  std::vector<std::string> lines{};  // foreign text; each at most 2,000 bytes
+  std::vector<std::string> lines{};  // untrusted text; each at most 2,000 bytes
 
   static constexpr auto fields() { return field_list(field("lines", &LinesReply::lines, at_most(65'536))); }
 };
@@ -333,7 +332,7 @@ struct StopRequest {
   JobsPlace place;
   std::vector<std::string> ids{};
   std::vector<std::string>
-      claim{};  // those of `ids` that may not have started; even their project can be missing
+      claim{};  // those of `ids` that may not have started; even their project may be missing
   std::vector<std::string> dead{};  // StateRequest::claim for the reports
   int signal = 15;
   int grace_s = 0;
@@ -351,8 +350,8 @@ struct StopRequest {
 // A leftover of a job.
 struct Survivor {
   std::optional<int> pid{};
-  std::string name{};             // of the process; otherwise "container remote-0123…" or "Slurm job 12"
-  std::string user{};             // "?" if it is unknown
+  std::string name{};             // of the process; or "container remote-0123…" or "Slurm job 12"
+  std::string user{};             // "?" if unknown
   std::string state{};            // as in /proc/PID/stat: "D"
   bool holds_gpu_memory = false;  // the process is gone, but its GPU memory is not released
 
@@ -367,11 +366,11 @@ struct Survivor {
 struct StopResult {
   std::string id;
   KillResult::Entry::Outcome outcome = KillResult::Entry::Outcome::none;
-  int signalled = 0;     // number of processes that got a signal
+  int signalled = 0;     // number of processes that were signaled
   std::string reason{};  // for `refused`
   std::vector<Survivor> survivors{};
-  // Processes that may belong to the job and were not stopped: their files are not readable, but they started
-  // while the job ran, and have no parent.
+  // Processes that may belong to the job and were not stopped: their files are not readable, but they were
+  // started while the job was running, and have no parent.
   std::vector<Survivor> suspects{};
 
   static constexpr auto fields() {
@@ -412,7 +411,7 @@ struct CleanRequest {
 enum class CleanOutcome {
   removed,
   none,     // its folder does not exist
-  running,  // not removed, because a part of it is alive or may still start: `reason`
+  running,  // not removed, because part of it is alive or may still start: `reason`
   failed,   // the folder cannot be removed: `reason`
 };
 
@@ -439,7 +438,7 @@ struct CleanReply {
 // ---- Following
 
 // The answer consists of FollowBegins, data and FollowEnds. The first byte of each data frame selects the
-// output: 1 for job.out, 2 for job.err. The client can stop it early by `abort`.
+// output: 1 for job.out, 2 for job.err. The client can stop it early with `abort`.
 struct FollowRequest {
   static constexpr std::string_view kind = "follow";
 
@@ -451,7 +450,7 @@ struct FollowRequest {
   std::optional<std::chrono::seconds> since{};  // start with output of this age instead
   bool follow = true;                           // false: stop at the current end of the output
   bool wait_only = false;                       // send no output, only wait for the job's end
-  std::optional<int> rank{};                    // of a Slurm launch: use this rank's own files
+  std::optional<int> rank{};                    // for a Slurm launch: use this rank's own files
 
   static constexpr auto fields() {
     using R = FollowRequest;
@@ -468,7 +467,7 @@ struct FollowBegins {
   static constexpr std::string_view kind = "follow_begins";
 
   Moment now{};
-  std::uint64_t out_offset = 0;  // of the first bytes sent
+  std::uint64_t out_offset = 0;  // offset of the first byte sent
   std::uint64_t err_offset = 0;
 
   static constexpr auto fields() {

@@ -8,7 +8,7 @@
 namespace remote::wire {
 namespace {
 
-class JsonWriter : public Writer {  // NOLINT(bugprone-exception-escape): nothing here throws when it is made
+class JsonWriter : public Writer {  // NOLINT(bugprone-exception-escape): its constructor cannot throw
  public:
   void write_null() override { put(nullptr); }
   void write_bool(bool value) override { put(value); }
@@ -35,13 +35,13 @@ class JsonWriter : public Writer {  // NOLINT(bugprone-exception-escape): nothin
   }
 
   Json root_;
-  // The containers that are open, the innermost last. A container gets no sibling while it is open, so these
+  // The open containers, the innermost last. A container gets no sibling while it is open, so these pointers
   // stay valid.
   std::vector<Json*> open_;
   std::string key_;
 };
 
-// Recurses for nested values, at most to the depth that is allowed in CBOR.
+// Recurses for nested values, at most to the depth allowed in CBOR.
 Value to_value(const Json& json, std::size_t depth) {
   if (depth > max_depth) {
     throw Malformed("", "is nested too deeply");

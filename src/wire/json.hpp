@@ -6,7 +6,8 @@
 
 #include "wire/types.hpp"
 
-// The types of fields.hpp as JSON. The agent only writes text (json_text.hpp): nlohmann_json is large.
+// The types of fields.hpp as JSON. The agent only writes text (json_text.hpp), because nlohmann_json is
+// large.
 
 namespace remote::wire {
 
@@ -14,7 +15,7 @@ using Json = nlohmann::json;
 
 Json to_json(const Type& type, const void* value);
 
-// Reads `json` into `value`. `path` names the value in errors. Throws Malformed.
+// Reads `json` into `value`. `path` is the name of the value in errors. Throws Malformed.
 void read_json(const Json& json, const Type& type, void* value, const Limits& limits,
                const std::string& path);
 

@@ -7,8 +7,8 @@
 
 #include "wire/fields.hpp"
 
-// What the supervisor of a launch on one server has to know. The client sends it with the jobs to start, and
-// the agent keeps it as `lifeline.json` in their folders while the launch runs.
+// The configuration of a launch's supervisor on one server. The client sends it with the jobs to start, and
+// the agent keeps it as `lifeline.json` in their folders while the launch is running.
 
 namespace remote::wire {
 
@@ -16,14 +16,14 @@ constexpr std::size_t max_launch_servers = 10'000;
 constexpr std::size_t max_launch_jobs = 10'000;
 constexpr std::size_t max_activation = std::size_t{1} << 20U;
 
-// The secrets of a server's links, one for each link. The coordinator has those of all members, in their
-// order; a member has only its own, so it cannot use another member's name.
+// The secrets of a server's links, one per link. The coordinator has those of all members, in their order. A
+// member has only its own, so it cannot impersonate another member.
 using LinkTokens = std::vector<std::string>;
 
 struct LaunchServer {
   std::string name;
-  int ranks = 0;         // in the first attempt; of a spare: once it replaces another server
-  std::string mpi_host;  // what mpirun calls it; "" without mpirun
+  int ranks = 0;         // in the first attempt; for a spare: once it replaces another server
+  std::string mpi_host;  // mpirun's name for it; "" without mpirun
 
   static constexpr auto fields() {
     using S = LaunchServer;
@@ -39,14 +39,14 @@ enum class RestartOn { exit, signal, out_of_memory, lost, hang };
 
 // A launch with restarts (docs/resilience.md).
 struct RestartSpec {
-  int most = 0;                    // restarts
-  int least = 1;                   // servers of an attempt
-  std::vector<RestartOn> causes;   // none: any
+  int most = 0;                    // maximum number of restarts
+  int least = 1;                   // minimum number of servers in an attempt
+  std::vector<RestartOn> causes;   // empty: any
   std::vector<int> final_codes;    // exit codes that prevent a restart
   int spares = 0;                  // the last servers, without ranks until they replace another one
   bool numbers_own_ranks = false;  // the jobs are agents, such as torchrun's
   // Glob patterns of checkpoints and of the files that mark them as complete, and folders of the project to
-  // search besides its own; "" without checkpoints.
+  // search in addition to its own; "" without checkpoints.
   std::string checkpoint_files;
   std::string checkpoint_complete;
   std::vector<std::string> checkpoint_folders;
@@ -68,7 +68,7 @@ struct RestartSpec {
 enum class HangResponse { leave, end, restart };
 
 struct HangSpec {
-  int seconds = 0;  // without output or work
+  int seconds = 0;  // how long without output or work
   HangResponse response = HangResponse::leave;
 
   static constexpr auto fields() {
@@ -80,7 +80,7 @@ struct HangSpec {
 
 struct SupervisedJob {
   std::string id;
-  int rank = 0;  // of an agent or mpirun: its first rank
+  int rank = 0;  // for an agent or mpirun: its first rank
 
   static constexpr auto fields() {
     return field_list(field("id", &SupervisedJob::id, an_id()),
@@ -90,23 +90,25 @@ struct SupervisedJob {
 };
 
 struct LaunchSpec {
-  std::string server;                 // this one
-  std::vector<LaunchServer> servers;  // with a supervisor; the first is the coordinator
+  std::string server;                 // the name of this server
+  std::vector<LaunchServer> servers;  // those with a supervisor; the first one is the coordinator
   LinkTokens tokens;
-  std::vector<SupervisedJob> jobs;  // on this server
-  // The digest of the ServerProgram, set by the agent. All supervisors of the launch run its agent, also when
-  // they are started again, so the servers of one link have the same messages.
+  std::vector<SupervisedJob> jobs;  // those on this server
+  // The digest of the ServerProgram, set by the agent. All supervisors of the launch run its agent, even when
+  // they are restarted, so the servers of one link have the same messages.
   std::string program;
-  std::string address;       // of the coordinator
-  int port = 0;              // 0 if there is only one server
-  int grace_seconds = 0;     // between a failure and the end of the other ranks, for their own error messages
+  std::string address;  // the coordinator's
+  int port = 0;         // 0 if there is only one server
+  int grace_seconds =
+      0;  // between a failure and stopping the other ranks, so that they can print their own errors
   int timeout_seconds = 60;  // a server that is silent for longer is lost
-  int needed = 0;            // servers that an elastic launch needs to continue; 0: all
+  int needed = 0;            // number of servers that an elastic launch needs to continue; 0: all
   bool ends_alone = false;   // the failure of a rank or a server does not stop other ranks
   bool is_whole = false;     // all servers of the launch have a supervisor
   bool notifies = false;     // the coordinator sends the notification
-  std::string activate;      // sh text that enters an environment with a Python, for the notification
-  std::optional<int> lease_seconds;  // jobs wait for leases on several servers, which complete within this
+  std::string activate;      // shell text that enters an environment with a Python, for the notification
+  std::optional<int> lease_seconds;  // if jobs wait for leases on several servers: the time within which
+                                     // these must be complete
   std::optional<RestartSpec> restarts;
   std::optional<HangSpec> hang;
 

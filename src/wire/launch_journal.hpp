@@ -7,8 +7,8 @@
 
 #include "wire/cause.hpp"
 
-// The journal of a launch's supervisor (`lifeline.journal` in the folder of its first job on the server), one
-// entry a line. If the supervisor dies, the next one reads its knowledge and decisions there.
+// The journal of a launch's supervisor (`lifeline.journal` in the folder of its first job on the server),
+// with one entry per line. If the supervisor dies, the next one restores its state and decisions from it.
 
 namespace remote::wire {
 
@@ -48,7 +48,7 @@ struct ServerLeftOut {
   friend bool operator==(const ServerLeftOut&, const ServerLeftOut&) = default;
 };
 
-// The jobs of the launch are being ended.
+// The jobs of the launch are being stopped.
 struct LaunchEnding {
   static constexpr std::string_view kind = "ending";
   EndReason reason;
@@ -56,10 +56,10 @@ struct LaunchEnding {
   friend bool operator==(const LaunchEnding&, const LaunchEnding&) = default;
 };
 
-// No other attempt comes.
+// No other attempt follows.
 struct AttemptsOver {
   static constexpr std::string_view kind = "attempts_over";
-  std::optional<EndReason> reason{};  // absent: nothing has to be ended
+  std::optional<EndReason> reason{};  // absent: nothing has to be stopped
   std::optional<NoRestart> why{};     // absent: no restart was left, or another server decided
   static constexpr auto fields() {
     return field_list(field("reason", &AttemptsOver::reason), field("why", &AttemptsOver::why));

@@ -19,13 +19,13 @@ constexpr int max_leased = std::numeric_limits<int>::max();
 constexpr long long max_leased_memory = 1LL << 60U;  // bytes
 constexpr std::size_t max_leased_gpus = 128;
 
-// What is leased, all of it or nothing.
+// The resources to lease, all or none.
 struct LeaseTerms {
   int gpus = 0;
   int cpus = 0;
   std::uint64_t memory = 0;  // bytes
-  std::vector<int> among{};  // the GPUs that may be taken, by index; empty: all
-  std::string prologue{};    // sh text; if no program that lists GPUs is found, its PATH is searched, too
+  std::vector<int> among{};  // indices of the GPUs that may be leased; empty: all
+  std::string prologue{};    // shell text; if no program that lists GPUs is found, its PATH is searched too
 
   static constexpr auto fields() {
     using T = LeaseTerms;
@@ -40,9 +40,9 @@ struct LeaseTerms {
 // The lease of jobs that start together.
 struct LeaseToTake {
   LeaseTerms terms;
-  bool waits = false;         // the jobs wait in line until it can be taken
+  bool waits = false;         // the jobs wait in line until the lease can be taken
   bool is_together = false;   // the supervisor of the launch decides when: see LeaseOrder
-  bool chooses_port = false;  // the jobs get a new MASTER_PORT when they have it
+  bool chooses_port = false;  // the jobs get a new MASTER_PORT when they have the lease
 
   static constexpr auto fields() {
     using L = LeaseToTake;
@@ -52,11 +52,10 @@ struct LeaseToTake {
   friend bool operator==(const LeaseToTake&, const LeaseToTake&) = default;
 };
 
-// Asks for the leases of a server.
 struct LeasesRequest {
   static constexpr std::string_view kind = "leases";
 
-  std::optional<LeaseTerms> terms{};  // how much of this is free, too
+  std::optional<LeaseTerms> terms{};  // also requests how much of this is free
 
   static constexpr auto fields() { return field_list(field("terms", &LeasesRequest::terms)); }
 };
@@ -64,12 +63,12 @@ struct LeasesRequest {
 // The free and total resources of a server that can be leased, of the kinds in the terms.
 struct FreeResources {
   int gpus = 0;
-  int all_gpus = 0;               // that may be taken
-  int server_gpus = 0;            // with those that the login does not see
-  std::string hiding_variable{};  // that hides them; "": none
+  int all_gpus = 0;               // those that may be leased
+  int server_gpus = 0;            // including those that the user cannot see
+  std::string hiding_variable{};  // the variable that hides them; "": none
   int cpus = 0;
-  int all_cpus = 0;          // that the user's control group allows
-  int server_cpus = 0;       // of all users
+  int all_cpus = 0;          // those that the user's control group permits
+  int server_cpus = 0;       // for all users
   std::uint64_t memory = 0;  // bytes
   std::uint64_t all_memory = 0;
   std::uint64_t server_memory = 0;
@@ -94,10 +93,10 @@ struct LeasesReply {
 
   static constexpr std::size_t most_leases = 5000;
 
-  std::vector<Lease> leases{};          // by arrival; the first ones if there are too many
-  std::optional<FreeResources> free{};  // only with terms
-  std::string no_leases{};              // why the server has none
-  // Two servers with the same text are two names of one machine, with the same leases; "": unknown.
+  std::vector<Lease> leases{};          // sorted by arrival; only the first ones if there are too many
+  std::optional<FreeResources> free{};  // set only if there were terms
+  std::string no_leases{};              // why the server has no leases
+  // If two servers have the same text, they are two names of one machine, with the same leases; "": unknown.
   std::string pool{};
 
   static constexpr auto fields() {

@@ -10,8 +10,9 @@
 #include "wire/sweep.hpp"
 
 // The messages between the servers of one launch or sweep. The first server is the coordinator; the others
-// are members, each with one link to it. A receiver trusts no sender beyond its role: a member's reports have
-// the name that its token proves, and the coordinator can name only checkpoints that the member offered.
+// are members, each with one link to it. A receiver does not trust a sender beyond its role: a member's
+// reports are attributed to the name that its token proves, and the coordinator can only name checkpoints
+// that the member has offered.
 
 namespace remote::wire {
 
@@ -20,7 +21,7 @@ constexpr std::size_t max_checkpoints = 8;
 constexpr std::size_t max_checkpoint_name = 1200;
 constexpr int max_attempt = 1'000'000;
 
-// From a member, first. Its encryption proves which member it is.
+// The first message from a member. Its encryption proves which member it is.
 struct Hello {
   static constexpr std::string_view kind = "hello";
   static constexpr auto fields() { return field_list(); }
@@ -34,28 +35,27 @@ struct Welcome {
   friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 
-// The sender is alive.
+// A sign of life.
 struct Beat {
   static constexpr std::string_view kind = "beat";
   static constexpr auto fields() { return field_list(); }
   friend bool operator==(const Beat&, const Beat&) = default;
 };
 
-// The sender's jobs have ended, and it leaves.
+// The sender's jobs have ended, and it disconnects.
 struct Bye {
   static constexpr std::string_view kind = "bye";
   static constexpr auto fields() { return field_list(); }
   friend bool operator==(const Bye&, const Bye&) = default;
 };
 
-// The coordinator's answer to a member's Bye, which it has in its journal.
+// The coordinator's answer to a member's Bye, after it has recorded that in its journal.
 struct ByeNoted {
   static constexpr std::string_view kind = "bye_noted";
   static constexpr auto fields() { return field_list(); }
   friend bool operator==(const ByeNoted&, const ByeNoted&) = default;
 };
 
-// The launch is to be ended.
 struct EndLaunch {
   static constexpr std::string_view kind = "end";
   EndReason reason;
@@ -83,7 +83,6 @@ struct ContinueWithout {
   friend bool operator==(const ContinueWithout&, const ContinueWithout&) = default;
 };
 
-// A job of the sender has failed.
 struct JobFailed {
   static constexpr std::string_view kind = "failed";
   RankFailure failure;
@@ -95,7 +94,7 @@ struct JobFailed {
 struct JobStopped {
   static constexpr std::string_view kind = "stopped";
   int rank = 0;
-  std::int64_t milliseconds = 0;  // from the stop to the end of the job
+  std::int64_t milliseconds = 0;  // from the stop until the job ended
   static constexpr auto fields() {
     return field_list(field("rank", &JobStopped::rank, in_range(0, RankFailure::max_rank)),
                       field("milliseconds", &JobStopped::milliseconds, in_range(0, 1LL << 40)));
@@ -119,14 +118,14 @@ struct LastLines {
 enum class OutcomeState {
   running,
   succeeded,
-  failed,           // by `failure`
-  ended_for_good,   // a user has stopped a job: no other attempt comes
-  failed_for_good,  // something of it cannot be stopped, or its supervisor is gone
+  failed,           // with `failure`
+  ended_for_good,   // a user has stopped a job, so no other attempt follows
+  failed_for_good,  // a process of it cannot be stopped, or its supervisor is gone
 };
 
 struct Outcome {
   OutcomeState state = OutcomeState::running;
-  int rank = 0;  // of the job that ended for good
+  int rank = 0;  // of the job with the final end
   std::optional<RankFailure> failure = {};
   static constexpr auto fields() {
     return field_list(field("state", &Outcome::state),
@@ -136,15 +135,15 @@ struct Outcome {
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
-// From a member of a launch with restarts: it asks to renew its lease.
+// From a member of a launch with restarts, which asks to renew its lease.
 struct AskLease {
   static constexpr std::string_view kind = "ask";
   std::uint64_t question = 0;
-  int attempt = 0;  // that its ranks belong to
+  int attempt = 0;  // the attempt of its ranks
   int ended = 0;    // the newest attempt without processes on this server
   Outcome outcome;
   std::vector<std::string>
-      checkpoints;  // complete ones, newest first; only while nothing of an attempt lives
+      checkpoints;  // complete ones, newest first; only while no process of an attempt is alive
   static constexpr auto fields() {
     return field_list(field("question", &AskLease::question, in_range(0, 1LL << 53)),
                       field("attempt", &AskLease::attempt, in_range(0, max_attempt)),
@@ -155,7 +154,7 @@ struct AskLease {
   friend bool operator==(const AskLease&, const AskLease&) = default;
 };
 
-// From the coordinator: ask for a lease now.
+// From the coordinator: the member should ask for a lease now.
 struct AskNow {
   static constexpr std::string_view kind = "ask_now";
   static constexpr auto fields() { return field_list(); }
@@ -169,8 +168,8 @@ struct Shape {
   int first_rank = 0;
   int node_rank = 0;
   int nodes = 0;
-  std::string resume_from = {};   // a checkpoint that the member offered; empty: from the start
-  std::optional<Cause> why = {};  // the last attempt ended; absent for the first one
+  std::string resume_from = {};   // a checkpoint that the member offered; empty: start from the beginning
+  std::optional<Cause> why = {};  // why the last attempt ended; absent for the first attempt
   static constexpr auto fields() {
     return field_list(field("port", &Shape::port, in_range(0, 65535)),
                       field("world_size", &Shape::world_size, in_range(0, RankFailure::max_rank)),
@@ -183,7 +182,7 @@ struct Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-// The coordinator's answer to AskLease: the lease is renewed, for ranks of this attempt.
+// The coordinator's answer to AskLease: the lease is renewed for ranks of this attempt.
 struct GrantLease {
   static constexpr std::string_view kind = "grant";
   std::uint64_t question = 0;
@@ -197,7 +196,7 @@ struct GrantLease {
   friend bool operator==(const GrantLease&, const GrantLease&) = default;
 };
 
-// From the coordinator: the ranks of this attempt are to be ended.
+// From the coordinator: the ranks of this attempt have to be stopped.
 struct StopAttempt {
   static constexpr std::string_view kind = "stop";
   int attempt = 0;
@@ -207,10 +206,10 @@ struct StopAttempt {
   friend bool operator==(const StopAttempt&, const StopAttempt&) = default;
 };
 
-// From the coordinator: no other attempt comes.
+// From the coordinator: no other attempt follows.
 struct NoMoreAttempts {
   static constexpr std::string_view kind = "over";
-  std::optional<EndReason> reason = {};  // absent: nothing has to be ended
+  std::optional<EndReason> reason = {};  // absent: nothing has to be stopped
   static constexpr auto fields() { return field_list(field("reason", &NoMoreAttempts::reason)); }
   friend bool operator==(const NoMoreAttempts&, const NoMoreAttempts&) = default;
 };
@@ -223,8 +222,8 @@ struct MarkSick {
   friend bool operator==(const MarkSick&, const MarkSick&) = default;
 };
 
-// From a member, with hang detection: for how long its ranks have written nothing and computed nothing.
-// Absent: no rank runs.
+// From a member, with hang detection: how long its ranks have written nothing and computed nothing. Absent:
+// no rank is running.
 struct Stillness {
   static constexpr std::string_view kind = "still";
   std::optional<double> silent_seconds = {};
@@ -236,7 +235,7 @@ struct Stillness {
   friend bool operator==(const Stillness&, const Stillness&) = default;
 };
 
-// From the coordinator: take the stacks of all ranks.
+// From the coordinator: collect the stacks of all ranks.
 struct TakeEvidence {
   static constexpr std::string_view kind = "take_evidence";
   int number = 0;
@@ -246,11 +245,11 @@ struct TakeEvidence {
   friend bool operator==(const TakeEvidence&, const TakeEvidence&) = default;
 };
 
-// From a member: the evidence is taken.
+// From a member: the evidence was collected.
 struct EvidenceTaken {
   static constexpr std::string_view kind = "evidence_taken";
   int number = 0;
-  bool all_wait = false;  // all of its ranks only wait for others
+  bool all_wait = false;  // all of its ranks are only waiting for others
   static constexpr auto fields() {
     return field_list(field("number", &EvidenceTaken::number, in_range(0, 1 << 30)),
                       field("all_wait", &EvidenceTaken::all_wait));
@@ -282,8 +281,8 @@ struct Continued {
   friend bool operator==(const Continued&, const Continued&) = default;
 };
 
-// From the coordinator: mpirun's command for this server, a daemon's name and its arguments. Without words:
-// mpirun has ended, and no command follows.
+// From the coordinator: mpirun's command for this server, which is a daemon's name and its arguments. Without
+// words: mpirun has exited, and no command follows.
 struct MpiOrder {
   static constexpr std::string_view kind = "mpi_order";
   std::vector<std::string> words;
@@ -296,15 +295,15 @@ enum class LeaseTurn {
   waiting,  // in line, but has to wait for another server
   in_line,  // takes the lease as soon as possible
   held,
-  started,  // the ranks have started
+  started,
 };
 
-// From a member.
+// Sent by a member.
 struct LeaseReport {
   static constexpr std::string_view kind = "lease";
   std::string machine;  // a digest of the machine's id
   LeaseTurn state = LeaseTurn::waiting;
-  int port = 0;  // of `started`: rank 0's, 0: none
+  int port = 0;  // for `started`: rank 0's; 0: none
   static constexpr auto fields() {
     return field_list(field("machine", &LeaseReport::machine, a_word("", 64)),
                       field("state", &LeaseReport::state),
@@ -315,11 +314,11 @@ struct LeaseReport {
 
 enum class LeaseAction { wait, take, start };
 
-// From the coordinator.
+// Sent by the coordinator.
 struct LeaseOrder {
   static constexpr std::string_view kind = "lease_order";
   LeaseAction action = LeaseAction::wait;
-  int port = 0;  // of `start`
+  int port = 0;  // for `start`
   static constexpr auto fields() {
     return field_list(field("action", &LeaseOrder::action),
                       field("port", &LeaseOrder::port, in_range(0, 65535)));
@@ -327,7 +326,7 @@ struct LeaseOrder {
   friend bool operator==(const LeaseOrder&, const LeaseOrder&) = default;
 };
 
-// Between the servers of a sweep.
+// Exchanged between the servers of a sweep.
 struct SweepNote {
   static constexpr std::string_view kind = "sweep";
   SweepMessage message;

@@ -5,8 +5,8 @@
 
 namespace remote::wire {
 
-// Bytes that the protocol does not allow. what() names the place and the reason, but not the value, because
-// another machine sent it.
+// Thrown for bytes that the protocol does not allow. what() names the place and the reason, but not the
+// value, because another machine sent it.
 class Malformed : public std::exception {
  public:
   Malformed(const std::string& place, const std::string& reason)

@@ -17,16 +17,17 @@ template <>
 inline constexpr std::array enum_names<NotifyShape> = std::to_array<std::string_view>({"json", "ntfy",
                                                                                        "slack"});
 
-// How to notify, and about which launch: as JSON the file `notify` of the launch's first job. It is a secret.
+// How to notify, and about which launch. It is stored as JSON in the file `notify` of the launch's first job,
+// and is secret.
 struct NotifySpec {
   std::string url{};  // "": runs `command`
   NotifyShape shape = NotifyShape::json;
-  std::string command{};        // a line for sh
+  std::string command{};        // a shell command line
   std::string folder = "~";     // its working directory
   std::string launch{};         // the key of the launch
   std::string name{};           // of the launch; may be ""
   std::string project{};        // its name
-  std::string ranks_command{};  // for people, without secrets
+  std::string ranks_command{};  // its command, for display, without secrets
   std::vector<std::string> servers{};
   int ranks = 0;
   std::int64_t began = 0;  // seconds since the epoch, by the client's clock
@@ -42,8 +43,7 @@ struct NotifySpec {
   }
 };
 
-// Sends a notification that it is a test, once. A NotificationToTry in CBOR follows as data, because requests
-// are logged.
+// Sends a test notification, once. A NotificationToTry in CBOR follows as data, because requests are logged.
 struct TryNotifyRequest {
   static constexpr std::string_view kind = "try_notify";
 
@@ -52,7 +52,7 @@ struct TryNotifyRequest {
 
 struct NotificationToTry {
   NotifySpec spec;
-  std::string activate;  // sh text that enters the Python environment, for servers without Python on PATH
+  std::string activate;  // shell text that enters the Python environment, for servers without Python on PATH
   std::string program;   // the text of post.py
 
   static constexpr auto fields() {

@@ -10,8 +10,8 @@
 
 #include "wire/fields.hpp"
 
-// How servers reach each other, and how fast they send. Each server listens; when all of them do, each tries
-// to reach the others.
+// Determines how servers can reach each other, and how fast they send. Each server listens; when all of them
+// do, each tries to reach the others.
 
 namespace remote::wire {
 
@@ -21,17 +21,17 @@ constexpr std::size_t max_interfaces = 64;
 constexpr std::size_t max_server_addresses = 16;
 constexpr std::size_t max_tries = 32;
 
-// For an address, or a list of them.
+// For an address or a list of addresses.
 constexpr Limits address_limit = a_word(".:%_-", 100);
 
 // Listens on two ports until the stream is closed.
 struct ListenRequest {
   static constexpr std::string_view kind = "listen";
 
-  std::string token;   // sent by the listeners on each connection, as their identity
-  std::string master;  // address or name of the first server, for a launch
-  // All servers try to listen on it: if a server has the address of another one, it then answers in its
-  // place.
+  std::string token;   // sent by the listeners on each connection, to identify themselves
+  std::string master;  // the address or name of the first server, for a launch
+  // All servers try to listen on this port: if a server has the address of another one, it then answers in
+  // its place.
   int port = 20000;
   bool with_iperf = false;  // also serve iperf3, if it is installed
 
@@ -46,7 +46,7 @@ struct ListenReply {
   static constexpr std::string_view kind = "listens";
 
   NetworkServer server;  // without ports if none was free
-  int iperf_port = 0;    // 0: it is not installed
+  int iperf_port = 0;    // 0: not installed
 
   static constexpr auto fields() {
     return field_list(field("server", &ListenReply::server),
@@ -54,15 +54,14 @@ struct ListenReply {
   }
 };
 
-// A server that listens.
 struct ListeningServer {
   int index = 0;  // in the client's list of servers
   std::string token;
-  std::string name;  // address or name for a launch
+  std::string name;  // the address or name for a launch
   int port = 0;
   int second_port = 0;
   std::string data_address;            // on the interface for ranks; "": unknown
-  std::vector<std::string> addresses;  // others might reach it by these
+  std::vector<std::string> addresses;  // other addresses where it might be reachable
 
   static constexpr auto fields() {
     using S = ListeningServer;
@@ -79,7 +78,7 @@ struct ListeningServer {
 struct ReachRequest {
   static constexpr std::string_view kind = "reach";
 
-  int own = 0;  // the index of this server, which is only looked up
+  int own = 0;  // the index of this server, whose name is only resolved
   std::vector<ListeningServer> servers;
 
   static constexpr auto fields() {
@@ -88,7 +87,7 @@ struct ReachRequest {
   }
 };
 
-// One of them, in any order.
+// The result for one server; they arrive in any order.
 struct ReachReply {
   static constexpr std::string_view kind = "reached";
 

@@ -33,7 +33,7 @@ void append_character(std::string& text, std::uint32_t code) {
 
 }  // namespace
 
-// Its functions return false if the text is not JSON.
+// The functions return false if the text is not JSON.
 class JsonParser {
  public:
   JsonParser(std::string_view text, JsonDocument& document) : rest_(text), document_(document) {}

@@ -18,7 +18,7 @@ class JsonDocument {
 
  private:
   friend class JsonParser;
-  std::deque<std::string> strings_;  // a deque: its strings stay in their places
+  std::deque<std::string> strings_;  // a deque, so that its strings do not move
   Value value_;
 };
 

@@ -6,24 +6,25 @@
 
 #include "wire/jobs.hpp"
 
-// A server gets the project from another one (`rsync --fan-out peers`).
+// A server copies the project from another one (`rsync --fan-out peers`).
 
 namespace remote::wire {
 
-// Runs rsync. The names of the wanted files follow as data, each with a NUL.
+// Runs rsync. The names of the requested files follow as data, each terminated by NUL.
 struct PullProjectRequest {
   static constexpr std::string_view kind = "pull_project";
 
   std::string project;  // the project's folder on this server
-  std::string work;     // a folder to create, and to remove at the end
-  std::string host;     // of the other server, like the next ones
+  std::string work;     // a folder that is created, and removed at the end
+  std::string host;     // the other server's, like the next ones
   int port = 22;
   std::string user;
   std::string host_key;  // "ssh-ed25519 AAAA...", checked by the client
-  std::string path;      // of the project, as an argument of rsync
+  std::string path;      // the project's path there, as an argument of rsync
   std::vector<std::string> arguments{};
-  bool only_probe = false;     // only log in there
-  std::string agent_socket{};  // of the forwarded SSH agent, to remove at the end; "": SSH_AUTH_SOCK is set
+  bool only_probe = false;  // only test the login
+  std::string
+      agent_socket{};  // the socket of the forwarded SSH agent, removed at the end; "": SSH_AUTH_SOCK is set
 
   static constexpr auto fields() {
     using R = PullProjectRequest;
@@ -36,12 +37,12 @@ struct PullProjectRequest {
   }
 };
 
-// The output of rsync, in parts. The last part has the end of the process.
+// The output of rsync, in parts. The last part has its exit status.
 struct PullProjectReply {
   static constexpr std::string_view kind = "pull_project";
 
   std::string out{};
-  std::optional<int> code{};  // the exit status, as of a shell
+  std::optional<int> code{};  // the exit status, as in a shell
   std::string errors{};       // the end of stderr
 
   static constexpr auto fields() {
@@ -51,8 +52,8 @@ struct PullProjectReply {
   }
 };
 
-// Compares files with their digests, and removes those that differ. "SHA256 NAME" and a NUL follow as data
-// for each file.
+// Compares files with their digests, and removes those that differ. "SHA256 NAME" for each file follows as
+// data, terminated by NUL.
 struct CompareFilesRequest {
   static constexpr std::string_view kind = "compare_files";
 

@@ -29,21 +29,21 @@ enum class PythonManager { conda, venv, uv, system };
 struct ManagedPython {
   PythonManager manager = PythonManager::conda;
   std::string project;
-  std::string scripts;            // our own folder in the project
-  std::string project_key;        // distinguishes it from other projects that use the environment
-  std::string folder;             // for `system` it contains only our records
-  std::string other_folder{};     // in place of `folder`, if that cannot be created; "": none
-  std::string conda{};            // the installation
-  bool is_own_conda = false;      // it belongs to the user: only its environments are changed
+  std::string scripts;            // remote's own folder in the project
+  std::string project_key;        // distinguishes the project from others that use the environment
+  std::string folder;             // for `system`, it contains only remote's records
+  std::string other_folder{};     // used if `folder` cannot be created; "": none
+  std::string conda{};            // the folder of the installation
+  bool is_own_conda = false;      // it belongs to the user, so only its environments are changed
   bool is_isolated = false;       // its Python ignores the packages in ~/.local
-  std::string version{};          // of Python: "3.11"; "": any
+  std::string version{};          // the Python version: "3.11"; "": any
   std::string setup_digest;       // of the settings for setup
   std::string packages_digest{};  // of the settings and the client's files for packages
-  std::vector<std::string> packages_places{};  // files and folders of the server for them
-  std::vector<std::string> system_packages{};  // of the distribution: "NAME" or "NAME=VERSION"
-  std::vector<Variable> variables{};           // of the prologue and all programs
-  std::string prologue{};                      // sh text that runs first
-  bool has_prologue = false;                   // configs.yaml has one, even if it does not run now
+  std::vector<std::string> packages_places{};  // files and folders on the server that the packages depend on
+  std::vector<std::string> system_packages{};  // packages of the distribution: "NAME" or "NAME=VERSION"
+  std::vector<Variable> variables{};           // for the prologue and all programs
+  std::string prologue{};                      // shell text that runs first
+  bool has_prologue = false;                   // configs.yaml has one, even if it is not run now
 
   static constexpr auto fields() {
     using P = ManagedPython;
@@ -66,8 +66,8 @@ struct ManagedPython {
 struct ProvisionFailure {
   std::string reason;
   std::string hint{};
-  std::vector<DiskFacts> disks{};  // that the step writes to, without a hint
-  bool lacks_environment = false;  // setup has not made the environment, or it is gone
+  std::vector<DiskFacts> disks{};  // those that the step writes to, if there is no hint
+  bool lacks_environment = false;  // setup has not created the environment, or it is gone
 
   static constexpr auto fields() {
     using F = ProvisionFailure;
@@ -77,15 +77,15 @@ struct ProvisionFailure {
   }
 };
 
-// Creates the project's folder, and finds the steps that are done.
+// Creates the project's folder, and determines which steps are done.
 struct PreparedRequest {
   static constexpr std::string_view kind = "prepared";
 
   ManagedPython python;
-  std::string share_token{};  // of this call; "": no other server has the same folder
+  std::string share_token{};  // identifies this call; "": no other server has the same folder
   std::string server;         // its name
   bool is_repeated = false;   // another server has just prepared the folder
-  // The project is about to be sent, by this folder.
+  // Set if the project is about to be sent: the sending folder.
   std::optional<ProjectSource> source{};
 
   static constexpr auto fields() {
@@ -103,7 +103,7 @@ struct PreparedReply {
   bool has_setup = false;
   bool has_packages = false;
   std::optional<ProvisionFailure> failure{};
-  std::string errors{};  // output of a failed prologue
+  std::string errors{};  // the output of a failed prologue
   // If the project is about to be sent: its last sender, and its running jobs.
   std::optional<ProjectSource> source{};
   std::vector<std::string> running{};
@@ -136,9 +136,9 @@ struct RemovePartialsReply {
 
 // Creates the environment.
 struct Setup {
-  std::string new_version{};  // of Python, for a new environment; "": any
+  std::string new_version{};  // the Python version for a new environment; "": any
   bool has_site_packages = false;
-  bool is_forced = false;             // even if it is done
+  bool is_forced = false;             // run even if it is done
   std::string conda_url{};            // of Miniconda's installer, with "{arch}"
   std::string conda_sha256_x86_64{};  // "": not checked
   std::string conda_sha256_aarch64{};
@@ -153,10 +153,10 @@ struct Setup {
   }
 };
 
-// A file that packages are installed from, as it is on the client's machine.
+// A file that packages are installed from, in its version on the client's machine.
 struct PackageFile {
-  std::string name;      // in the project
-  std::string sha256{};  // "": `size` is compared
+  std::string name;      // relative to the project
+  std::string sha256{};  // if it is "", `size` is compared
   std::uint64_t size = 0;
 
   static constexpr auto fields() {
@@ -169,7 +169,7 @@ struct PackageFile {
 // Installs the project's packages. Places are URLs or paths.
 struct Packages {
   PackageSource source = PackageSource::none;
-  bool has_lock = false;  // Pipfile.lock
+  bool has_lock = false;  // there is a Pipfile.lock
   std::vector<PackageFile> files{};
   std::string index_url{};
   std::vector<std::string> extra_index_urls{};
@@ -214,13 +214,13 @@ struct ProvisionEnd {
   static constexpr auto fields() { return field_list(field("failure", &ProvisionEnd::failure)); }
 };
 
-// Each part of the answer has one of these. The last one has `end`.
+// A part of the answer, which has one of these. The last part has `end`.
 struct ProvisionReply {
   static constexpr std::string_view kind = "provision";
 
-  std::string step{};    // what begins
+  std::string step{};    // the step that starts
   std::string note{};    // information about a success
-  std::string out{};     // of pip and other programs
+  std::string out{};     // from pip and other programs
   std::string errors{};  // their stderr
   std::optional<ProvisionEnd> end{};
 

@@ -41,7 +41,7 @@ struct Place {
 
 void read(const Value& from, const Type& type, void* value, const Limits& limits, const Place& place);
 
-// Whether the characters of a string are allowed.
+// Whether the string contains only permitted characters.
 bool fits(std::string_view text, const Limits& limits) {
   switch (limits.text) {
     case Text::line:
@@ -93,7 +93,7 @@ void read_integer(const Value& from, const Type& type, void* value, const Limits
 void read_real(const Value& from, double& value, const Limits& limits, const Place& place) {
   place.require(from.is_number(), "is not a number");
   value = from.to_double();
-  // also NaN
+  // This also rejects NaN.
   place.require(value >= static_cast<double>(limits.least) && value <= static_cast<double>(limits.most),
                 "is out of range");
 }

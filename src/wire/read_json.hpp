@@ -7,11 +7,11 @@
 #include "wire/parse_json.hpp"
 #include "wire/read.hpp"
 
-// Structs from the text that to_json_text() writes (wire/json_text.hpp).
+// Parses structs from the text that to_json_text() writes (wire/json_text.hpp).
 
 namespace remote::wire {
 
-// nullopt if the text is not JSON. Throws Malformed if it is JSON of something else.
+// nullopt if the text is not JSON. Throws Malformed if it is JSON for something else.
 template <typename Value>
 std::optional<Value> read_json(std::string_view text) {
   const auto document = JsonDocument::parse(text);
@@ -23,7 +23,7 @@ std::optional<Value> read_json(std::string_view text) {
   return value;
 }
 
-// nullopt also if it is JSON of something else.
+// Returns nullopt also if it is JSON for something else.
 template <typename Value>
 std::optional<Value> try_read_json(std::string_view text) {
   try {

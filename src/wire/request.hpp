@@ -24,18 +24,18 @@
 #include "wire/trees.hpp"
 #include "wire/uninstall.hpp"
 
-// Requests of clients to agents. A request is the first frame of a new stream; data may follow it, and then
-// the client's `end`. The agent answers with one or more messages, which depend on the request, and its own
-// `end`. Meanwhile it sends empty data on stream 0 as a keepalive. The client can end an answer early by
-// `abort`. `end` on stream 0 means that no more requests follow: the agent exits after its last answer.
+// Requests from clients to agents. A request is the first frame of a new stream; data may follow it, and then
+// the client's `end`. The agent answers with one or more messages, depending on the request, and its own
+// `end`. Meanwhile it sends empty data on stream 0 as a keepalive. The client can end an answer early with
+// `abort`. `end` on stream 0 means that no more requests follow, so the agent exits after its last answer.
 
 namespace remote::wire {
 
-// The first message of an agent, on stream 0.
+// An agent's first message, on stream 0.
 struct AgentHello {
   static constexpr std::string_view kind = "hello";
 
-  std::string program;  // its file; "" if that was removed
+  std::string program;  // its file; "" if the file was removed
 
   static constexpr auto fields() { return field_list(field("program", &AgentHello::program, a_line(4096))); }
 };

@@ -10,7 +10,7 @@
 #include "wire/jobs.hpp"
 #include "wire/start.hpp"
 
-// Processes in the foreground of a client: `remote run`, `shell` and `attach`.
+// Foreground processes of a client: `remote run`, `shell` and `attach`.
 
 namespace remote::wire {
 
@@ -32,9 +32,9 @@ struct RunTerminal {
   }
 };
 
-// A node of Slurm for a shell, by srun.
+// A Slurm node for a shell, which is run by srun.
 struct ShellNode {
-  std::vector<std::string> options{};  // of srun
+  std::vector<std::string> options{};  // options for srun
   std::string path{};                  // the PATH with srun, if the account's PATH does not have it
 
   static constexpr auto fields() {
@@ -49,7 +49,7 @@ struct LoginShell {
   static constexpr auto fields() { return field_list(field("node", &LoginShell::node)); }
 };
 
-// Connects to a debugger that waits in a job. The exit code is that of attach.py.
+// Connects to a debugger that is waiting in a job. The exit code is that of attach.py.
 struct DebuggerAttachment {
   JobsPlace place;
   std::string job;
@@ -62,20 +62,20 @@ struct DebuggerAttachment {
   }
 };
 
-// Runs a process and ends it when the client aborts the stream or disconnects. The answer consists of
+// Runs a process, and stops it when the client aborts the stream or disconnects. The answer consists of
 // RunBegins, data and RunEnds. The first byte of each data frame selects the output: 1 for stdout or the
 // terminal, 2 for stderr. The client's data is the input. With a terminal, the client may send
 // ResizeTerminal.
 struct RunRequest {
   static constexpr std::string_view kind = "run";
 
-  std::string project{};  // can begin with "~/"
+  std::string project{};  // may begin with "~/"
   std::vector<Variable> variables{};
-  std::string activate{};                          // sh text that enters the Python environment
-  std::optional<PythonEnvironment> environment{};  // has the effect of `activate`
+  std::string activate{};                          // shell text that enters the Python environment
+  std::optional<PythonEnvironment> environment{};  // has the same effect as `activate`
   std::optional<RunTerminal> terminal{};
-  bool has_input = false;  // false without a terminal: an empty stdin
-  // One of these three.
+  bool has_input = false;  // if false and there is no terminal, stdin is empty
+  // Exactly one of these three is set.
   std::string command{};
   std::optional<LoginShell> shell{};
   std::optional<DebuggerAttachment> debugger{};

@@ -13,7 +13,7 @@ struct ClearSickMarkRequest {
   static constexpr auto fields() { return field_list(field("place", &ClearSickMarkRequest::place)); }
 };
 
-// It is removed, or there was none.
+// The mark was removed, or there was none.
 struct ClearSickMarkReply {
   static constexpr std::string_view kind = "clear_sick_mark";
 

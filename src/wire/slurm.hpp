@@ -18,7 +18,7 @@ struct SlurmProgramsRequest {
 struct SlurmProgramsReply {
   static constexpr std::string_view kind = "slurm_programs";
 
-  // "NAME=VALUE": PATH with these programs, and what else they need; empty if there are none.
+  // "NAME=VALUE": PATH with these programs, and other variables that they need; empty if they are not found.
   std::vector<std::string> variables{};
 
   static constexpr auto fields() {

@@ -15,11 +15,11 @@
 #include "wire/jobs.hpp"
 
 // Requests that inspect the processes of running jobs, and their replies. Stacks, names and reasons are
-// foreign text.
+// untrusted text.
 
 namespace remote::wire {
 
-constexpr std::size_t max_stack_line = 5000;  // bytes; also the most frames of a thread
+constexpr std::size_t max_stack_line = 5000;  // bytes; also the largest number of frames in a thread
 constexpr Limits pid_limit = in_range(1, 1 << 30);
 constexpr Limits rank_limit = in_range(0, 1 << 30);
 
@@ -31,14 +31,13 @@ struct Fields<ThreadStack> {
   }
 };
 
-// A process of a job.
 struct ProcessStack {
   std::string id;
   int pid = 1;
-  std::optional<int> rank{};  // RANK of its environment
+  std::optional<int> rank{};  // RANK in its environment
   std::vector<ThreadStack> threads{};
   std::string why{};                  // why it has no Python stack
-  std::vector<std::string> kernel{};  // then the kernel's state of each thread
+  std::vector<std::string> kernel{};  // in that case, the kernel's state of each thread
 
   static constexpr auto fields() {
     using S = ProcessStack;
@@ -54,8 +53,8 @@ struct StacksRequest {
 
   JobsPlace place;
   std::vector<std::string> ids{};
-  std::string activate{};  // sh text that enters the project's environment, to find py-spy
-  std::string digest{};    // of the copy of the program for jobs, which runs on the nodes of Slurm
+  std::string activate{};  // shell text that enters the project's environment, to find py-spy
+  std::string digest{};    // of the program's copy for jobs, which runs on Slurm's nodes
 
   static constexpr auto fields() {
     using R = StacksRequest;
@@ -78,16 +77,15 @@ struct StacksReply {
 
 // ---- Why a launch hangs or is slow: two samples of its processes, some seconds apart
 
-// A process in a sample.
 struct ProcessSample {
   int pid = 1;
   int parent = 0;
   std::string state = "?";                 // as in /proc/PID/stat
   std::uint64_t ticks = 0;                 // hundredths of a second of processor time, all threads
-  std::optional<std::uint64_t> written{};  // bytes, also into sockets by write(2)
-  std::string kernel{};                    // the kernel function of the main thread's wait; ""
-  // If it writes to a pipe: its descriptor, and the process of this user that can read it. In the second
-  // sample only.
+  std::optional<std::uint64_t> written{};  // bytes, including those written to sockets with write(2)
+  std::string kernel{};                    // the kernel function in which the main thread waits, or ""
+  // If it writes to a pipe: its descriptor, and the process of this user that can read the pipe. Set only in
+  // the second sample.
   std::optional<int> pipe_fd{};
   std::optional<int> pipe_reader{};
 
@@ -106,8 +104,8 @@ struct RankSample {
   std::string id;
   int pid = 1;
   std::optional<int> rank{};
-  std::uint64_t delay_ns = 0;  // the time that its threads were ready to run but had no processor
-  std::optional<std::uint64_t> throttled_us{};  // the time that its control group withheld the processor
+  std::uint64_t delay_ns = 0;                   // how long its threads were ready to run but had no processor
+  std::optional<std::uint64_t> throttled_us{};  // how long its control group withheld the processor
 
   static constexpr auto fields() {
     using S = RankSample;
@@ -130,12 +128,12 @@ struct LaunchSample {
   }
 };
 
-// A collective of a rank, from PyTorch's flight recorder (flight.py). Texts that are unknown are "-".
+// A collective of a rank, from PyTorch's flight recorder (flight.py). Unknown texts are "-".
 struct FlightEntry {
   int rank = 0;
   std::string group{};
   std::uint64_t number = 0;  // 0: the rank is a member of the group
-  std::string state{};       // torch's, or "recent" or "old" by the age of one that is not complete
+  std::string state{};  // torch's state or, if it is not complete, "recent" or "old", depending on its age
   std::string function{};
   std::string types{};
   std::string shapes{};
@@ -159,7 +157,7 @@ struct WhyRequest {
   JobsPlace place;
   std::vector<std::string> ids{};
   std::string activate{};
-  std::chrono::seconds between{5};  // the two samples
+  std::chrono::seconds between{5};  // the time between the two samples
   std::string flight{};             // the text of flight.py
 
   static constexpr auto fields() {
@@ -171,17 +169,17 @@ struct WhyRequest {
   }
 };
 
-// Part of an answer.
+// A part of an answer.
 struct WhyReply {
   static constexpr std::string_view kind = "why";
 
   std::optional<FactsReply> facts{};  // load, GPUs and disks
-  // This user's TCP connections, in the kernel's hexadecimal digits: the server's own addresses, and those
-  // that do not acknowledge.
+  // This user's TCP connections, in the kernel's hexadecimal digits: the server's own addresses, and
+  // addresses that do not acknowledge.
   std::set<std::string> addresses{};
   std::set<std::string> silent{};
   std::vector<FlightEntry> flight{};
-  int number = 0;  // 0 or 1: which of the samples the following are
+  int number = 0;  // 0 or 1: the sample that the following members belong to
   std::optional<LaunchSample> sample{};
   std::vector<ProcessStack> stacks{};
 
@@ -210,7 +208,7 @@ struct KeptWhyRequest {
 
 constexpr std::size_t max_kept_part = std::size_t{900} << 10U;
 
-// Part of an answer. There is one part with `hang` and any number with `part`, or only an empty one if no
+// A part of an answer. There is one part with `hang` and any number with `part`, or only an empty one if no
 // evidence was kept.
 struct KeptWhyReply {
   static constexpr std::string_view kind = "kept_why";

@@ -18,7 +18,7 @@ namespace remote::wire {
 
 // The scripts and Python programs that jobs need, as shipped with this build of the client, and its agent.
 struct ServerProgram {
-  std::string digest;      // in hexadecimal, of this build; names the folder in .bin of the jobs' folder
+  std::string digest;      // in hexadecimal; it is the name of the folder in .bin of the jobs folder
   std::uint64_t size = 0;  // total size of the files without the agent, in bytes
 
   static constexpr auto fields() {
@@ -28,8 +28,8 @@ struct ServerProgram {
   }
 };
 
-// Ensures that .bin of the jobs' folder has a copy of the program and of the agent. The archive of the
-// program (tar, compressed by gzip) follows as data; without it, a missing program is only reported.
+// Ensures that .bin of the jobs folder has a copy of the program and of the agent. The archive of the program
+// (tar, compressed with gzip) follows as data; without it, a missing program is only reported.
 struct KeepProgramRequest {
   static constexpr std::string_view kind = "keep_program";
 
@@ -50,7 +50,7 @@ struct KeepProgramReply {
   static constexpr auto fields() { return field_list(field("is_missing", &KeepProgramReply::is_missing)); }
 };
 
-// Starts the jobs of one launch on this server. A JobsToStart in CBOR follows as data, because it can be
+// Starts the jobs of one launch on this server. A JobsToStart in CBOR follows as data, because it may be
 // larger than a message.
 struct StartJobsRequest {
   static constexpr std::string_view kind = "start_jobs";
@@ -60,15 +60,15 @@ struct StartJobsRequest {
 
 enum class EnvironmentManager { conda, venv, system, none };
 
-// A Python environment that can be entered without a shell. The paths can begin with "~/".
+// A Python environment that can be entered without a shell. The paths may begin with "~/".
 struct PythonEnvironment {
   EnvironmentManager manager = EnvironmentManager::none;
   std::string code;     // the folder of the project, or of a tree
   std::string scripts;  // its .remote-scripts
   std::string folder{};
-  std::string other_folder{};  // used if `folder` has no Python; conda only
+  std::string other_folder{};  // used if `folder` has no Python; only for conda
   std::string conda{};         // Miniconda's folder
-  bool is_isolated = false;    // conda and venv: Python ignores the packages in ~/.local
+  bool is_isolated = false;    // for conda and venv: Python ignores the packages in ~/.local
 
   friend bool operator==(const PythonEnvironment&, const PythonEnvironment&) = default;
   static constexpr auto fields() {
@@ -82,9 +82,9 @@ struct PythonEnvironment {
 struct JobContainer {
   std::string engine;
   std::string image;
-  bool is_rootless = false;         // the engine runs as the user, without root's rights
-  std::vector<std::string> args{};  // the user's options of the engine
-  std::string prologue{};           // sh text that runs on the server before the engine
+  bool is_rootless = false;         // the engine runs as the user, without root privileges
+  std::vector<std::string> args{};  // the user's options for the engine
+  std::string prologue{};           // shell text that runs on the server before the engine
   std::string workdir{};
 
   friend bool operator==(const JobContainer&, const JobContainer&) = default;
@@ -100,20 +100,20 @@ struct JobContainer {
 // The files that Python imports first (--enable-stacks).
 enum class StartupFiles { none, python, torch_agent };
 
-// What a job runs, and how. The file `spec.json` of its folder.
+// What a job runs, and how. It is stored as the file `spec.json` in the job's folder.
 struct JobSpec {
   std::string program{};  // the digest of its ServerProgram; set by the agent
-  std::string project{};  // can begin with "~/"
+  std::string project{};  // may begin with "~/"
   std::vector<Variable> variables{};
-  std::vector<Variable> defaults{};                // set if they are not set behind `activate`
-  std::string activate{};                          // sh text that enters the Python environment
-  std::optional<PythonEnvironment> environment{};  // has the effect of `activate`
+  std::vector<Variable> defaults{};                // set unless `activate` has set them
+  std::string activate{};                          // shell text that enters the Python environment
+  std::optional<PythonEnvironment> environment{};  // has the same effect as `activate`
   StartupFiles startup_files = StartupFiles::none;
   std::string tree{};  // the digest of the tree that it runs in
   std::optional<JobContainer> container{};
-  // Names of links to the agent, which are first on the command's PATH: "remote-mpi-rank".
+  // Names of links to the agent, whose folder is first on the command's PATH: "remote-mpi-rank".
   std::vector<std::string> programs{};
-  bool is_leased = false;  // the file `devices` names its leased devices
+  bool is_leased = false;  // the file `devices` lists its leased devices
   std::string command{};
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
@@ -132,9 +132,9 @@ struct JobSpec {
 
 // The part of a job's spec that differs from the other jobs of its launch.
 struct OwnSpec {
-  std::vector<Variable> variables{};  // after those of all jobs
-  std::string activate{};             // "": as all jobs
-  std::string command{};              // "": as all jobs
+  std::vector<Variable> variables{};  // set after those of all jobs
+  std::string activate{};             // "": the same as for all jobs
+  std::string command{};              // "": the same as for all jobs
 
   friend bool operator==(const OwnSpec&, const OwnSpec&) = default;
   static constexpr auto fields() {
@@ -145,7 +145,6 @@ struct OwnSpec {
   }
 };
 
-// A file for the job's folder.
 struct JobFile {
   std::string name;
   std::string text;
@@ -169,12 +168,12 @@ struct NewJob {
   }
 };
 
-// A job whose folder exists is not started again.
+// If a job's folder already exists, the job is not started again.
 struct JobsToStart {
   JobsPlace place;
   ServerProgram program;
   std::vector<NewJob> jobs{};
-  JobSpec spec{};                      // of all jobs
+  JobSpec spec{};                      // for all jobs
   std::optional<LaunchSpec> launch{};  // its supervisor starts with the jobs
   std::optional<LeaseToTake> lease{};  // for all jobs together
 
@@ -188,9 +187,9 @@ struct JobsToStart {
 
 enum class StartOutcome {
   started,
-  queued,  // it starts later: `reason`
+  queued,  // it will start later: `reason`
   exists,  // its folder exists, so nothing was done
-  failed,  // it never starts: `reason`
+  failed,  // it will never start: `reason`
 };
 
 struct StartedJob {
@@ -199,7 +198,7 @@ struct StartedJob {
   std::optional<int> pid{};
   std::string reason{};
   bool can_wait = false;  // it failed only because others have leased the resources
-  std::string machine{};  // that runs it, as in JobReport; "" under Slurm
+  std::string machine{};  // the machine that runs it, as in JobReport; "" under Slurm
 
   static constexpr auto fields() {
     using J = StartedJob;

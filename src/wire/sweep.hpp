@@ -6,15 +6,15 @@
 
 #include "wire/fields.hpp"
 
-// The messages between the servers of a sweep, and the entries of their journals. A point is named by the id
-// of its job.
+// The messages between the servers of a sweep, and the entries of their journals. A point is identified by
+// the id of its job.
 
 namespace remote::wire {
 
 constexpr std::size_t max_point_id = 64;
 constexpr std::size_t max_points_in_message = 100;
 
-// From a server: points that began there.
+// From a server: points that started there.
 struct KnownPoints {
   static constexpr std::string_view kind = "known";
   std::vector<std::string> points;
@@ -32,7 +32,7 @@ struct EndedPoints {
   }
   friend bool operator==(const EndedPoints&, const EndedPoints&) = default;
 };
-// From a server: it has reported all that it knows.
+// From a server: it has reported everything it knows.
 struct ReportDone {
   static constexpr std::string_view kind = "ready";
   static constexpr auto fields() { return field_list(); }
@@ -44,7 +44,7 @@ struct WantPoint {
   static constexpr auto fields() { return field_list(); }
   friend bool operator==(const WantPoint&, const WantPoint&) = default;
 };
-// From a server: a point never began there, and never will.
+// From a server: a point never started there, and never will.
 struct ReturnPoint {
   static constexpr std::string_view kind = "back";
   std::string point;
@@ -62,13 +62,13 @@ struct GivePoint {
   }
   friend bool operator==(const GivePoint&, const GivePoint&) = default;
 };
-// From the giver: there is none now.
+// From the giver: no point is available now.
 struct NoPoint {
   static constexpr std::string_view kind = "none";
   static constexpr auto fields() { return field_list(); }
   friend bool operator==(const NoPoint&, const NoPoint&) = default;
 };
-// From the giver: no more points come.
+// From the giver: no more points follow.
 struct SweepOver {
   static constexpr std::string_view kind = "over";
   static constexpr auto fields() { return field_list(); }
@@ -77,7 +77,7 @@ struct SweepOver {
 using SweepMessage =
     std::variant<KnownPoints, EndedPoints, ReportDone, WantPoint, ReturnPoint, GivePoint, NoPoint, SweepOver>;
 
-// The giver's entries.
+// The giver's journal entries.
 struct PointGiven {
   static constexpr std::string_view kind = "given";
   std::string point;
@@ -96,7 +96,7 @@ struct PointReturned {
   }
   friend bool operator==(const PointReturned&, const PointReturned&) = default;
 };
-// A taker's.
+// The taker's journal entries.
 struct PointBegun {
   static constexpr std::string_view kind = "begun";
   std::string point;

@@ -9,8 +9,8 @@
 #include "wire/start.hpp"
 #include "wire/sweep.hpp"
 
-// Requests about a sweep on one of its servers (docs/sweep.md), and the files that its supervisor there
-// reads.
+// Requests about a sweep on one of its servers (docs/sweep.md), and the files that its supervisor reads
+// there.
 
 namespace remote::wire {
 
@@ -18,13 +18,13 @@ constexpr std::size_t max_sweep_points = 10'000;
 constexpr std::size_t max_sweep_servers = 10'000;
 constexpr int max_sweep_slots = 1'000'000;
 
-// How the points start on this server, by number. The agent keeps it as long as the sweep exists.
+// How to start the points on this server, by number. The agent keeps this as long as the sweep exists.
 struct SweepPoints {
-  JobSpec spec{};  // of all points
+  JobSpec spec{};  // for all points
   std::vector<OwnSpec> own{};
-  int slots = 1;                      // points at a time
-  std::optional<LeaseTerms> lease{};  // that each point leases
-  int retry = 0;                      // how often a failed point runs again
+  int slots = 1;                      // the number of points that run at the same time
+  std::optional<LeaseTerms> lease{};  // leased by each point
+  int retry = 0;                      // how often a failed point is run again
 
   static constexpr auto fields() {
     using P = SweepPoints;
@@ -37,12 +37,12 @@ struct SweepPoints {
 // A run of the sweep: its start, or its continuation.
 struct SweepRun {
   std::string own;                   // this server's name
-  std::vector<std::string> servers;  // the first one gives out the points
+  std::vector<std::string> servers;  // the first one distributes the points
   LinkTokens tokens;
-  std::string address;                // of the first server
+  std::string address;                // the first server's
   int port = 0;                       // 0 if there is only one server
-  std::vector<std::string> points{};  // job ids, by number; "": this point does not run now
-  std::vector<std::string> busy{};    // points of earlier runs that still run on this server
+  std::vector<std::string> points{};  // job ids, by number; "": this point is not run now
+  std::vector<std::string> busy{};    // points of earlier runs that are still running on this server
 
   static constexpr auto fields() {
     using R = SweepRun;
@@ -55,7 +55,7 @@ struct SweepRun {
   }
 };
 
-// Starts the supervisor of a sweep. A SweepToBegin in CBOR follows as data, because it can be larger than a
+// Starts the supervisor of a sweep. A SweepToBegin in CBOR follows as data, because it may be larger than a
 // message.
 struct BeginSweepRequest {
   static constexpr std::string_view kind = "begin_sweep";
@@ -67,7 +67,7 @@ struct SweepToBegin {
   JobsPlace place;
   ServerProgram program;
   std::string launch;
-  std::optional<SweepPoints> points{};  // absent if the server has them
+  std::optional<SweepPoints> points{};  // absent if the server already has them
   SweepRun run;
 
   static constexpr auto fields() {
@@ -78,7 +78,7 @@ struct SweepToBegin {
   }
 };
 
-// The supervisor runs.
+// The supervisor is running.
 struct BeginSweepReply {
   static constexpr std::string_view kind = "begin_sweep";
 
@@ -87,19 +87,19 @@ struct BeginSweepReply {
 
 enum class SweepAsk {
   look,
-  stop,  // start no more points here, then look
-  drop,  // remove everything of the sweep but its jobs
+  stop,  // start no more points here, then report
+  drop,  // remove everything of the sweep except its jobs
 };
 
-// The answer has several messages.
+// The answer consists of several messages.
 struct SweepRequest {
   static constexpr std::string_view kind = "sweep";
 
   JobsPlace place;
   std::string launch;
   SweepAsk ask = SweepAsk::look;
-  std::vector<std::string> waiting{};  // points that are not known to have begun
-  std::vector<std::string> tails{};    // points whose last lines are wanted
+  std::vector<std::string> waiting{};  // points that may not have started
+  std::vector<std::string> tails{};    // points whose last lines are requested
 
   static constexpr auto fields() {
     using R = SweepRequest;
@@ -115,7 +115,7 @@ enum class SweepRunner {
   dead,
   stopped,  // by a client
   done,
-  none,  // the server has nothing of the sweep
+  none,  // the server has no data about the sweep
 };
 
 struct GivenPoint {
@@ -132,11 +132,11 @@ struct SweepReply {
   static constexpr std::string_view kind = "sweep";
 
   SweepRunner runner = SweepRunner::none;
-  std::string note{};                // a problem
-  std::vector<GivenPoint> given{};   // waiting points that this server gave out and that have not begun here
-  std::vector<std::string> begun{};  // waiting points that began here
+  std::string note{};               // a problem
+  std::vector<GivenPoint> given{};  // waiting points that this server assigned and that have not started here
+  std::vector<std::string> begun{};      // waiting points that started here
   std::optional<std::string> tail_of{};  // a point
-  std::vector<std::string> tail{};       // its last lines with digits; foreign text
+  std::vector<std::string> tail{};       // its last lines with digits; untrusted text
 
   static constexpr auto fields() {
     using R = SweepReply;

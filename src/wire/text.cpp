@@ -14,7 +14,7 @@ bool is_hexadecimal(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// The length of the character at the beginning of `text`; 0 if it is not allowed.
+// The length of the character at the beginning of `text`; 0 if the character is not permitted.
 std::size_t length_of_allowed(std::string_view text) {
   const auto [code, size] = first_character(text);
   const bool is_control = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e ||

@@ -11,9 +11,9 @@
 
 namespace remote::wire {
 
-// Makes a tree from the files in the project's folder, or completes an existing one. The list of its files
-// follows as data: "SIZE NANOSECONDS NAME" and a NUL for each file. Without data, the list that the server
-// kept is used.
+// Creates a tree from the files in the project's folder, or completes an existing one. The list of its files
+// follows as data: "SIZE NANOSECONDS NAME" for each file, terminated by NUL. Without data, the list kept on
+// the server is used.
 struct MakeTreeRequest {
   static constexpr std::string_view kind = "make_tree";
 
@@ -30,7 +30,7 @@ enum class TreeOutcome {
   ready,
   unknown,  // the list of its files or the project's folder is missing
   differs,  // files of the project differ from the list
-  failed,   // `reason`
+  failed,   // see `reason`
 };
 
 struct MakeTreeReply {

@@ -15,12 +15,12 @@
 
 #include "wire/fields.hpp"
 
-// Tables that describe the types of fields.hpp, so that one function converts all types. Templates would be
-// most of the agent's size.
+// Tables that describe the types of fields.hpp, so that a single function can convert all types. Templates
+// would make up most of the agent's size.
 
 namespace remote::wire {
 
-// The agent writes some types and reads others: each direction has its own tables.
+// The agent writes some types and reads others, so each direction has its own tables.
 enum class Direction { write, read };
 
 struct Type;
@@ -35,7 +35,7 @@ struct Member {
 struct VariantCase {
   std::string_view kind;
   const Type* type;
-  void* (*emplace)(void* variant);  // for reading
+  void* (*emplace)(void* variant);  // only for reading
 };
 
 // The value of a variant.
@@ -47,12 +47,12 @@ struct Held {
 struct Type {
   enum class Kind : std::uint8_t {
     boolean,
-    integer,  // also a duration
+    integer,  // also durations
     unsigned_integer,
     real,  // double
     string,
-    name,      // of an enum's value
-    optional,  // of `inner`, like the next three
+    name,      // the name of an enum's value
+    optional,  // contains `inner`, like the next three
     list,
     map,
     set,  // of strings
@@ -68,20 +68,21 @@ struct Type {
   };
   union Operation {
     // For writing.
-    const void* (*get)(const void* optional) noexcept = nullptr;  // nullptr if empty
+    const void* (*get)(const void* optional) noexcept = nullptr;  // returns nullptr if it is empty
     std::span<const std::byte> (*bytes)(const void* list) noexcept;
     void (*visit)(const void* map_or_set, void* context, Visit each);
     Held (*held)(const void* variant);
     // For reading.
-    void* (*set)(void* optional, bool has_value);            // returns the value
-    void* (*resize)(void* list, std::size_t count);          // returns the last element
-    void* (*add)(void* map_or_set, const std::string* key);  // returns the value; without a key it empties
+    void* (*set)(void* optional, bool has_value);    // returns the value
+    void* (*resize)(void* list, std::size_t count);  // returns the last element
+    void* (*add)(void* map_or_set,
+                 const std::string* key);  // returns the value; if there is no key, clears the map or set
   };
 
   Kind kind;
-  bool is_variant_case = false;  // an object that has a field "kind"
-  std::uint16_t count = 0;       // of the table's entries
-  std::uint32_t size = 0;        // bytes of an integer, an enum or an element of the list
+  bool is_variant_case = false;  // the object has a field "kind"
+  std::uint16_t count = 0;       // number of entries in the table
+  std::uint32_t size = 0;        // size in bytes of an integer, an enum or an element of the list
   Table table{};
   Operation operation{};
 };

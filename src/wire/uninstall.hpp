@@ -10,14 +10,14 @@
 
 namespace remote::wire {
 
-// Removes everything that remote has installed for this user, unless jobs run.
+// Removes everything that remote has installed for this user, unless jobs are running.
 struct UninstallRequest {
   static constexpr std::string_view kind = "uninstall";
 
   JobsPlace place;
   std::string agent_folder{};         // from configs.yaml, or ""
   bool dry_run = false;               // remove nothing
-  std::vector<std::string> shared{};  // folders that all users of the server share
+  std::vector<std::string> shared{};  // folders shared by all users of the server
 
   static constexpr auto fields() {
     using R = UninstallRequest;
@@ -28,7 +28,7 @@ struct UninstallRequest {
 
 // A running job of this user, or a running lifeline or sweep.
 struct RunningJob {
-  std::optional<std::string> id{};  // of a job
+  std::optional<std::string> id{};  // only for a job
   std::optional<int> pid{};
   std::string project{};  // its folder, or "" if unknown
 
@@ -56,7 +56,7 @@ constexpr std::size_t max_uninstalled = 1000;
 struct UninstallReply {
   static constexpr std::string_view kind = "uninstall";
 
-  std::vector<RunningJob> running{};   // of any project; if there are any, nothing is removed
+  std::vector<RunningJob> running{};   // in any project; if there are any, nothing is removed
   std::vector<std::string> removed{};  // in a dry run: would be removed
   std::vector<LeftPath> left{};
 

@@ -8,7 +8,7 @@
 
 namespace remote::wire {
 
-// Limits for messages of other machines.
+// Limits for messages from other machines.
 constexpr std::size_t max_depth = 16;
 constexpr std::size_t max_values = 1 << 18;
 
@@ -18,15 +18,15 @@ struct Value {
 
   Kind kind = Kind::null;
   bool boolean = false;
-  std::uint64_t number = 0;  // two's complement if negative; the bits of a double
+  std::uint64_t number = 0;  // in two's complement if negative; for a double, its bits
   std::string_view string{};
-  std::string_view name{};      // field name in its object
-  std::vector<Value> values{};  // of a list or an object
+  std::string_view name{};      // the name of the field in its object
+  std::vector<Value> values{};  // the values of a list or an object
 
   bool is(Kind other) const { return kind == other; }
   bool is_integer() const { return kind == Kind::integer || kind == Kind::unsigned_integer; }
   bool is_number() const { return is_integer() || kind == Kind::real; }
-  // Of a number.
+  // Only for a number.
   double to_double() const {
     return kind == Kind::real      ? std::bit_cast<double>(number)
            : kind == Kind::integer ? static_cast<double>(static_cast<std::int64_t>(number))

@@ -5,7 +5,8 @@
 
 #include "wire/fields.hpp"
 
-// Environment variables of the user. Their values may be secrets, so requests are logged without them.
+// The user's environment variables. Their values may be secret, so they are removed from requests that are
+// logged.
 
 namespace remote::wire {
 

@@ -33,7 +33,7 @@ std::int64_t load_signed(const void* value, std::size_t size) {
 
 // Returns the value of a member, or nullptr for an empty optional, which is not written.
 const void* find_value(const Member& member, const void* object) {
-  const void* value = member.find(const_cast<void*>(object));  // which only adds an offset
+  const void* value = member.find(const_cast<void*>(object));  // the function only adds an offset
   return member.type->kind == Type::Kind::optional ? member.type->operation.get(value) : value;
 }
 

@@ -22,9 +22,9 @@ class Writer {
   virtual void write_unsigned(std::uint64_t value) = 0;
   virtual void write_real(double value) = 0;
   virtual void write_string(std::string_view value) = 0;
-  // The next `count` values are its elements.
+  // The next `count` values are the elements of the list.
   virtual void begin_list(std::size_t count) = 0;
-  // The next `count` keys and their values are its fields.
+  // The next `count` keys and values are the fields of the object.
   virtual void begin_object(std::size_t count) = 0;
   virtual void write_key(std::string_view key) = 0;
   virtual void end() = 0;

@@ -36,7 +36,7 @@ bool is_blank(char c) {
   return blanks.find(c) != std::string_view::npos;
 }
 
-// Removes the word and the blanks after it. False if another word is there.
+// Removes the word and the blanks after it. Returns false if the text starts with another word.
 bool skip_word(std::string_view& rest, std::string_view word) {
   if (!rest.starts_with(word) || (rest.size() > word.size() && !is_blank(rest[word.size()]))) {
     return false;
@@ -46,7 +46,7 @@ bool skip_word(std::string_view& rest, std::string_view word) {
   return true;
 }
 
-// Removes the options of a line: up to the first blank outside of quotes.
+// Removes the options of a line, which end at the first blank outside quotes.
 void skip_options(std::string_view& rest) {
   bool is_quoted = false;
   std::size_t end = 0;
@@ -78,7 +78,7 @@ wire::KeyState find_in_line(std::string_view line, const wire::AuthorizeRequest&
   return has_options ? wire::KeyState::restricted : wire::KeyState::present;
 }
 
-// The error of the last system call, and the owner if that is another user.
+// Describes the last system call's error, and names the owner of the path if that is another user.
 std::string explain_error(const Host& host, const Path& path) {
   std::string reason = ::strerror(errno);
   if (const auto info = look_at(path); info && info->st_uid != ::geteuid()) {
@@ -87,8 +87,7 @@ std::string explain_error(const Host& host, const Path& path) {
   return reason;
 }
 
-// Opens a file or folder. Links of other users are refused, because they may be able to write to the folder
-// that has it.
+// Opens a file or folder. Refuses links owned by other users, who may be able to write to the parent folder.
 Descriptor open_unless_planted(int folder, const Path& path, int flags) {
   const Descriptor entry(::openat(folder, path.filename().c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat info {};
@@ -129,7 +128,7 @@ Descriptor open_keys(const Host& host, int folder, const Path& path) {
   if (!file || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     throw Failure(text::format("cannot write {}: {}", path.string(), explain_error(host, path)));
   }
-  // Servers may share a home directory, so another client may be adding a key at this moment.
+  // Servers may share a home directory, so another client may be adding a key right now.
   lock_file(file.get(), lock_patience);
   if (::fchmod(file.get(), 0600) != 0) {
     throw Failure(
@@ -166,7 +165,7 @@ void append_key(int file, const Path& path, const std::string& before,
 void restore_labels(const Host& host, const Path& folder) {
   try {
     run(host, {.argv = {"restorecon", "-R", folder.string()}});
-  } catch (const CannotStart&) {  // the login that follows shows whether it was needed
+  } catch (const CannotStart&) {  // the next login shows whether it was needed
   }
 }
 

@@ -138,7 +138,7 @@ void signal_box(const Host& host, const JobRecord& job, int signal) {
 
 void remove_box(const Host& host, const JobRecord& job) {
   if (const std::optional<Engine> engine = find_engine(job)) {
-    // podman's rm sends TERM and waits, so kill first
+    // podman's rm sends TERM and waits, so kill first.
     ask_engine(host, *engine, {"kill", "--signal", "KILL", box_name(job.id)});
     ask_engine(host, *engine, {"rm", "--force", box_name(job.id)});
   }

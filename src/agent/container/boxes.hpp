@@ -14,24 +14,24 @@
 
 namespace remote::agent {
 
-// docker or podman, as the job called it.
+// docker or podman, under the name that the job used.
 struct Engine {
   std::string name;
-  std::map<std::string, std::string> variables;  // that it needs: PATH, DOCKER_HOST and others
+  std::map<std::string, std::string> variables;  // those that it needs: PATH, DOCKER_HOST and others
 
   friend bool operator==(const Engine&, const Engine&) = default;
   // NOLINTNEXTLINE(modernize-use-nullptr): false positive of clang-tidy 14
   friend auto operator<=>(const Engine&, const Engine&) = default;
 };
 
-// The engine that runs the job's container; nullopt if there is none. Apptainer does not count, because its
-// processes are the client's own.
+// The engine that runs the job's container; nullopt if it has none. Apptainer does not count, because its
+// processes are the client's children.
 std::optional<Engine> find_engine(const JobRecord& job);
 
 enum class BoxState {
   missing,
   down,
-  up,  // also if its engine does not answer, because it may still run
+  up,  // also if its engine does not answer, because the container may still run
 };
 
 std::string box_name(const std::string& id);  // "remote-0123…"
@@ -40,14 +40,13 @@ std::string box_name(const std::string& id);  // "remote-0123…"
 // omitted. An engine that hangs is skipped after 20 s. Throws CannotStart.
 std::map<std::string, BoxState> list_boxes(const Host& host, const std::vector<const JobRecord*>& jobs);
 
-// Looks up one job at a time, but queries each engine only once. One thread.
+// Looks up one job at a time, but queries each engine only once. Not thread-safe.
 class BoxList {
  public:
   explicit BoxList(const Host& host) : host_(host) {}
 
   // nullopt if the job has no engine. Throws CannotStart.
   std::optional<BoxState> find(const JobRecord& job);
-  // Whether the job's engine has not answered.
   bool is_silent(const JobRecord& job) const;
   void forget() { answers_.clear(); }
 
@@ -57,10 +56,10 @@ class BoxList {
   std::map<Engine, std::optional<std::map<std::string, BoxState>>> answers_;
 };
 
-// Returns how the command in a container ended, from the end of the engine's client. That exits with the code
-// of the shell in the container, which is 128+N after signal N, but a command can also exit with such a code.
-// The shell writes a note, such as "Killed", only after a signal, but not after INT or PIPE, or if the shell
-// itself is killed.
+// Returns how the command in a container ended, based on how the engine's client ended. The client exits with
+// the code of the shell in the container: 128+N after signal N, but a command can also exit with such a code
+// by itself. The shell writes a note, such as "Killed", only after a signal. It writes none after INT or
+// PIPE, or if the shell itself is killed.
 wire::ProcessEnd read_end_in_box(const wire::ProcessEnd& client, const Path& note);
 
 // Sends a signal to all processes of a container through the engine. For KILL, use remove_box().

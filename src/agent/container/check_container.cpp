@@ -18,10 +18,10 @@ namespace {
 
 constexpr std::chrono::seconds engine_limit{20};
 constexpr std::chrono::seconds prologue_limit{40};
-constexpr std::chrono::hours fetch_limit{24};  // it ends with the client
+constexpr std::chrono::hours fetch_limit{24};  // a fetch also ends if the client disconnects
 
-// Returns the host with the environment that this text of the user creates, which may be what makes an engine
-// available. `command -p`, because it may also have changed PATH.
+// Returns the host with the environment after the user's prologue, which may be what makes an engine
+// available. Uses `command -p`, because the prologue may also change PATH.
 Host enter_prologue(Host host, const std::string& prologue) {
   constexpr std::string_view mark = "\n@environment\n";
   constexpr const char* script =
@@ -43,7 +43,7 @@ Host enter_prologue(Host host, const std::string& prologue) {
   return host;
 }
 
-// Why a program failed: the last line of its output that is not blank.
+// Explains why a program failed: the last nonblank line of its output.
 std::string explain_failure(const RunResult& result) {
   std::string_view text = trim(result.out);
   if (result.timed_out) {
@@ -95,7 +95,7 @@ class ContainerCheck {
  private:
   void fail(const std::string& reason) { reasons_ += (reasons_.empty() ? "" : "; ") + reason; }
 
-  // The name of the engine's program. Apptainer was named singularity before.
+  // The name of the engine's program. Apptainer used to be called singularity.
   std::string find_name(ContainerEngine engine) const {
     const bool is_old = engine == ContainerEngine::apptainer && host_.find_program("apptainer").empty();
     return is_old ? "singularity" : std::string(wire::name_of_value(engine));
@@ -116,7 +116,7 @@ class ContainerCheck {
     }
     if (engine == ContainerEngine::docker) {
       const RunResult info = call(engine, {"info", "--format", "{{.SecurityOptions}}"});
-      // Without a daemon, some versions print these errors and exit with 0.
+      // If the daemon is not running, some versions print these errors and exit with 0.
       if (!info.succeeded() || info.out.find("permission denied") != std::string::npos ||
           info.out.find("annot connect") != std::string::npos) {
         fail("docker cannot be used: " + explain_failure(info));
@@ -129,7 +129,7 @@ class ContainerCheck {
     return true;
   }
 
-  // `failed`: the engine does not work.
+  // Returns `failed` if the engine does not work.
   wire::ContainerOutcome find_image(ContainerEngine engine) {
     using enum wire::ContainerOutcome;
     const std::string& image = request_.image;

@@ -5,7 +5,7 @@
 
 namespace remote::agent {
 
-// Finds an engine and the image, before a job starts in a container, and fetches the image if requested.
+// Finds an engine and the image before a job starts in a container. Pulls the image if requested.
 wire::ContainerReply check_container(const Host& host, const wire::ContainerRequest& request);
 
 }  // namespace remote::agent

@@ -44,12 +44,12 @@ class EngineCall {
     find_agent();
     has_gpus_ = exists("/dev/nvidiactl") && !has_option({"--gpus", "--device", "--nv"});
     Words words = container_.engine == "apptainer" ? call_apptainer() : call_docker();
-    // The last one of most options counts.
+    // The user's own arguments come last: for most options, the last value wins.
     words.insert(words.end(), container_.args.begin(), container_.args.end());
     append_words(words,
                  {container_.image, agent_, "exec-job", "inside", here_, entry_.files.out, entry_.files.err,
                   entry_.files.note, entry_.files.variables, get_variable("HOME"), read_mask(), project_});
-    // The client starts helpers for all containers of this user, which do not belong to the job.
+    // The client starts helper processes that serve all containers of this user and do not belong to the job.
     ::unsetenv("REMOTE_JOB_ID");
     ::execvp(words[0].c_str(), pointers_to(words).data());
     fail_job("cannot run " + words[0] + ": it is not on the PATH of the job");
@@ -62,7 +62,8 @@ class EngineCall {
     });
   }
 
-  // How to reach the engine, for requests that look after the job later. Under Slurm, the start wrote it.
+  // Records how to reach the engine, for later requests about this job. Under Slurm, the start request has
+  // already written it.
   bool write_record() const {
     const Path file = entry_.folder / "container";
     const auto info = look_at(file);
@@ -79,8 +80,8 @@ class EngineCall {
     return put_file(file, text);
   }
 
-  // Images often have python3 only. In the container another user may run, whose files this one could not
-  // remove, so the file is made here.
+  // Many images only have python3. The file is created here, outside the container, because inside the
+  // container the user may be another one, whose files this user could not remove.
   bool make_python() const {
     const Path bin = entry_.folder / "bin";
     ::mkdir(bin.c_str(), 0777);
@@ -88,7 +89,7 @@ class EngineCall {
                                       ::chmod((bin / "python").c_str(), 0755) == 0);
   }
 
-  // Files of a folder that is mounted noexec cannot be executed in the container either.
+  // Files in a folder that is mounted noexec cannot be executed in the container either.
   void find_agent() {
     agent_ = entry_.program + "/remote-agent";
     struct statvfs info {};
@@ -154,7 +155,7 @@ class EngineCall {
       engine = "singularity";
     }
     const Host host = Host::of_this_process();
-    // Under Slurm, the start could not check the node.
+    // Under Slurm, the start request could not check the node.
     if (!is_on_path(engine.c_str())) {
       fail_job(
           text::format("there is no apptainer on {}: install it there, or let `prologue` in configs.yaml "
@@ -179,7 +180,7 @@ class EngineCall {
     const bool is_rootless = container_.is_rootless;
     Words words{container_.engine, "run",          "--rm", "--name",         "remote-" + id_, "--pull",
                 "never",           "--log-driver", "none", "--security-opt", "label=disable"};
-    // The image's own entry point may print, or run something else.
+    // The image's own entry point may print something, or run another program.
     append_words(words, {"--entrypoint", "", "--env", "REMOTE_JOB_ID=" + id_, "--workdir", project_});
     if (is_podman && is_rootless) {
       append_words(words, {"--userns", "keep-id"});

@@ -19,8 +19,8 @@ namespace {
 constexpr char record_mark = '\036';
 constexpr char value_mark = '\037';
 
-// The activation runs without positional parameters, because a file that it sources would see them.
-// Afterwards the shell's options are reset.
+// The activation runs without positional parameters, because a file that it sources would see them. Its
+// changes to the shell's options are undone.
 constexpr std::string_view enter_script =
     "remote_activation=$1 remote_word=$2 remote_other=$3\n"
     "shift 3\n"
@@ -32,7 +32,7 @@ constexpr std::string_view variables_script =
     "\"${PYTHONNOUSERSITE-}\"\n"
     "printf '\\036path\\037%s\\036home\\037%s\\036end\\037' \"${PYTHONPATH-}\" \"${PYTHONHOME-}\"\n";
 
-// Finds the first one that rules::is_usable_python() accepts.
+// The script finds the first Python that rules::is_usable_python() accepts.
 std::string make_python_script() {
   static_assert(rules::oldest_python_minor < 10);
   return "for remote_python in python3 python; do\n"
@@ -58,7 +58,7 @@ constexpr std::string_view mpi_script =
     "done\n"
     "printf '\\036mpirun\\037'\n"
     "mpirun --version </dev/null 2>/dev/null\n"
-    "printf '\\036end\\037'\n";  // a trap of the activation may print more
+    "printf '\\036end\\037'\n";  // an EXIT trap of the activation may print more
 
 constexpr std::string_view python_code_script = "\"$remote_word\" -c \"$remote_other\" 2>/dev/null\n";
 
@@ -122,7 +122,7 @@ Activation run_script(const Host& host, const std::string& activation, const std
        split(run_entered(host, activation, script, program, "", limit).out, record_mark)) {
     read_record(record, found, visible);
   }
-  // An alias or a function has no path, and cannot be started by the agent.
+  // An alias or a function has no path, so the agent cannot start it.
   if (found.python.empty() || found.python_version.empty()) {
     found.python = {};
     found.python_version.clear();
@@ -141,7 +141,7 @@ Activation activate(const Host& host, const wire::FactsRequest& request, std::ch
     script += program_script;
   }
   if (request.mpi) {
-    script += mpi_script;  // the last: mpirun may hang
+    script += mpi_script;  // last, because mpirun may hang
   }
   Activation found = run_script(host, request.activate, script, request.program.value_or(""), limit);
   if (request.python && found.python.empty()) {

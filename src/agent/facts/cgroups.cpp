@@ -13,7 +13,7 @@
 namespace remote::agent {
 namespace {
 
-// read(folder) of a group and of every group above it: the lowest value.
+// Calls read(folder) for a group and all of its ancestors, and returns the lowest value.
 template <typename Read>
 auto find_lowest(const std::string& base, std::string path, const Read& read) {
   auto lowest = read(base + path);
@@ -33,7 +33,7 @@ std::optional<std::uint64_t> read_limit_file(const std::string& path) {
 }
 
 std::optional<double> divide_quota(std::string_view quota, std::string_view period) {
-  const auto time = parse_number<std::uint64_t>(quota);  // "max", or -1 in old groups: unlimited
+  const auto time = parse_number<std::uint64_t>(quota);  // "max", or -1 in cgroup v1: unlimited
   const auto each = parse_number<std::uint64_t>(period);
   if (!time || each.value_or(0) == 0) {
     return std::nullopt;
@@ -95,7 +95,7 @@ CgroupLimits read_cgroup_limits(const Host& host) {
       limits.cpus = find_lowest(base + "/" + join(place.controllers, ","), path, read_cfs_quota);
     }
   }
-  // An old group without a limit has a number that no machine reaches.
+  // Without a limit, cgroup v1 reports a number that no machine reaches.
   if (limits.memory && *limits.memory >= wire::max_bytes) {
     limits.memory.reset();
   }

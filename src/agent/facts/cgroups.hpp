@@ -10,13 +10,13 @@
 
 namespace remote::agent {
 
-// A line "NUMBER:CONTROLLERS:PATH" of /proc/PID/cgroup. The new hierarchy has no controllers.
+// A line "NUMBER:CONTROLLERS:PATH" of /proc/PID/cgroup. In cgroup v2, the list of controllers is empty.
 struct CgroupPlace {
   std::vector<std::string> controllers;
   std::string path;
 
   bool is_new() const { return controllers.empty(); }
-  // With other controllers, they are in the name of the folder: "cpu,cpuacct".
+  // Several controllers in one hierarchy share a folder, whose name lists them: "cpu,cpuacct".
   bool has(std::string_view controller) const;
 };
 std::vector<CgroupPlace> read_cgroups(const Path& file);
@@ -27,7 +27,7 @@ struct CgroupLimits {
   std::optional<double> cpus;           // processors' worth of time
 };
 
-// The lowest limits of this process's control groups, old and new, and of the groups above them. Any thread.
+// The lowest limits of this process's control groups (v1 and v2) and of their ancestors. Any thread.
 CgroupLimits read_cgroup_limits(const Host& host);
 
 }  // namespace remote::agent

@@ -7,8 +7,8 @@
 
 namespace remote::agent {
 
-// Compares files of the project with a list of them, lines "SIZE SECONDS NAME" with the time of the last
-// change. Links are not followed.
+// Compares files of the project with a list of lines "SIZE SECONDS NAME", where SECONDS is the modification
+// time. Links are not followed.
 wire::CodeFacts compare_files(const Path& project, std::string_view listed);
 
 }  // namespace remote::agent

@@ -17,7 +17,7 @@
 namespace remote::agent {
 namespace {
 
-// A partition has no queue of its own: the disk above it has.
+// A partition has no queue of its own, so also try the disk it is on.
 std::optional<bool> read_rotational(const Host& host, dev_t device) {
   const Path folder = host.system(text::format("/sys/dev/block/{}:{}", major(device), minor(device)));
   for (const Path& disk : {folder, folder / ".."}) {
@@ -36,7 +36,7 @@ std::uint64_t count_bytes(std::uint64_t blocks, std::uint64_t block_size) {
 void read_sizes(const struct statfs& info, DiskFacts& disk) {
   const auto block_size = static_cast<std::uint64_t>(info.f_frsize > 0 ? info.f_frsize : info.f_bsize);
   disk.total_bytes = count_bytes(info.f_blocks, block_size);
-  // Below zero if only root has space left.
+  // This is negative if only root has space left.
   const bool is_negative = static_cast<std::int64_t>(info.f_bavail) < 0;
   disk.free_bytes = is_negative ? 0 : count_bytes(info.f_bavail, block_size);
   disk.inodes = info.f_files;
@@ -61,7 +61,7 @@ Path folder_of_place(const Host& host, const wire::FactsRequest& request, wire::
     case wire::DiskPlace::environment:
       return host.expand(request.environment);
     case wire::DiskPlace::tmp: {
-      // Python, too, takes /tmp in place of a folder that it cannot write to.
+      // Python also falls back to /tmp if it cannot write to TMPDIR.
       const std::string folder = host.variable("TMPDIR");
       return folder.empty() || find_unusable_tmpdir(host) ? Path("/tmp") : host.expand(folder);
     }

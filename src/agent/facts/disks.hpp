@@ -10,11 +10,11 @@
 
 namespace remote::agent {
 
-// The folder, or the nearest one above it that exists.
+// The folder, or its nearest ancestor that exists.
 Path find_nearest_folder(const Path& folder);
 
-// The file system of a folder, or of the nearest one above it that exists. nullopt if shared memory is
-// missing, or if statfs(2) fails. A hanging network file system blocks it. Any thread.
+// The file system of a folder, or of its nearest ancestor that exists. nullopt if shared memory is missing,
+// or if statfs(2) fails. Blocks if a network file system hangs. Any thread.
 std::optional<DiskFacts> read_disk(const Host& host, wire::DiskPlace place, const Path& folder);
 
 // The places that the request names. Any thread.

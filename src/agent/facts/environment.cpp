@@ -10,8 +10,8 @@
 namespace remote::agent {
 namespace {
 
-// Returns the login's value of a variable that can be a list; "" if it is not at the end of `value`, the
-// variable after the activation.
+// Returns the value that a variable has at login, for variables that can be lists; "" if `value`, which is
+// the variable after the activation, does not end with it.
 std::string find_login_value(const Host& host, const wire::FactsRequest& request, const char* name,
                              const std::string& value) {
   const std::string before = host.variable(name);

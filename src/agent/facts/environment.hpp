@@ -9,7 +9,8 @@
 namespace remote::agent {
 
 // Answers the parts of the request that depend on the Python environment: python, program and mpi. It enters
-// the environment at most once, in one process, and not at all if it need not: then it returns nullopt.
+// the environment at most once, in one process. If none of these parts need it, it does not enter it and
+// returns nullopt.
 std::optional<Activation> read_environment(const Host& host, const wire::FactsRequest& request,
                                            wire::FactsReply& reply);
 

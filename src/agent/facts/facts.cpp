@@ -35,14 +35,15 @@ namespace {
 
 constexpr std::chrono::seconds disk_limit{3};
 
-// Facts from disks that may hang.
+// Facts read from disks, which may hang.
 struct OnDisk {
   std::vector<DiskFacts> disks{};
   ServerFacts project{};  // facts about its folders
   bool has_old_packages = false;
 };
 
-// An environment of ours without the packages' stamp has none of this project's packages.
+// If an environment made by `remote` lacks the packages' stamp, this project's packages are not installed in
+// it.
 bool has_old_packages(const Host& host, const wire::FactsRequest& request) {
   const wire::PackagesStamp& wanted = *request.packages;
   const wire::ManagedPython python{.project = request.project,
@@ -116,8 +117,8 @@ std::optional<OnDisk> wait_for(std::chrono::seconds limit, const std::function<O
   return std::move(shared->found);
 }
 
-// Jobs run after the prologue and in the Python environment: these may hide GPUs, or make the program known
-// that lists them.
+// Jobs run after the prologue and in the Python environment. Either may hide GPUs, or add the program that
+// lists them to PATH.
 void enter_environment(const Host& host, const wire::FactsRequest& request, const GpuEnvironment& entered,
                        GpuFacts& gpus) {
   if (gpus.tools.empty()) {
@@ -130,7 +131,7 @@ void enter_environment(const Host& host, const wire::FactsRequest& request, cons
   const std::vector<VisibleDevices> before = std::exchange(gpus.visible, {});
   for (const auto& [variable, value] : entered.visible) {
     if (std::ranges::find(request.variables, wire::Variable{variable, value}) != request.variables.end()) {
-      continue;  // the client's own
+      continue;  // set by the client itself
     }
     const auto same = std::ranges::find(before, variable, &VisibleDevices::variable);
     gpus.visible.push_back(
@@ -146,7 +147,8 @@ wire::FactsReply collect_facts(const Host& host, const wire::FactsRequest& reque
     reply.clock = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::system_clock::now().time_since_epoch());
   }
-  // Each thread fills different members of the reply. At the user's process limit, wait() does the work.
+  // Each thread fills different members of the reply. At the user's process limit, wait() does the work
+  // itself.
   BackgroundWork gpus([&] {
     if (request.gpus) {
       reply.facts.gpus = read_gpus(host, *request.gpus);

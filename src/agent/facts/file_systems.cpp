@@ -12,7 +12,7 @@ namespace {
 
 using FileSystemName = std::pair<unsigned long, std::string_view>;
 
-// The names of GNU coreutils: BeeGFS is "fhgfs", and every FUSE file system "fuseblk".
+// The names that GNU coreutils uses: BeeGFS is "fhgfs", and every FUSE file system "fuseblk".
 constexpr std::array file_system_names{
     FileSystemName{0x0187, "autofs"},        FileSystemName{0x4D44, "msdos"},
     FileSystemName{0x517B, "smb"},           FileSystemName{0x6969, "nfs"},

@@ -53,7 +53,7 @@ RouteQuery make_query(const IpAddress& address) {
   return query;
 }
 
-// Sends a query. The socket is closed if that fails.
+// Sends a query. Returns an empty descriptor on failure.
 Descriptor send_query(const nlmsghdr& header) {
   Descriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
   const timeval limit{2, 0};
@@ -152,7 +152,7 @@ std::optional<InterfaceAddress> read_address(std::string_view bytes) {
   InterfaceAddress found{name_interface(message->ifa_index), "", message->ifa_scope == RT_SCOPE_UNIVERSE};
   align(bytes, sizeof(ifaddrmsg));
   read_attributes(bytes, [&](unsigned short type, std::string_view data) {
-    // IFA_ADDRESS may be that of the other end.
+    // On point-to-point links, IFA_ADDRESS is the peer's address, so IFA_LOCAL has priority.
     if (type == IFA_LOCAL || (type == IFA_ADDRESS && found.address.empty())) {
       found.address = format_address(message->ifa_family, data);
     }
@@ -205,7 +205,7 @@ std::string format_address(int family, std::string_view bytes) {
       zeros_begin = i + 1 - run;
     }
   }
-  // An IPv4 address in an IPv6 one ends as such.
+  // An embedded IPv4 address is written in dotted form.
   const bool has_ipv4 = zeros_begin == 0 && (zeros == 6 || (zeros == 5 && groups[5] == 0xffff));
   std::string result;
   for (std::size_t i = 0; i < (has_ipv4 ? 6 : groups.size());) {

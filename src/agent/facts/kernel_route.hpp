@@ -21,12 +21,12 @@ class IpAddress {
   const unsigned char* bytes() const { return bytes_.data(); }
   unsigned size() const { return family_ == AF_INET ? 4 : 16; }
   const std::string& text() const { return text_; }
-  // Whether it is a link-local address with the interface: "%eth0", "%2".
+  // Whether it has a zone, that is, the interface of a link-local address: "%eth0", "%2".
   bool has_zone() const { return text_.find('%') != std::string::npos; }
-  // The number and name of the interface in the zone; 0 and "" without a zone or such an interface.
+  // The index and name of the interface in the zone; 0 and "" if there is no zone or no such interface.
   unsigned index() const { return index_; }
   std::string interface() const;
-  // Ignores the zones.
+  // Compares addresses, ignoring zones.
   bool is_same(const IpAddress& other) const;
 
  private:
@@ -36,12 +36,12 @@ class IpAddress {
   unsigned index_ = 0;
 };
 
-// The text of 4 bytes (AF_INET) or 16 bytes (AF_INET6) in network order, as inet_ntop(3) writes it (RFC
-// 5952); "" for another number of bytes.
+// Formats 4 bytes (AF_INET) or 16 bytes (AF_INET6) in network order, as inet_ntop(3) does (RFC 5952). Returns
+// "" if the number of bytes is wrong.
 std::string format_address(int family, std::string_view bytes);
 
 struct KernelRoute {
-  bool is_local = false;  // the address is one of this machine
+  bool is_local = false;  // the address belongs to this machine
   std::string interface;
   std::string source;  // source address of packets on this route; "": unknown
 };
@@ -52,10 +52,10 @@ std::optional<KernelRoute> ask_kernel(const IpAddress& address);
 struct InterfaceAddress {
   std::string interface;
   std::string address;
-  bool is_global = false;  // not of a link or of this machine only
+  bool is_global = false;  // its scope is neither a link nor this machine only
 };
 
-// All addresses of this machine; none without an answer from the kernel.
+// All addresses of this machine; empty if the kernel does not answer.
 std::vector<InterfaceAddress> list_addresses();
 
 }  // namespace remote::agent

@@ -29,8 +29,8 @@ struct ListeningSocket {
   std::optional<uid_t> uid;
 };
 
-// Parses an address and a port as in /proc/net/tcp6: each four bytes of the address are a number of the
-// machine's byte order.
+// Parses an address and a port as in /proc/net/tcp6: each group of four bytes of the address is a number in
+// the machine's byte order.
 std::optional<SocketAddress> parse_kernel_address(std::string_view text) {
   std::array<std::uint32_t, 4> words{};
   const std::size_t size = text.find(':');

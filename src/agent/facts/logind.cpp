@@ -20,8 +20,8 @@ constexpr std::array logind_folders{"/usr/lib/systemd", "/usr/local/lib/systemd"
                                     "/etc/systemd"};
 constexpr std::size_t max_listed_users = 1000;
 
-// The main file of the highest priority, then the drop-ins by name. A drop-in hides those of the same name in
-// folders of lower priority.
+// The main file of the highest priority, then the drop-ins, sorted by name. A drop-in hides drop-ins of the
+// same name in folders of lower priority.
 std::vector<Path> find_logind_files(const Host& host) {
   Path main;
   std::map<std::string, Path> drop_ins;
@@ -48,7 +48,7 @@ bool means_yes(std::string_view value) {
   return std::ranges::find(words, lower_case(value)) != words.end();
 }
 
-// Lists are collected from all files; an empty value clears them.
+// Lists from all files are merged; an empty value clears the list.
 void add_users(std::string_view value, std::vector<std::string>& users) {
   if (value.empty()) {
     users.clear();
@@ -72,9 +72,9 @@ void read_logind(const Host& host, ServerFacts& facts) {
     facts.in_session = facts.in_session || std::ranges::any_of(groups, is_session_scope);
   }
   if (!is_folder(host.system("/run/systemd/system"))) {
-    return;  // systemd does not run
+    return;  // systemd is not running
   }
-  facts.removes_ipc = true;  // the default
+  facts.removes_ipc = true;  // logind's default
   for (const Path& file : find_logind_files(host)) {
     for (const std::string& line : read_lines(file)) {
       const std::size_t equals = line.find('=');

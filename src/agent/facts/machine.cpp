@@ -35,7 +35,7 @@ int clamp_count(std::uint64_t number) {
   return static_cast<int>(std::min<std::uint64_t>(number, wire::max_count));
 }
 
-// How many numbers are in a list such as "0-3,8".
+// Counts the numbers in a list such as "0-3,8".
 int count_numbers(std::string_view list) {
   std::uint64_t count = 0;
   for (const std::string& part : split(list, ',')) {
@@ -63,7 +63,7 @@ void read_os(const Host& host, ServerFacts& facts) {
   }
 }
 
-// ARM has neither sockets nor cores in cpuinfo, and often no name.
+// On ARM, cpuinfo has neither sockets nor cores, and often no name.
 void read_processors(const Host& host, ServerFacts& facts) {
   std::set<std::string> sockets;
   std::set<std::pair<std::string, std::string>> cores;
@@ -183,7 +183,7 @@ wire::Ticks parse_ticks(const std::string& line) {
     ticks.all += value;
     ticks.busy += i == idle || i == wait ? 0 : value;
   }
-  // Some kernels count below zero, which wraps around.
+  // Some kernels report negative numbers, which wrap around.
   return std::max(ticks.all, ticks.busy) > wire::max_bytes ? wire::Ticks{} : ticks;
 }
 

@@ -5,14 +5,15 @@
 #include "agent/host/host.hpp"
 #include "wire/facts.hpp"
 
-// The machine and the user's account on it. Only files are read, so both are fast. Any thread.
+// Facts about the machine and the user's account on it. Both functions are fast, because they only read
+// files. Any thread.
 
 namespace remote::agent {
 
-// System, processors, limits, installed programs, InfiniBand.
+// Reads the system, processors, limits, installed programs and InfiniBand.
 void read_machine(const Host& host, ServerFacts& facts);
 
-// Load, memory and processor time at this moment.
+// Reads the current load, memory and processor time.
 void read_load(const Host& host, wire::FactsReply& reply);
 
 }  // namespace remote::agent

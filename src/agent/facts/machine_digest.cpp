@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t digest_bytes = 8;
 
-// The lowest address of a network card; "" without one, as in a container.
+// The lowest address of a network card; "" if there is none, as in a container.
 std::string read_card_address(const Host& host) {
   const Path folder = host.system("/sys/class/net");
   std::string lowest;
@@ -49,7 +49,7 @@ std::string make_digest(std::string_view text) {
 
 std::string read_machine_digest(const Host& host) {
   const std::string id = read_machine_id(host);
-  // Machines that were made from one image can have one id.
+  // Machines created from one image can have the same machine id.
   const std::string name = read_first_line(host.system("/proc/sys/kernel/hostname"));
   const std::string address = read_card_address(host);
   if (id.empty() && name.empty() && address.empty()) {

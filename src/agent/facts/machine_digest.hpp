@@ -6,8 +6,8 @@
 
 namespace remote::agent {
 
-// Returns a digest of the machine: equal for all users and projects, also after a reboot. It does not reveal
-// the id. "0": unknown.
+// Returns a digest that identifies the machine: the same for all users and projects, and after a reboot. It
+// does not reveal the machine id. "0": unknown.
 std::string read_machine_digest(const Host& host);
 
 // Returns a digest of the machine id (/etc/machine-id) alone, which machines made from one image may share.

@@ -28,7 +28,7 @@ std::optional<IpAddress> resolve(const Host& host, std::string_view name) {
   return found.empty() ? std::nullopt : IpAddress::parse(found.front());
 }
 
-// The interface that has this address; "" if none has.
+// The interface that has this address; "" if there is none.
 std::string find_interface(const IpAddress& address) {
   for (const InterfaceAddress& each : list_addresses()) {
     const auto other = IpAddress::parse(each.address);

@@ -8,8 +8,8 @@
 
 namespace remote::agent {
 
-// The way to a host, given by name or address, as the kernel routes it. A host of this machine's own
-// addresses is reached by the interface with that address, because other servers cannot reach lo.
+// The kernel's route to a host, given by name or address. If the address belongs to this machine, returns the
+// interface that has it instead of lo, because other servers cannot reach lo.
 wire::RouteFacts find_route(const Host& host, std::string_view name);
 wire::RouteFacts find_route(const IpAddress& address);
 

@@ -29,7 +29,7 @@ RunningJobs find_running_jobs(const Host& host, const Path& project) {
       continue;
     }
     const bool in_home = home != "/" && folder.starts_with(home);
-    // A practice server's own home is in such a folder, too.
+    // The home directory of a practice server is in such a folder too.
     if (!in_home && folder.find("/.remote/sandbox/") != std::string::npos) {
       continue;
     }

@@ -9,14 +9,13 @@
 
 namespace remote::agent {
 
-// The running jobs of this user on this server.
 struct RunningJobs {
-  std::vector<std::string> here;       // ids of those of the project
-  std::vector<OtherProject> others{};  // by folder
+  std::vector<std::string> here;       // the ids of this project's jobs
+  std::vector<OtherProject> others{};  // sorted by folder
 };
 
-// Projects of practice servers are not listed among the others, because practice servers on one machine see
-// each other's processes. Any thread.
+// Practice servers on one machine see each other's processes, so projects of practice servers are not listed
+// among the others. Any thread.
 RunningJobs find_running_jobs(const Host& host, const Path& project);
 
 }  // namespace remote::agent

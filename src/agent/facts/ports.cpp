@@ -77,7 +77,7 @@ bool has_open_socket(const Path& process, const std::string& link) {
                              [&](const std::string& name) { return read_link(descriptors / name) == link; });
 }
 
-// Finds a process with this open socket; nullopt if its files cannot be read by this user.
+// Finds a process with this open socket; nullopt if this user cannot read the process's files.
 std::optional<int> find_process(const Host& host, const std::string& inode) {
   const std::string link = "socket:[" + inode + "]";
   const Path proc = host.system("/proc");
@@ -112,8 +112,8 @@ unsigned make_seed() {
   return seed;
 }
 
-// Picks two unused ports at random. The kernel's range for outgoing connections comes last, because a
-// connection may take one of its ports before the job does.
+// Picks two unused ports at random. The kernel's range for outgoing connections is tried last, because a
+// connection may take such a port before the job does.
 std::vector<int> suggest_ports(const Host& host, const std::bitset<65536>& used) {
   constexpr unsigned count = last_suggested - first_suggested + 1;
   const std::vector<std::string> range =

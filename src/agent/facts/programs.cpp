@@ -7,13 +7,13 @@
 namespace remote::agent {
 namespace {
 
-// What follows the first `mark`; "" if it is missing.
+// The text after the first `mark`; "" if the mark is missing.
 std::string_view text_after(std::string_view text, std::string_view mark) {
   const std::size_t at = text.find(mark);
   return at == std::string_view::npos ? "" : text.substr(at + mark.size());
 }
 
-// The first word that begins with a digit.
+// The first word that starts with a digit.
 std::string read_version(std::string_view text) {
   constexpr std::string_view digits = "0123456789";
   constexpr std::string_view allowed = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._-";

@@ -10,10 +10,10 @@
 
 namespace remote::agent {
 
-// Whether a job finds the program of the request even if its environment were not entered.
+// Whether a job would find the program of the request even without its environment.
 bool has_program_outside(const Host& host, const wire::FactsRequest& request);
 
-// mpirun, by what `mpirun --version` prints; nullopt if it is missing or unknown.
+// Parses the output of `mpirun --version`; nullopt if mpirun is missing or unknown.
 std::optional<wire::MpiFacts> read_mpi(const Activation& activation);
 
 }  // namespace remote::agent

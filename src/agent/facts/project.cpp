@@ -39,7 +39,7 @@ class OpenPathSearch {
       : host_(host), left_out_(std::move(left_out)), end_(end) {}
 
   std::string search(const Path& project) {
-    // A link to the project's folder is followed; links inside are not.
+    // If the project's folder itself is a link, it is followed; links inside are not.
     const int folder = ::open(project.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
     struct stat info {};
     if (folder < 0) {
@@ -61,7 +61,7 @@ class OpenPathSearch {
            ((info.st_mode & S_IWGRP) != 0 && (info.st_gid != ::getegid() || !has_own_group()));
   }
 
-  // Asked for seldom: the names may be in a directory service.
+  // Computed only if needed, because the names may be in a directory service.
   bool has_own_group() {
     if (!has_own_group_) {
       has_own_group_ =
@@ -70,7 +70,7 @@ class OpenPathSearch {
     return *has_own_group_;
   }
 
-  // Takes the descriptor. Returns whether the search is over.
+  // Takes ownership of the descriptor. Returns whether the search is over.
   bool search_folder(int descriptor, const Path& path, int depth) {
     const std::unique_ptr<DIR, CloseFolder> folder(::fdopendir(descriptor));
     if (!folder) {
@@ -129,7 +129,7 @@ FolderFlaw flaw_of(int error) {
   }
 }
 
-// Tries a folder. Each step returns 0, or the errno.
+// Tries operations in a folder. Each step returns 0 or the errno.
 class Trial {
  public:
   explicit Trial(const Path& folder)
@@ -157,7 +157,9 @@ class Trial {
       }
       done += static_cast<std::size_t>(count);
     }
-    return !file_ ? error_ : ::fsync(file_.get()) == 0 ? 0 : errno;  // a network's quota shows only now
+    return !file_                      ? error_
+           : ::fsync(file_.get()) == 0 ? 0
+                                       : errno;  // a quota on a network file system may only be reported now
   }
   int set_mode() const {
     struct stat info {};
@@ -188,10 +190,10 @@ enum class Use { run, packages };
 
 struct Tried {
   FolderFlaw flaw = FolderFlaw::none;
-  std::string text;  // of the error
+  std::string text;  // the error message
 };
 
-// Writes and makes entries as this use does. nullopt: the login cannot write there.
+// Writes and creates files as this use does. nullopt: the user has no permission to write there.
 std::optional<Tried> try_writing(const Path& folder, Use use) {
   const Path found = find_nearest_folder(folder);
   if (::access(found.c_str(), W_OK | X_OK) != 0) {
@@ -224,7 +226,7 @@ void check_jobs_folder(const Path& project, const std::string& jobs, ServerFacts
   if (!is_file(mark)) {
     return;
   }
-  // A line without an end is still being written.
+  // A line without a newline is still being written.
   const std::string text = read_file(mark, 4096).value_or("");
   const std::size_t end = text.find('\n');
   const std::vector<std::string> words =

@@ -9,29 +9,32 @@
 
 namespace remote::agent {
 
-// Whether jobs can be kept in the project's folder of jobs, and whether a launch marked this server as sick
+// Checks whether the project's jobs folder can be used, and whether a launch marked this server as sick
 // there. Any thread.
 void check_jobs_folder(const Path& project, const std::string& jobs, ServerFacts& facts);
 
-// A file or folder of the project that other users can write to, so that they could change code that runs; ""
-// if none is found in time. It searches four levels deep, in one file system, without the folder of jobs.
-// Files that only the user's own group can write are not reported if the group has the user's name. Any
-// thread.
+// Finds a file or folder of the project that other users can write to, which would let them change code that
+// runs; "" if none is found in time. It searches four levels deep, in one file system, and skips the jobs
+// folder. Files that are writable for the user's own group are not reported if the group has the user's name.
+// Any thread.
 std::string find_open_path(const Host& host, const Path& project, const std::string& jobs,
                            std::chrono::milliseconds limit = std::chrono::seconds(3));
 
-// Writes, locks and makes entries as a run does, in the folder or the nearest one above it that exists, and
-// sets the flaw of `facts`. Removes its files. Does nothing if the login cannot write there. Any thread.
+// Writes, locks and creates files as a run does, in the folder or its nearest ancestor that exists. Sets the
+// flaw of `facts` and removes the files. Does nothing if the user has no permission to write there. Any
+// thread.
 void try_folder(const Path& folder, ServerFacts& facts);
 
-// Why the folder takes no small file: full, quota or read_only; none if it does, or if other errors occur.
+// Why not even a small file can be written to the folder: full, quota or read_only; none if it can, or if
+// another error occurs.
 FolderFlaw find_full_disk(const Path& folder);
 
-// Why a run cannot write in the folder: "Disk quota exceeded"; "" if it can, or if the login may not.
+// Why a run cannot write to the folder: "Disk quota exceeded"; "" if it can, or if the user has no permission
+// to.
 std::string find_flaw(const Path& folder);
-// Why programs that install packages cannot write there: they need no locks and no pipes.
+// Why package installers cannot write there. Unlike runs, they need no locks and no pipes.
 std::string find_flaw_for_packages(const Path& folder);
-// "cannot write in FOLDER: Disk quota exceeded", after an attempt has failed.
+// "cannot write in FOLDER: Disk quota exceeded". Call it after an attempt has failed.
 std::string explain_cannot_write(const Path& folder);
 
 }  // namespace remote::agent

@@ -34,7 +34,7 @@ std::size_t find_version(std::string_view folder) {
   return dash == std::string_view::npos ? dash : dash + 1;
 }
 
-// Adds the package "NAME-VERSION". Other names are ignored: pip leaves some behind, such as "~umpy-1.26.4".
+// Adds the package "NAME-VERSION". Skips other names, such as "~umpy-1.26.4", which pip leaves behind.
 void add_package(std::string_view folder, bool is_distribution, ServerFacts& facts) {
   const std::size_t begin = find_version(folder);
   const bool is_plain = std::ranges::all_of(folder, [](char c) {
@@ -47,14 +47,14 @@ void add_package(std::string_view folder, bool is_distribution, ServerFacts& fac
   const std::string_view rest = folder.substr(begin);
   const std::string version(rest.substr(0, rest.find("-py")));
   const std::string name = normalize_package(folder.substr(0, begin - 1));
-  // The first folder of sys.path counts.
+  // If a package is in several folders of sys.path, the first one counts.
   facts.packages.try_emplace(name, PackageFacts{version, is_distribution});
   if (facts.nccl.empty() && name.starts_with("nvidia-nccl")) {
     facts.nccl = version;
   }
 }
 
-// The value of "NAME = 'VERSION'" or "NAME: TYPE = 'VERSION'"; "" if it is not a version.
+// The version in "NAME = 'VERSION'" or "NAME: TYPE = 'VERSION'"; "" if the value is not a version.
 std::string read_assigned_version(std::string_view line) {
   const std::size_t equals = line.rfind('=');
   if (equals == std::string_view::npos) {
@@ -86,7 +86,7 @@ void read_torch_version(const Path& file, ServerFacts& facts) {
   }
 }
 
-// Reads the folders of packages, in the order of sys.path.
+// Reads the package folders, in the order of sys.path.
 class PackageReader {
  public:
   PackageReader(ServerFacts& facts, bool with_list) : facts_(facts), with_list_(with_list) {}
@@ -105,7 +105,7 @@ class PackageReader {
       read_torch_version(version, facts_);
     }
   }
-  // Whether one of the folders exists.
+  // Whether any of the folders exists.
   bool found() const { return found_; }
 
  private:
@@ -126,9 +126,9 @@ class PackageReader {
   bool has_torch_ = false;
 };
 
-// What pyvenv.cfg says about the environment's base.
+// The environment's base, from pyvenv.cfg.
 struct VirtualEnvironment {
-  Path home;  // the folder of the Python that it was made by
+  Path home;  // the folder of the Python that created it
   bool has_system_packages = false;
 };
 
@@ -195,7 +195,7 @@ void read_python(const Host& host, const wire::FactsRequest& request, const Acti
                  ServerFacts& facts) {
   if (activation.python.empty()) {
     facts.python_refusal = activation.python_refusal;
-    if (request.python.value_or(false)) {  // it starts shells, and only `check` uses it
+    if (request.python.value_or(false)) {  // starts shells, and only `check` uses it
       facts.hidden_python = wire::to_line(find_hidden_python(host, "").string(), 4096);
     }
     return;
@@ -204,7 +204,7 @@ void read_python(const Host& host, const wire::FactsRequest& request, const Acti
   facts.python_program = wire::to_line(activation.python.string(), 4096);
   PackageReader reader(facts, request.python.value_or(false));
   read_all_packages(host, activation, reader);
-  if (!reader.found()) {  // a Python with another layout, or a shim
+  if (!reader.found()) {  // a Python with another layout, or a shim script
     const std::string folder =
         ask_python(host, activation, "import sysconfig; print(sysconfig.get_path(\"purelib\"))");
     if (folder.starts_with('/')) {

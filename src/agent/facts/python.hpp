@@ -6,8 +6,8 @@
 
 namespace remote::agent {
 
-// The Python of the environment, the torch in its packages and, if the request asks for them, the packages.
-// It reads their folders and does not start that Python, unless they are in an unusual place.
+// Reads the Python of the environment, the torch in its packages and, if requested, the packages. It reads
+// their folders and starts that Python only if they are in an unusual place.
 void read_python(const Host& host, const wire::FactsRequest& request, const Activation& activation,
                  ServerFacts& facts);
 

@@ -1,4 +1,5 @@
-// The JSON of amd-smi and rocm-smi, by AMD's documentation of ROCm 5.4 to 6.4. Not tested on an AMD GPU.
+// The JSON of amd-smi and rocm-smi, according to AMD's documentation of ROCm 5.4 to 6.4. Not tested on an AMD
+// GPU.
 
 #include <algorithm>
 
@@ -37,7 +38,7 @@ std::string find_text(const Value& object, std::initializer_list<const char*> na
   return {};
 }
 
-// From 61, "61.0", or {"value": 61, "unit": "W"}; nullopt for "N/A".
+// Parses 61, "61.0", or {"value": 61, "unit": "W"}; nullopt for "N/A".
 std::optional<double> read_number(const Value& value, double high) {
   const Value* inner = value.find("value");
   const Value& bare = inner != nullptr ? *inner : value;

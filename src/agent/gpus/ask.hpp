@@ -10,8 +10,8 @@
 #include "agent/host/host.hpp"
 #include "wire/facts.hpp"
 
-// Asks the vendors' programs. What one vendor needs is asked in parallel: each call can take a driver a
-// second.
+// Runs the vendors' programs. The calls for one vendor run in parallel, because each can keep a driver busy
+// for a second.
 
 namespace remote::agent {
 
@@ -20,18 +20,18 @@ struct AskOptions {
   std::chrono::milliseconds limit{};  // for each call
 };
 
-// A hanging driver must not delay the other facts. With `full`, a person waits for the answer.
+// A hanging driver must not delay the other facts. With `full`, a user is waiting for the answer.
 constexpr std::chrono::milliseconds choose_limit(wire::GpuDetail detail) {
   return std::chrono::seconds(detail == wire::GpuDetail::full ? 7 : 10);
 }
 
 // nullopt if the vendor's program is not on PATH.
 std::optional<NvidiaOutputs> ask_nvidia(const Host& host, const AskOptions& options);
-// Prefers amd-smi to rocm-smi, which is older.
+// Prefers amd-smi, because rocm-smi is older.
 std::optional<AmdOutputs> ask_amd(const Host& host, const AskOptions& options);
 std::optional<IntelOutputs> ask_intel(const Host& host, const AskOptions& options);
 
-// One call, with stdout and stderr.
+// Runs one command and returns its stdout and stderr.
 ToolOutput ask_tool(const Host& host, std::chrono::milliseconds limit, const std::vector<std::string>& argv);
 // Calls ask_tool() in the background. `host` must outlive the result.
 Background<ToolOutput> start_asking(const Host& host, std::chrono::milliseconds limit,

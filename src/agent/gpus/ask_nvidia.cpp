@@ -30,8 +30,8 @@ std::string find_unknown_field(const ToolOutput& output) {
   return text.substr(from, text.find('"', from) - from);
 }
 
-// A driver rejects a query with a field that it does not know, and names the field. Then the query is
-// repeated with the older name of the field, or without it.
+// A driver rejects a query that has an unknown field, and names the field. The query is then repeated with
+// the field's older name, or without it.
 void query_gpus(const Host& host, const AskOptions& options, NvidiaOutputs& outputs) {
   std::vector<std::string>& fields = outputs.fields;
   fields = split(brief_fields, ',');
@@ -39,7 +39,7 @@ void query_gpus(const Host& host, const AskOptions& options, NvidiaOutputs& outp
     const std::vector<std::string> more = split(more_fields, ',');
     fields.insert(fields.end(), more.begin(), more.end());
   }
-  fields.emplace_back("name");  // the last, as it may contain commas
+  fields.emplace_back("name");  // last, because it may contain commas
   for (int tries = 24; tries > 0; --tries) {
     outputs.query = ask_tool(host, options.limit, {"nvidia-smi", "--query-gpu=" + join(fields, ","), csv});
     const std::string unknown = find_unknown_field(outputs.query);
@@ -48,7 +48,7 @@ void query_gpus(const Host& host, const AskOptions& options, NvidiaOutputs& outp
       return;
     }
     if (unknown == "clocks_event_reasons.active") {
-      *found = "clocks_throttle_reasons.active";  // before driver 535
+      *found = "clocks_throttle_reasons.active";  // the name before driver 535
     } else {
       fields.erase(found);
     }
@@ -60,7 +60,7 @@ ToolOutput ask_nvidia_smi(const Host& host, const AskOptions& options, std::vect
   return ask_tool(host, options.limit, words);
 }
 
-// The newest Xid lines of the kernel's log since boot. A code other than 0: this user may not read it.
+// The newest Xid lines since boot in the kernel's log. A nonzero code means that this user may not read it.
 ToolOutput read_kernel_log(const Host& host, std::chrono::milliseconds limit) {
   constexpr std::size_t most_text = std::size_t{32} << 20U;
   constexpr std::ptrdiff_t most_lines = 50;
@@ -69,7 +69,7 @@ ToolOutput read_kernel_log(const Host& host, std::chrono::milliseconds limit) {
     result = run(host, {.argv = {"journalctl", "-k", "-b", "-q", "--no-pager", "-o", "cat", "-n", "100000"},
                         .limit = limit,
                         .max_output = most_text});
-    // Without permission it prints nothing. A real log has at least the first line of the kernel.
+    // Without permission, journalctl prints nothing. A real log has at least the kernel's first line.
     if (trim(result.out).empty()) {
       result.code = 1;
     }
@@ -92,7 +92,7 @@ std::optional<NvidiaOutputs> ask_nvidia(const Host& host, const AskOptions& opti
   if (host.find_program("nvidia-smi").empty()) {
     return std::nullopt;
   }
-  // The name is the last, as it may contain commas.
+  // The name is last, because it may contain commas.
   Background<ToolOutput> apps([&] {
     return ask_nvidia_smi(host, options, {"--query-compute-apps=gpu_uuid,pid,used_memory,process_name", csv});
   });
@@ -106,7 +106,7 @@ std::optional<NvidiaOutputs> ask_nvidia(const Host& host, const AskOptions& opti
   }
   NvidiaOutputs outputs;
   query_gpus(host, options, outputs);
-  // 15: a GPU has fallen off the bus, and there may be others.
+  // Code 15 means that a GPU has fallen off the bus, but there may be others.
   if (outputs.query.code != 0 && outputs.query.code != 15) {
     return outputs;
   }

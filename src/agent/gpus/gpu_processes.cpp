@@ -17,7 +17,7 @@
 namespace remote::agent {
 namespace {
 
-// The id in the process's REMOTE_JOB_ID; "" if it has none.
+// The job id in the process's REMOTE_JOB_ID; "" if it has none.
 std::string read_job_variable(const Host& host, int pid) {
   constexpr std::size_t most_bytes = std::size_t{8} << 20U;
   constexpr std::string_view name = "REMOTE_JOB_ID=";
@@ -42,8 +42,8 @@ int read_parent(const Host& host, int pid) {
   return 0;
 }
 
-// The job of the process or of one of its parents. Only this user's processes count: another user can give a
-// process any variable.
+// Returns the job of the process or of one of its ancestors. Only this user's processes count, because
+// another user can give a process any variable.
 std::string find_job(const Host& host, int pid) {
   for (int steps = 16; steps > 0 && pid > 1; --steps) {
     struct stat info {};
@@ -66,7 +66,7 @@ std::string read_name(const Host& host, int pid) {
   return has_control ? "" : wire::to_line(trim(line), 64);
 }
 
-// Sets only the pid of a process that cannot be seen, for example one of another PID namespace.
+// Sets only the pid if the process cannot be seen, for example because it is in another PID namespace.
 GpuProcess read_process(const Host& host, int pid, UserNames& users) {
   GpuProcess process{.pid = pid, .name = {}};
   struct stat info {};

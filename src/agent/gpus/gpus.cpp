@@ -15,7 +15,7 @@
 namespace remote::agent {
 namespace {
 
-// Makes every text a line, and drops numbers that the message cannot hold.
+// Turns every text into a single line, and drops numbers that do not fit the message.
 void fit_gpu(Gpu& gpu) {
   for (std::string* text : {&gpu.uuid, &gpu.pci_address, &gpu.name}) {
     *text = wire::to_line(*text);
@@ -64,7 +64,8 @@ void parse_tool(GpuVendor vendor, const char* program, const Outputs& outputs, c
   }
 }
 
-// Returns false if the machine certainly has no GPU. Nodes of NVIDIA may be missing until nvidia-smi has run.
+// Returns false if the machine certainly has no GPU. NVIDIA's device nodes may be missing until nvidia-smi
+// has run.
 bool may_have_gpus(const Host& host) {
   constexpr std::array nodes{"nvidia", "nvhost", "nvmap", "nvgpu", "kfd", "dri", "dxg"};
   constexpr std::array vendors{"10de", "1002"};
@@ -73,7 +74,7 @@ bool may_have_gpus(const Host& host) {
       return true;
     }
   }
-  // Each line begins with "BUS_AND_FUNCTION VENDOR_AND_DEVICE".
+  // Each line starts with "BUS_AND_FUNCTION VENDOR_AND_DEVICE".
   const Path devices = host.system("/proc/bus/pci/devices");
   for (const std::string& line : read_lines(devices)) {
     const std::vector<std::string> words = split_words(line);

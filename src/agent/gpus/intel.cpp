@@ -42,7 +42,7 @@ std::vector<Gpu> read_intel_list(const ToolOutput& output) {
     gpu.uuid = find_intel_text(device, "uuid");
     gpu.pci_address = find_intel_text(device, "pci_bdf_address");
     if (const Value* memory = device.find("memory_physical_size_byte")) {
-      // usually a number in quotes
+      // This is usually a number in quotes.
       gpu.memory_total = memory->is(Value::Kind::string) ? parse_number<std::uint64_t>(memory->string)
                          : memory->is(Value::Kind::unsigned_integer) ? std::optional(memory->number)
                                                                      : std::nullopt;

@@ -1,4 +1,4 @@
-// nvidia-smi: its CSV queries and its XML. Formats: the manual nvidia-smi(1) and `nvidia-smi
+// The CSV queries and the XML of nvidia-smi. Formats: the manual nvidia-smi(1) and `nvidia-smi
 // --help-query-gpu`.
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
   throw BadAnswer(text::format("{} is '{}'", what, text.substr(0, 80)));
 }
 
-// "a, b, c" as at most `count` cells; the last one has the rest with its commas.
+// Splits "a, b, c" into at most `count` cells; the last one has the rest, including its commas.
 std::vector<std::string> split_cells(std::string_view line, std::size_t count) {
   std::vector<std::string> found;
   while (found.size() + 1 < count) {
@@ -34,12 +34,12 @@ std::vector<std::string> split_cells(std::string_view line, std::size_t count) {
   return found;
 }
 
-// One cell: a value, a text that means "this GPU has no such thing", or an error.
+// One cell: a value, a text that means "not available on this GPU", or an error.
 class Cell {
  public:
   Cell(Gpu& gpu, std::string_view field, std::string_view text) : gpu_(gpu), field_(field), text_(text) {}
 
-  // Whether there is a value. Notes an error in the GPU.
+  // Whether there is a value. Records an error in the GPU.
   bool has_value() {
     for (const char* nothing : {"[N/A]", "N/A", "[Not Supported]", "[Not Found]", "[Not Available]", ""}) {
       if (text_ == nothing) {
@@ -199,8 +199,8 @@ void read_field(Gpu& gpu, GpuTool& tool, std::string_view field, std::string_vie
   }
 }
 
-// From "Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.  Reboot the system …". Newer
-// drivers write "GPU0: 0000:3B:00.0".
+// Parses "Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.  Reboot the system …".
+// Newer drivers write "GPU0: 0000:3B:00.0".
 std::optional<Gpu> read_lost_gpu(std::string_view line, std::size_t index) {
   if (!line.starts_with("Unable to determine the device handle for")) {
     return std::nullopt;
@@ -238,7 +238,7 @@ void read_query(const NvidiaOutputs& outputs, GpuTool& tool, std::vector<Gpu>& g
     const std::vector<std::string> values = split_cells(line, fields.size());
     if (values.size() != fields.size()) {
       if (tool.state != GpuToolState::answered) {
-        continue;  // its message
+        continue;  // the text of the message
       }
       refuse_nvidia("a line", line);
     }
@@ -250,7 +250,7 @@ void read_query(const NvidiaOutputs& outputs, GpuTool& tool, std::vector<Gpu>& g
   }
 }
 
-// Finds a GPU by its UUID. The UUID of an instance ("MIG-…") does not name the GPU.
+// Finds a GPU by its UUID. The UUID of a MIG instance ("MIG-…") does not identify the GPU.
 Gpu* find_gpu(std::vector<Gpu>& gpus, const std::string& uuid) {
   const auto found = std::ranges::find_if(gpus, [&](const Gpu& gpu) {
     return gpu.uuid == uuid || (uuid.starts_with("MIG-") && gpu.mig.value_or(gpus.size() == 1));
@@ -270,7 +270,7 @@ void read_apps(const ToolOutput& output, std::vector<Gpu>& gpus) {
     }
     const std::optional<int> pid = values.size() == 4 ? parse_number<int>(values[1]) : std::nullopt;
     if (!pid || *pid <= 0 || *pid > 1 << 30) {
-      continue;  // the name of another user's program may contain newlines: that must not hide a GPU
+      continue;  // the program name of another user's process may contain newlines, which must not hide a GPU
     }
     Gpu* gpu = find_gpu(gpus, values[0]);
     if (gpu == nullptr) {
@@ -291,7 +291,7 @@ void read_apps(const ToolOutput& output, std::vector<Gpu>& gpus) {
   }
 }
 
-// The value of a line "<tag>value</tag>"; nullopt for another tag, or if the line is cut off.
+// The value of a line "<tag>value</tag>"; nullopt for another tag, or if the line is truncated.
 std::optional<std::string_view> read_element(std::string_view line, std::string_view tag) {
   const std::string open = text::format("<{}>", tag);
   const std::string close = text::format("</{}>", tag);
@@ -321,7 +321,7 @@ void read_xml(const ToolOutput& output, GpuTool& tool, std::vector<Gpu>& gpus) {
       gpu = &other;
     } else if (const auto uuid = read_element(line, "uuid")) {
       const auto found = std::ranges::find(gpus, *uuid, &Gpu::uuid);
-      // Devices inside a GPU have UUIDs, too.
+      // Devices inside a GPU have UUIDs too.
       gpu = gpu != &other ? gpu : found == gpus.end() ? &other : &*found;
     } else if (const auto driver = read_element(line, "driver_version")) {
       Cell(other, "driver_version", *driver).read(tool.driver_version, ".-_");

@@ -67,7 +67,7 @@ std::optional<GpuTopology> read_topology(const std::vector<std::string>& lines) 
       topology.links.push_back(std::move(words));
     } else if (const auto name = trim(line);
                name.starts_with("NIC") && name.find(": ") != std::string::npos) {
-      // the legend: "  NIC0: mlx5_0"
+      // The legend: "  NIC0: mlx5_0".
       const std::size_t colon = name.find(": ");
       const std::string_view real = trim(name.substr(colon + 1));
       const auto device = std::ranges::find(topology.devices, name.substr(0, colon));

@@ -9,7 +9,7 @@
 namespace remote::agent {
 namespace {
 
-// In the order of their bits in nvml.h (nvmlClocksEventReasons).
+// In the order of the bits in nvml.h (nvmlClocksEventReasons).
 constexpr std::array limit_bits{ClockLimit::idle,
                                 ClockLimit::application_setting,
                                 ClockLimit::power_cap,
@@ -56,7 +56,8 @@ std::string summarize(const ToolOutput& output) {
 GpuToolState find_state(const ToolOutput& output) {
   const std::string text = join_lines(output);
   const auto says = [&](const char* words) { return text.find(words) != std::string::npos; };
-  // The codes are those of nvidia-smi's manual ("Return value"). 137: killed, as it did not react.
+  // Other codes are in nvidia-smi's manual ("Return value"). 124 and 137: it timed out, or had to be killed
+  // because it did not react.
   if (output.code == 124 || output.code == 137) {
     return GpuToolState::hangs;
   }

@@ -10,18 +10,18 @@
 
 #include <remote/gpu.hpp>
 
-// The output of a vendor's program, and how to judge it.
+// The output of a vendor's program, and its interpretation.
 
 namespace remote::agent {
 
 struct ToolOutput {
-  std::vector<std::string> lines{};  // stdout and stderr, without line ends
+  std::vector<std::string> lines{};  // stdout and stderr, without newlines
   int code = 0;                      // the exit code; 124: no answer in time
 
   friend bool operator==(const ToolOutput&, const ToolOutput&) = default;
 };
 
-// An output that differs from the documentation of the program. what() says how.
+// Thrown if an output differs from the program's documentation. what() describes the difference.
 struct BadAnswer : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -33,17 +33,17 @@ inline constexpr std::size_t most_gpus = 1024;
 ToolOutput to_output(std::string_view text, int code = 0);
 // The lines, with newlines between them.
 std::string join_lines(const ToolOutput& output);
-// The lines as one sentence for people.
+// The lines as one sentence for the user.
 std::string summarize(const ToolOutput& output);
 
-// What the exit code and the message of a vendor's program mean.
+// Interprets the exit code and the message of a vendor's program.
 GpuToolState find_state(const ToolOutput& output);
 
-// Whether it consists of 1 to 80 ASCII letters, digits and these marks.
+// Whether the text consists of 1 to 80 ASCII letters, digits and these marks.
 bool is_word(std::string_view text, std::string_view marks);
 // A decimal number in this range; nullopt for anything else.
 std::optional<double> parse_between(std::string_view text, double low, double high);
-// The bits of nvidia-smi's clocks_event_reasons.active.
+// Decodes the bits of nvidia-smi's clocks_event_reasons.active.
 std::vector<ClockLimit> decode_clock_limits(std::uint64_t mask);
 
 }  // namespace remote::agent

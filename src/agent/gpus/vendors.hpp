@@ -8,8 +8,8 @@
 
 #include "agent/gpus/tool_output.hpp"
 
-// The outputs of the vendors' programs, and their parsers. Each parser fills in the last of `facts.tools` and
-// appends to `facts.gpus`. All of them throw BadAnswer.
+// The outputs of the vendors' programs, and their parsers. Each parser fills in the last element of
+// `facts.tools` and appends to `facts.gpus`. All throw BadAnswer.
 
 namespace remote::agent {
 
@@ -19,12 +19,12 @@ struct NvidiaOutputs {
   std::optional<ToolOutput> apps{};   // nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,process_name
   std::optional<ToolOutput> xml{};    // nvidia-smi -q -x
   std::optional<ToolOutput> topology{};    // nvidia-smi topo -m
-  std::optional<ToolOutput> kernel_log{};  // its lines of the NVIDIA driver
+  std::optional<ToolOutput> kernel_log{};  // the lines of the NVIDIA driver
 };
 void read_nvidia(const NvidiaOutputs& outputs, GpuFacts& facts);
 // nullopt if the matrix is missing or incomplete.
 std::optional<GpuTopology> read_topology(const std::vector<std::string>& lines);
-// From lines like "NVRM: Xid (PCI:0000:3b:00): 79, …"; others are skipped.
+// Parses lines like "NVRM: Xid (PCI:0000:3b:00): 79, …"; skips others.
 std::vector<XidError> read_xids(const std::vector<std::string>& lines);
 
 struct AmdOutputs {

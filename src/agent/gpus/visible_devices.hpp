@@ -8,7 +8,7 @@
 
 namespace remote::agent {
 
-// The variables that hide GPUs from the programs of this host.
+// The variables that hide GPUs from programs on this host.
 std::vector<VisibleDevices> read_visible_devices(const Host& host);
 
 }  // namespace remote::agent

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-// Runs work in its own thread. std::async() would make the compressed agent 8 KB larger.
+// Runs work in a separate thread. std::async() would make the compressed agent 8 KB larger.
 
 namespace remote::agent {
 
@@ -19,7 +19,7 @@ class BackgroundWork {
 
   // False at the process limit: `work` runs only in wait().
   bool has_thread() const { return thread_.joinable(); }
-  // Rethrows exceptions of `work`. Can be called again.
+  // Waits for `work` and rethrows its exceptions. Can be called again.
   void wait();
 
  private:

@@ -6,7 +6,6 @@
 
 namespace remote::agent {
 
-// Owns an open file descriptor.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -40,10 +39,10 @@ struct Pipe {
   explicit operator bool() const { return static_cast<bool>(read_end); }
 };
 
-// Opens a pipe that is closed on exec, with further flags (O_NONBLOCK). Returns an empty one on failure.
+// Opens a pipe that is closed on exec, with additional flags (O_NONBLOCK). Returns an empty one on failure.
 Pipe open_pipe(int flags = 0);
 
-// Closes all descriptors from `first` on, except `keep`. For a forked process: it only uses system calls.
+// Closes all descriptors from `first` on, except `keep`. Safe in a forked process: it only uses system calls.
 void close_descriptors(int first, int keep = -1);
 
 }  // namespace remote::agent

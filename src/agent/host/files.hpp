@@ -12,15 +12,13 @@
 
 namespace remote::agent {
 
-// The content, at most `most` bytes of it; nullopt if it cannot be read.
+// The content, truncated to `most` bytes; nullopt if the file cannot be read.
 std::optional<std::string> read_file(const Path& path, std::size_t most = std::size_t{1} << 20U);
-// The first line without its end; "" if there is none.
+// The first line without its newline; "" if there is none.
 std::string read_first_line(const Path& path);
-// The lines without their ends; none if it cannot be read.
+// The lines without their newlines; empty if the file cannot be read.
 std::vector<std::string> read_lines(const Path& path);
-// This machine's own name.
 std::string read_host_name(const Host& host);
-// All of stdin.
 std::string read_stdin();
 
 }  // namespace remote::agent

@@ -41,7 +41,7 @@ constexpr std::array hidden_variables{"TMOUT",
                                       "BASHOPTS",
                                       "REMOTE_JOB_ID"};
 
-// Set aside under their own names, because a shell evaluates them before it runs a script.
+// These are hidden under their own names, because a shell evaluates them before it runs a script.
 constexpr std::array<std::string_view, 4> shell_variables{"PATH", "ENV", "SHELLOPTS", "BASHOPTS"};
 
 std::vector<std::string> join_variables(const std::map<std::string, std::string>& variables) {
@@ -52,8 +52,8 @@ std::vector<std::string> join_variables(const std::map<std::string, std::string>
   return lines;
 }
 
-// An exported function of bash, as the sh text that lib/prologue.sh evaluates in bash for the user's own
-// text. `name` ends with "%%".
+// Converts an exported bash function to shell text, which lib/prologue.sh evaluates in bash for the user's
+// own text. `name` ends with "%%".
 std::string define_function(std::string_view name, std::string_view value) {
   name = name.substr(0, name.find('%'));
   return text::format("{} {}\ndeclare -fx {}\n", name, value, name);

@@ -9,13 +9,13 @@
 
 #include "agent/host/path.hpp"
 
-// The machine that the agent runs on. Its modules read files and start programs only through this, so that a
-// test can replace folders and programs.
+// The machine that the agent runs on. All modules access files and programs through this class, so that tests
+// can replace folders and programs.
 
 namespace remote::agent {
 
 struct Host {
-  Path root;  // put before the paths of the system's files; "" on a real server
+  Path root;  // prefix of the system's file paths; "" on a real server
   Path home;
   Path shared_memory = "/dev/shm";
   // The environment of programs that the agent starts.
@@ -27,16 +27,16 @@ struct Host {
   std::shared_ptr<std::atomic<bool>> cancelled;
 
   // The real machine, with the environment of this process, but without the variables that change what other
-  // programs print. REMOTE_HID_FUNCTIONS has the exported functions of bash. LC_ALL is C, and PATH has the
-  // folders of the system.
+  // programs print. REMOTE_HID_FUNCTIONS holds bash's exported functions. LC_ALL is C, and the system's
+  // folders are added to PATH.
   static Host of_this_process();
 
   bool is_cancelled() const { return cancelled && *cancelled; }
-  // For work that has to be finished even if the client disconnects.
+  // For work that must be completed even if the client disconnects.
   Host without_cancel() const;
-  // A path of the system's files, such as "/proc/meminfo".
+  // The path of a system file, such as "/proc/meminfo".
   Path system(std::string_view path) const { return root.empty() ? Path(path) : root / path.substr(1); }
-  // A path of a request: "~", "~/x" and "x" are in the home folder.
+  // Expands a path of a request: "~", "~/x" and "x" are relative to the home directory.
   Path expand(std::string_view path) const;
   // "" if it is not set.
   std::string variable(const std::string& name) const;
@@ -46,7 +46,7 @@ struct Host {
   // variable NAME as REMOTE_HID_NAME, which lib/environment.sh restores. ENV, SHELLOPTS and BASHOPTS keep
   // their names, so they affect scripts as usual.
   std::vector<std::string> list_job_variables() const;
-  // Like list_job_variables(), but for processes in the foreground: SHELLOPTS and the like are hidden as
+  // Like list_job_variables(), but for foreground processes: SHELLOPTS and similar variables are hidden as
   // well, and LC_ALL is the account's.
   std::vector<std::string> list_account_variables() const;
   // The first program of this name on PATH; "" if there is none.

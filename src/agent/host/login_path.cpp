@@ -19,7 +19,7 @@ std::string ask_shell(const Host& host, const char* option) {
   const RunResult result = run(host, {.argv = {shell, option, "-c", R"(printf "\n@path %s\n" "$PATH")"},
                                       .limit = std::chrono::seconds(5),
                                       .ends_group = true});
-  // The start files may print anything.
+  // Startup files may print anything.
   for (const std::string& line : split(result.out, '\n')) {
     if (line.starts_with(mark)) {
       return line.substr(mark.size());

@@ -6,15 +6,15 @@
 
 namespace remote::agent {
 
-// The PATH of the user's login shell, whose start files (.profile, .bash_profile, .zprofile) sshd does not
-// read for a command; "" if it is unknown. Each shell is started once per process, for at most 5 seconds. Any
-// thread.
+// The PATH of the user's login shell; "" if unknown. sshd does not read that shell's startup files (.profile,
+// .bash_profile, .zprofile) when it runs a command. Each shell is started once per process, for at most 5
+// seconds. Any thread.
 std::string read_login_path(const Host& host);
 
-// The PATH of an interactive shell: .bashrc and .zshrc do not return early.
+// The PATH of an interactive shell, in which .bashrc and .zshrc do not return early.
 std::string read_interactive_path(const Host& host);
 
-// The host with the PATH of the login shell after its own, for programs of the site.
+// Returns the host with the login shell's PATH appended to its own, for programs that the site provides.
 Host add_login_path(const Host& host);
 
 }  // namespace remote::agent

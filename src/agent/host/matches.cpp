@@ -14,7 +14,8 @@ class MatchSearch {
  public:
   MatchSearch(const Path& root, std::size_t most) : root_(root), most_(most) {}
 
-  // Matches the names in a folder with the first of the patterns, and the names below with the others.
+  // Matches the names in a folder against the first pattern, and the names in matching folders against the
+  // others.
   void visit(const std::string& folder, std::span<const std::string> patterns) {
     const std::string& pattern = patterns.front();
     if (pattern.find_first_of("*?[") == std::string::npos) {

@@ -32,7 +32,7 @@ std::vector<std::string> look_up_name(const Host& host, const std::string& name,
     return {};
   }
   std::vector<std::string> found;
-  // A line for each address and type of socket: "10.0.0.1       STREAM node1".
+  // getent prints a line for each address and socket type: "10.0.0.1       STREAM node1".
   const RunResult result = run(host, {.argv = {"getent", "ahosts", name}, .limit = limit});
   for (const std::string& line : split(result.succeeded() ? result.out : "", '\n')) {
     const std::string address = line.substr(0, line.find_first_of(" \t"));

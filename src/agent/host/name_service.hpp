@@ -8,8 +8,9 @@
 
 namespace remote::agent {
 
-// The IP addresses of a name, without repetitions, by `getent`, because a static program cannot ask the
-// server's name service itself; else by /etc/hosts. Empty if it has none within the limit. Any thread.
+// The IP addresses of a name, without duplicates. Uses `getent`, because a static program cannot query the
+// server's name service itself, and falls back to /etc/hosts. Empty if none is found within the limit. Any
+// thread.
 std::vector<std::string> look_up_name(const Host& host, const std::string& name,
                                       std::chrono::milliseconds limit);
 

@@ -9,18 +9,18 @@
 
 #include <sys/stat.h>
 
-// Paths of the server. std::filesystem is not used in the agent: libstdc++'s brings the locales, which are a
-// third of a static program.
+// Paths of the server. The agent does not use std::filesystem, because libstdc++'s version pulls in the
+// locales, which are a third of a static program.
 
 namespace remote::agent {
 
 class Path {
  public:
   Path() = default;
-  Path(std::string text) : text_(std::move(text)) {}  // NOLINT(google-explicit-constructor): as of std's
+  Path(std::string text) : text_(std::move(text)) {}  // NOLINT(google-explicit-constructor): like std
   Path(std::string_view text) : text_(text) {}        // NOLINT(google-explicit-constructor)
   Path(const char* text) : text_(text) {}             // NOLINT(google-explicit-constructor)
-  // From and to a std::filesystem::path, in tests.
+  // Converts from and to std::filesystem::path, for tests.
   template <typename Other, typename = decltype(std::declval<const Other&>().native())>
   Path(const Other& other) : text_(other.native()) {}  // NOLINT(google-explicit-constructor)
 
@@ -53,9 +53,8 @@ std::optional<struct stat> look_at(const Path& path);
 bool exists(const Path& path);
 bool is_folder(const Path& path);
 bool is_file(const Path& path);
-// An executable file.
+// Whether it is an executable file.
 bool is_program(const Path& path);
-// Whether both paths name the same file.
 bool is_same_file(const Path& one, const Path& other);
 // Whether a file was modified after another one.
 bool is_newer(const struct stat& one, const struct stat& other);
@@ -64,11 +63,11 @@ std::optional<struct stat> look_at_entry(const Path& path);
 bool has_entry(const Path& path);
 bool is_own_folder(const Path& path);
 
-// The absolute path without links; "" if it does not exist.
+// The absolute path with links resolved; "" if it does not exist.
 std::string find_real_path(const Path& path);
-// The target of a link; "" for anything else.
+// The target of a link; "" if it is not a link.
 std::string read_link(const Path& path);
-// The sorted names in a folder, without "." and ".."; none if it cannot be read.
+// The sorted names in a folder, without "." and ".."; empty if it cannot be read.
 std::vector<std::string> list_names(const Path& folder);
 
 }  // namespace remote::agent

@@ -86,7 +86,7 @@ std::string check_login_limit(const Host& host) {
   if (!limit) {  // "unlimited"
     return "";
   }
-  // The machine's number of threads is in /proc/loadavg: "0.20 0.18 0.12 1/80 11206".
+  // /proc/loadavg has the machine's number of threads: "0.20 0.18 0.12 1/80 11206".
   const std::vector<std::string> load = split_words(read_first_line(host.system("/proc/loadavg")));
   const std::vector<std::string> threads = split(load.size() > 3 ? load[3] : "", '/');
   const auto all = threads.size() == 2 ? parse_number<int>(threads[1]) : std::nullopt;
@@ -107,7 +107,7 @@ std::string check_group_limit(const Path& folder) {
 
 std::string check_group_limits(const Host& host) {
   for (const std::string& line : read_lines(host.system("/proc/self/cgroup"))) {
-    // "0::/user.slice", or with the older hierarchies "7:pids:/user.slice"
+    // "0::/user.slice" in cgroup v2, or "7:pids:/user.slice" in cgroup v1.
     const std::size_t kinds = line.find(':');
     const std::size_t path = line.find(':', kinds == std::string::npos ? kinds : kinds + 1);
     if (path == std::string::npos) {
@@ -175,7 +175,7 @@ std::optional<Process> read_process(const Host& host, int pid) {
   const Path path = find_process_folder(host, pid) / "stat";
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::array<char, 4096> buffer{};
-  const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());  // returns all of it
+  const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());  // one call returns everything
   return count > 0 ? parse_process({buffer.data(), static_cast<std::size_t>(count)}) : std::nullopt;
 }
 
@@ -211,7 +211,7 @@ std::optional<uid_t> find_owner(const Host& host, int pid) {
 
 std::optional<uid_t> find_real_user(const Host& host, int pid) {
   const std::string text = read_file(find_process_folder(host, pid) / "status").value_or("");
-  // The kernel escapes newlines in the name, which is in the first line.
+  // The name is on the first line; the kernel escapes newlines in it.
   const std::size_t at = text.find("\nUid:");
   if (at == std::string::npos) {
     return std::nullopt;
@@ -228,7 +228,7 @@ bool send_signal(const Host& host, ProcessId id, int signal) {
   constexpr long pidfd_open = 434;
   constexpr long pidfd_send_signal = 424;
   const auto fd = static_cast<int>(::syscall(pidfd_open, id.pid, 0U));
-  // The descriptor refers to the current process with this pid, so check its identity now.
+  // The descriptor refers to the process that has this pid now, so check its identity.
   bool is_sent = false;
   if (is_alive(host, id)) {
     is_sent = fd >= 0 && ::syscall(pidfd_send_signal, fd, signal, nullptr, 0U) == 0;
@@ -245,7 +245,7 @@ bool send_signal(const Host& host, ProcessId id, int signal) {
 
 namespace {
 
-// Whether a process began within the last second, and is not a kernel thread.
+// Whether a process started within the last second and is not a kernel thread.
 bool is_young(const Host& host, int pid) {
   const std::optional<Process> process = read_process(host, pid);
   if (!process || read_link(find_process_folder(host, pid) / "exe").empty()) {
@@ -254,7 +254,8 @@ bool is_young(const Host& host, int pid) {
   return find_age(process->id) < std::chrono::seconds(1);
 }
 
-// A process shows no environment while it becomes another program, which it does at its beginning.
+// Waits a moment if the environment is empty: while a process executes a new program, which it does right
+// after its start, its environment cannot be read.
 std::string await_environment(const Host& host, int pid) {
   constexpr std::size_t most_bytes = std::size_t{8} << 20U;
   constexpr int most_tries = 50;
@@ -273,7 +274,7 @@ std::string await_environment(const Host& host, int pid) {
 JobVariable read_job_variable(const Host& host, int pid, uid_t user) {
   const std::string environment = await_environment(host, pid);
   JobVariable variable{.job = find_job_variable(environment), .is_readable = !environment.empty()};
-  // A setuid program started by another user is owned by root.
+  // A setuid program is owned by root even if another user started it.
   if (!variable.job.empty() && user == 0 && find_real_user(host, pid) != user) {
     variable.job.clear();
   }
@@ -330,7 +331,7 @@ std::chrono::milliseconds read_boot_clock() {
 
 std::chrono::milliseconds find_age(ProcessId id) {
   constexpr std::uint64_t most_seconds = std::uint64_t{1} << 40U;
-  const std::uint64_t ticks = std::max<std::uint64_t>(::getauxval(AT_CLKTCK), 1);  // a second
+  const std::uint64_t ticks = std::max<std::uint64_t>(::getauxval(AT_CLKTCK), 1);  // per second
   const std::uint64_t start =
       std::min(id.start / ticks, most_seconds) * 1000 + id.start % ticks * 1000 / ticks;
   return std::max(read_boot_clock() - std::chrono::milliseconds(start), std::chrono::milliseconds(0));

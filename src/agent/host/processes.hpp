@@ -12,7 +12,7 @@
 
 #include "agent/host/host.hpp"
 
-// The processes of this machine.
+// Functions for the processes of this machine.
 
 namespace remote::agent {
 
@@ -33,14 +33,13 @@ struct Process {
   int group = 0;
   int session = 0;
   char state = '?';
-  bool exits = false;       // the kernel is taking it down
+  bool exits = false;       // the kernel is tearing it down
   std::uint64_t ticks = 0;  // processor time, in hundredths of a second
-  std::string name;         // at most 15 bytes; foreign text
+  std::string name;         // at most 15 bytes, set by the process itself
 
   bool is_dead() const { return state == 'Z' || state == 'X' || state == 'x'; }
 };
 
-// The folder of a process in /proc.
 Path find_process_folder(const Host& host, int pid);
 // nullopt if the process does not exist.
 std::optional<Process> read_process(const Host& host, int pid);
@@ -54,7 +53,7 @@ std::vector<int> list_processes(const Host& host);
 // The children of all threads of a process; nullopt if the kernel does not report them
 // (CONFIG_PROC_CHILDREN).
 std::optional<std::vector<int>> list_children(const Host& host, int pid);
-// The owner according to /proc, which changes if the process changes its user.
+// The owner according to /proc; it changes if the process changes its user.
 std::optional<uid_t> find_owner(const Host& host, int pid);
 // The user that started it, even if it is a setuid program.
 std::optional<uid_t> find_real_user(const Host& host, int pid);
@@ -84,8 +83,8 @@ std::string read_boot_id(const Host& host);
 std::chrono::milliseconds read_wall_clock();
 // Time since boot, including suspend. It never jumps.
 std::chrono::milliseconds read_boot_clock();
-// The time since the process started; 0 if that is in the future. Not by /proc/uptime, which may be that of
-// a container while start times are those of the machine (LXC).
+// The time since the process started; 0 if that is in the future. /proc/uptime is not used: it may be that of
+// a container, while start times are those of the machine (LXC).
 std::chrono::milliseconds find_age(ProcessId id);
 
 // Explains why this user cannot start a process: "the login's limit of 24 processes (ulimit -u) is reached";

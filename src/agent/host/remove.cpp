@@ -14,12 +14,12 @@
 namespace remote::agent {
 namespace {
 
-// Each level keeps a file open, so deeper folders are moved up first.
+// Each level keeps a descriptor open, so deeper folders are moved up first.
 constexpr int most_levels = 64;
 
 class FolderRemover {
  public:
-  // `top`: descriptor of the folder.
+  // `top` is the folder's descriptor.
   FolderRemover(int top, std::string path, std::string_view last)
       : top_(top), path_(std::move(path)), last_(last) {
     struct stat info {};
@@ -33,7 +33,7 @@ class FolderRemover {
     const bool is_empty = empty_folder(top_, path_, 0);
     return is_empty && (last_.empty() || remove_entry(top_, last_, DT_UNKNOWN, path_, 0));
   }
-  // The first failure.
+  // The reason of the first failure.
   const std::string& reason() const { return reason_; }
 
  private:
@@ -43,7 +43,7 @@ class FolderRemover {
     if (!entries) {
       return note(path, errno);
     }
-    // Some file systems skip entries while others are removed, so read until nothing is found.
+    // Some file systems skip entries while others are removed, so read until no entry is left.
     bool is_empty = false;
     for (bool is_removed = true; is_removed && !is_empty;) {
       is_removed = false;
@@ -62,7 +62,7 @@ class FolderRemover {
     return is_empty;
   }
 
-  // Returns whether the entry is gone: it was removed, or moved up.
+  // Returns whether the entry is gone, that is, removed or moved up.
   bool remove_entry(int folder, const std::string& name, unsigned char type, const std::string& path,
                     int level) {
     if (type != DT_DIR) {
@@ -138,7 +138,7 @@ std::string remove_folder(const Path& parent, const std::string& name, std::stri
     return errno == ENOENT ? "" : fail();
   }
   std::string reason;
-  // Try again if a file was created meanwhile.
+  // Try again if a file was created in the meantime.
   for (int attempt = 0; attempt < 2; ++attempt) {
     const int top =
         ::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

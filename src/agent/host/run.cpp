@@ -32,7 +32,7 @@ std::string describe_limit() {
              : "no process can be started";
 }
 
-// Starts it; -1 if that fails. Throws CannotStart.
+// Starts the program. Returns -1 on failure. Throws CannotStart.
 pid_t spawn(const Host& host, const RunRequest& request, int out, int errors) {
   std::string program = request.program.empty() ? request.argv.front() : request.program.string();
   if (program.find('/') == std::string::npos) {
@@ -85,8 +85,8 @@ pid_t spawn(const Host& host, const RunRequest& request, int out, int errors) {
   return error == 0 ? pid : -1;
 }
 
-// Returns whether it has exited. Its pid stays reserved until waitpid(), so its process group cannot be
-// another one when it is killed.
+// Returns whether the process has exited. Its pid stays reserved until waitpid(), so that its process group
+// cannot be a different one when it is killed.
 bool reap(pid_t pid, int& status, bool ends_group) {
   if (ends_group) {
     siginfo_t info{};
@@ -99,7 +99,7 @@ bool reap(pid_t pid, int& status, bool ends_group) {
   return ::waitpid(pid, &status, WNOHANG) == pid;
 }
 
-// Sends TERM to a process group, and waits until no process is left in it.
+// Sends TERM to a process group, and waits until it has no processes.
 void end_group(pid_t pid, int& status, std::chrono::milliseconds grace) {
   ::kill(-pid, SIGTERM);
   for (const Clock::time_point end = Clock::now() + grace; Clock::now() < end; ::usleep(10'000)) {
@@ -110,7 +110,7 @@ void end_group(pid_t pid, int& status, std::chrono::milliseconds grace) {
   }
 }
 
-// Reads a piece of a program's output. Closes the descriptor at the end.
+// Reads a piece of a program's output. Closes the descriptor at EOF.
 void read_piece(Descriptor& from, const std::function<void(std::string_view)>& take) {
   std::array<char, 16384> buffer{};
   const ssize_t count = ::read(from.get(), buffer.data(), buffer.size());
@@ -156,7 +156,7 @@ RunResult run(const Host& host, const RunRequest& request) {
   bool has_ended = false;
   while ((out.read_end || errors.read_end) && !result.timed_out) {
     std::array<pollfd, 2> ready{{{out.read_end.get(), POLLIN, 0}, {errors.read_end.get(), POLLIN, 0}}};
-    // A child in the background may keep the pipes open, so stop reading when the program exits.
+    // A background child may keep the pipes open, so stop reading when the program has exited.
     const bool is_over = has_ended && !request.awaits_children;
     const int wait = is_over ? 0 : std::min(milliseconds_until(end), 100);
     if (::poll(ready.data(), ready.size(), wait) > 0) {
@@ -185,7 +185,7 @@ RunResult run(const Host& host, const RunRequest& request) {
   }
   if (!has_ended) {
     ::kill(-pid, SIGKILL);
-    // A program that hangs in the kernel does not die, so do not wait for it.
+    // A program that hangs in the kernel does not die, so do not wait long for it.
     for (int i = 0; i < 100 && ::waitpid(pid, &status, WNOHANG) == 0; ++i) {
       ::usleep(1000);
     }

@@ -10,7 +10,7 @@
 
 #include "agent/host/host.hpp"
 
-// Runs programs of the server for the agent.
+// Runs programs on the server for the agent.
 
 namespace remote::agent {
 
@@ -19,13 +19,13 @@ constexpr int lease_fd = 7;
 
 struct RunRequest {
   std::vector<std::string> argv;  // argv[0] is looked up on the host's PATH, unless it has a '/'
-  Path program{};                 // executed in place of argv[0], unless it is empty
-  Path folder{};                  // working directory; "": the agent's own
+  Path program{};                 // executed instead of argv[0], unless it is empty
+  Path folder{};                  // its working directory; "": the agent's own
   std::chrono::milliseconds limit = std::chrono::seconds(30);
   bool with_stderr = false;  // add its stderr to `out`; otherwise it is discarded
   int errors = -1;           // an open descriptor that the program gets as stderr; -1: see with_stderr
-  std::function<void(std::string_view)> on_output{};  // gets the output as it comes, in place of `out`
-  std::function<void(std::string_view)> on_errors{};  // gets the stderr as it comes
+  std::function<void(std::string_view)> on_output{};  // gets the output as it arrives, instead of `out`
+  std::function<void(std::string_view)> on_errors{};  // gets the stderr as it arrives
   std::size_t max_output = std::size_t{4} << 20U;     // more is discarded
   int lease = -1;                // an open descriptor that the program gets as lease_fd; -1: none
   int input = -1;                // an open descriptor that the program gets as stdin; -1: empty stdin
@@ -48,14 +48,14 @@ struct RunResult {
 // Returns a null-terminated array of these texts for exec(3).
 std::vector<char*> pointers_to(std::vector<std::string>& texts);
 
-// No process can be started now.
+// No process can be started at the moment.
 class CannotStart : public std::runtime_error {
  public:
   CannotStart();
 };
 
-// Runs a program in its own session and waits for it to exit. Background children that keep
-// stdout open are not waited for beyond the limit. Throws CannotStart. Any thread.
+// Runs a program in its own session and waits until it exits. Does not wait beyond the limit for background
+// children that keep stdout open. Throws CannotStart. Any thread.
 RunResult run(const Host& host, const RunRequest& request);
 
 }  // namespace remote::agent

@@ -11,7 +11,7 @@ struct StartRequest {
   std::vector<std::string> argv;  // argv[0] is a path
   Path folder;
   Path input = "/dev/null";
-  int input_descriptor = -1;  // an open descriptor in place of `input`
+  int input_descriptor = -1;  // an open descriptor that replaces `input`
 };
 
 // Starts a program that outlives the agent, in its own session and without the agent's descriptors. Its

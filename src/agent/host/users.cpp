@@ -10,7 +10,7 @@
 namespace remote::agent {
 namespace {
 
-// The name of an id in lines "NAME:PASSWORD:ID:…"; "" if no line has it.
+// Finds the name of an id in lines "NAME:PASSWORD:ID:…"; "" if no line has it.
 std::string find_name(const std::vector<std::string>& lines, const std::string& id) {
   for (const std::string& line : lines) {
     const std::vector<std::string> parts = split(line, ':');

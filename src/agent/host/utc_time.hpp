@@ -3,7 +3,7 @@
 #include <chrono>
 #include <string>
 
-// Times in UTC, without gmtime_r(), which would add the time zones of the C library to the program.
+// Formats times in UTC without gmtime_r(), which would pull in the C library's time zones.
 
 namespace remote::agent {
 

@@ -8,11 +8,11 @@
 
 namespace remote::agent {
 
-// Replaces the host's environment by variables "NAME=VALUE", each followed by a zero byte, as in
+// Replaces the host's environment with variables "NAME=VALUE", each terminated by NUL, as in
 // /proc/PID/environ. LC_ALL is C.
 void replace_environment(Host& host, std::string_view variables);
 
-// The host with the variables of a request, which programs of the user get. LC_ALL remains C.
+// Returns the host with the variables of a request, for programs run for the user. LC_ALL remains C.
 Host add_variables(const Host& host, const std::vector<wire::Variable>& variables);
 
 }  // namespace remote::agent

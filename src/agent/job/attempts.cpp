@@ -43,7 +43,6 @@ std::optional<wire::ProcessEnd> parse_attempt_end(RestartCause cause, std::strin
   return number ? std::optional(wire::ProcessEnd::signalled(static_cast<int>(*number))) : std::nullopt;
 }
 
-// Parses a percent-encoded name.
 std::optional<std::string> parse_name(std::string_view word) {
   const std::optional<std::string> name = wire::percent_decode(word);
   return name ? std::optional(wire::to_line(*name, longest_name)) : std::nullopt;

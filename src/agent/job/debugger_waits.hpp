@@ -9,7 +9,7 @@
 
 namespace remote::agent {
 
-// Finds the threads of a job that are waiting in a debugger, from the records of debugger.py.
+// Reads the records of debugger.py.
 std::vector<DebuggerWait> find_debugger_waits(const Host& host, const JobRecord& job);
 
 }  // namespace remote::agent

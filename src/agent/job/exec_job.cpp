@@ -80,7 +80,7 @@ class JobProcess {
     enter_container(*spec_.container, {folder_, program_, files_});
   }
 
-  // In the container. `home`: the home directory outside, which the paths of the environment can be in.
+  // Runs in the container. `home` is the home directory outside, which paths of the environment can refer to.
   [[noreturn]] void start_inside(const std::string& home, const std::string& project) {
     read_own_variables();
     const std::string own_home = get_variable("HOME");
@@ -128,7 +128,7 @@ class JobProcess {
 
   // Reads the variables that are not in the spec.
   void read_own_variables() {
-    // No argument and no other file has the token.
+    // The token is only in this file, and never in an argument.
     if (const std::vector<std::string> web = read_job_words(folder_ / "web"); web.size() == 2) {
       set_variable("REMOTE_WEB_PORT", web[0]);
       set_variable("JUPYTER_TOKEN", web[1]);
@@ -211,7 +211,8 @@ class JobProcess {
     run_script(script);
   }
 
-  // Those of the spec, and of the interface that a rank under Slurm has found (agent/slurm/slurm_rank.cpp).
+  // The defaults of the spec, and those for the interface that a rank under Slurm has found
+  // (agent/slurm/slurm_rank.cpp).
   std::vector<wire::Variable> take_defaults() const {
     std::vector<wire::Variable> defaults = spec_.defaults;
     if (const std::string interface = get_variable(interface_variable); !interface.empty()) {
@@ -243,7 +244,7 @@ class JobProcess {
     const Path folder = Path(project) / folder_.parent_path().filename() / folder_.filename() / "python";
     ::mkdir(folder.c_str(), 0700);
     const bool is_agent = spec_.startup_files == wire::StartupFiles::torch_agent;
-    // The ranks of a node of Slurm share the folder, and import the files while others write them.
+    // The ranks of a Slurm node share the folder, and import the files while others write them.
     const auto put = [&](const char* name, const char* source) {
       const auto text = read_file(Path(program_) / "python" / source, longest_program_file);
       return text && put_file(folder / name, *text);
@@ -259,8 +260,8 @@ class JobProcess {
     return "";
   }
 
-  // Makes links to the agent in the job's folder, for the programs of the launcher that the command calls
-  // (agent/mpi/programs.hpp). Returns their folder.
+  // Creates links to the agent in the job's folder, named after the launcher's programs that the command
+  // calls (agent/mpi/programs.hpp). Returns their folder.
   std::string link_programs() const {
     const std::string project = get_variable("PWD");
     const Path folder = Path(project) / folder_.parent_path().filename() / folder_.filename();
@@ -281,7 +282,8 @@ class JobProcess {
     }
     return programs;
   }
-  // The copy of the agent beside the jobs, or this program, in memory, if the folder is mounted noexec.
+  // The agent's copy in the jobs folder. If that folder is mounted noexec, this program's own executable,
+  // which is in memory.
   std::string find_program_of_links() const {
     const Path copy = Path(program_) / "remote-agent";
     if (::access(copy.c_str(), X_OK) == 0) {
@@ -303,10 +305,10 @@ class JobProcess {
     return text::format("/proc/{}/exe", holder);
   }
 
-  // The command runs in the tree of a frozen launch, or in the folder that REMOTE_WORKDIR names.
+  // The command runs in the tree of a frozen launch, or in the folder named by REMOTE_WORKDIR.
   void enter_last_folder() const {
     if (!spec_.tree.empty()) {
-      // sitecustomize.py takes what Python has from the project from the tree.
+      // sitecustomize.py uses it to redirect Python from the project to the tree.
       set_variable("REMOTE_PROJECT_FOLDER", get_variable("PWD"));
       if (!enter_logical_folder(Path(jobs_) / ".trees" / spec_.tree)) {
         fail_job("the tree of this launch is gone: start it again");
@@ -336,8 +338,8 @@ class JobProcess {
     run_shell({text::format("/proc/self/fd/{}", script_fd)});
   }
 
-  // With --norc, bash does not read .bashrc, which it does in a session of sshd. That may print, or leave the
-  // Python environment.
+  // With --norc, bash does not read .bashrc, which it otherwise does in an sshd session. That file may print
+  // something, or leave the Python environment.
   [[noreturn]] static void run_shell(std::vector<std::string> words) {
     words.insert(words.begin(), "bash");
     ::execvp("bash", pointers_to(words).data());
@@ -358,8 +360,8 @@ class JobProcess {
 
 extern "C" void ignore_exec_job_signal(int /*signal*/) {}
 
-// The first process of a container. The kernel drops signals to it that it does not handle, so the command is
-// its child.
+// The first process of a container. The kernel drops signals to this process unless it handles them, so the
+// command runs in a child.
 int run_inside_container(const Path& folder, const RankFiles& files, char** words) {
   ::umask(static_cast<mode_t>(parse_octal(words[1]).value_or(077)));
   for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM}) {
@@ -370,7 +372,7 @@ int run_inside_container(const Path& folder, const RankFiles& files, char** word
   }
   const pid_t command = ::fork();
   if (command == 0) {
-    // The outputs are the job's own files, so that the engine does not copy them.
+    // Opens the job's own output files, so that the engine does not have to copy the output.
     const int out = ::open(files.out.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
     const int err = ::open(files.err.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
     if (out >= 0 && err >= 0) {
@@ -397,7 +399,7 @@ int run_inside_container(const Path& folder, const RankFiles& files, char** word
   if (info.si_pid == command) {
     status = info.si_status;
     if (info.si_code != CLD_EXITED) {
-      // A command can also exit with 128+N.
+      // The note distinguishes a signal from a command that exits with 128+N.
       const int note = ::open(files.note.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
       write_whole(note, text::format("signal {}", status));
       return 128 + status;
@@ -426,8 +428,8 @@ void enter_workdir() {
 void exec_job(const Path& folder, const RankFiles& files) {
   ::prctl(PR_SET_NAME, "remote-job");  // a guard has forked it
   if (exists(folder / "queue")) {
-    // It may wait for hours. Its processes are found by the job's variable, which /proc shows only after an
-    // exec.
+    // It may wait for hours. Its processes are found by the job's variable, which appears in /proc only after
+    // an exec.
     ::execl("/proc/self/exe", "remote-agent", "exec-job", "wait", folder.c_str(), nullptr);
   }
   JobProcess(folder, files).start(false);

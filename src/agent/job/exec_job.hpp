@@ -4,7 +4,7 @@
 
 #include "agent/host/path.hpp"
 
-// The last step of a start: the process of a job becomes the job's command.
+// The last step of a start: a job's process becomes the job's command.
 
 namespace remote::agent {
 
@@ -13,11 +13,11 @@ struct RankFiles {
   std::string out = "job.out";
   std::string err = "job.err";
   std::string note = ".note";   // a container's first process writes the signal that ended the command
-  std::string variables = "-";  // of Slurm, for the inside of a container; "-": none
+  std::string variables = "-";  // Slurm's variables, for use inside a container; "-": none
 };
 
-// Of a process under Slurm, and so also set inside its container: the network interface that leads to the
-// first node. It becomes the default of GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME.
+// Set in processes under Slurm, and so also inside their containers: the network interface toward the first
+// node. It becomes the default of GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME.
 constexpr const char* interface_variable = "REMOTE_SOCKET_IFNAME";
 
 // Ends this process with a message in the job's stderr, and the exit code 127.
@@ -27,8 +27,8 @@ constexpr const char* interface_variable = "REMOTE_SOCKET_IFNAME";
 // fail_job() if the folder is missing.
 void enter_workdir();
 
-// Turns this process into the command of this job, or into the client of its container's engine. Waits for
-// its turn before that if the launch waits for a lease. The working directory is the job's folder.
+// Turns this process into the command of this job, or into the client of its container's engine. If the
+// launch waits for a lease, waits for its turn first. The working directory is the job's folder.
 [[noreturn]] void exec_job(const Path& folder, const RankFiles& files = {});
 
 // Does the same for a process of a Slurm job, which never waits for a lease.

@@ -13,7 +13,7 @@ inline constexpr const char* guard_name = "remote-guard";
 // The guard of a job (guard.hpp). Its working directory is the job's folder.
 struct GuardProcess {
   int pid = 0;
-  std::string id;  // of the job
+  std::string id;  // the job's id
   Path project;
 };
 

@@ -60,7 +60,7 @@ class InitFileCheck {
     fail_check("cannot write in " + folder_.string() + ": " + ::strerror(errno));
   }
 
-  // Without following links: another user may replace the folder by one with links.
+  // Does not follow links, because another user may replace the folder with one that contains links.
   Descriptor open_own() const {
     return Descriptor(::open(own_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   }
@@ -102,7 +102,7 @@ class InitFileCheck {
     if (!launch) {
       fail_check("cannot write in " + folder_.string());
     }
-    // In a process of its own, because on NFS it may hang in the kernel.
+    // Runs in a separate process, because on NFS it may hang in the kernel.
     if (!host_.find_program("flock").empty() &&
         !run(host_, {.argv = {"flock", "-x", "0"}, .limit = std::chrono::seconds(10), .input = launch.get()})
              .succeeded()) {

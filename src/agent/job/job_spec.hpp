@@ -7,10 +7,10 @@
 
 namespace remote::agent {
 
-// The file in a job's folder that says what the job runs. A folder without it was not made by a start.
+// The file in a job's folder that describes the job. If a folder lacks it, no start request created the
+// folder.
 constexpr const char* spec_name = "spec.json";
 
-// The spec of one job.
 wire::JobSpec make_spec(const wire::JobSpec& common, const wire::OwnSpec& own);
 
 // Returns false if the file exists or cannot be written.

@@ -40,7 +40,6 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Returns whether the text contains `before`, any number of digits, and `after`.
 bool contains_number(std::string_view text, std::string_view before, std::string_view after) {
   for (std::size_t at = text.find(before); at != std::string_view::npos; at = text.find(before, at + 1)) {
     std::string_view rest = text.substr(at + before.size());

@@ -228,7 +228,6 @@ bool LocalBackend::has_ended_since(JobRecord& job) const {
   return true;
 }
 
-// Finds the state of a job whose supervisor is dead.
 JobState LocalBackend::find_unsupervised_state(JobRecord& job, Look look) {
   JobState state{.phase = wire::JobPhase::running, .pid = find_main_pid(job), .supervised = false};
   if (job.main && is_alive(host_, *job.main)) {

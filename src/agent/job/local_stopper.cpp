@@ -144,7 +144,7 @@ class LocalStopper : public Stopper {
   std::string limit_;  // see find_process_limit()
   std::map<int, Signalled> signalled_;
 
-  std::vector<StopTarget*> boxed_;          // targets with containers
+  std::vector<StopTarget*> boxed_;
   std::map<std::string, BoxState> boxes_;   // by job, from the last query of the engines
   std::set<std::string> running_boxes_;     // ids of their jobs
   std::map<std::string, int> box_signals_;  // last signal, by job

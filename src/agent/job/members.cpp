@@ -35,7 +35,6 @@ bool is_closed_to_us(const Host& host, int pid) {
   return fd < 0 && (error == EACCES || error == EPERM);
 }
 
-// Converts a time to clock ticks since boot.
 std::int64_t to_ticks(wire::Moment at) {
   const auto since_boot = at - (read_wall_clock() - read_boot_clock());
   return since_boot.count() * static_cast<std::int64_t>(::getauxval(AT_CLKTCK)) / 1000;

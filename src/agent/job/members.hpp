@@ -41,7 +41,6 @@ struct MemberJob {
 // Not thread-safe.
 class Members {
  public:
-  // `jobs_folder` contains the folders of the jobs.
   Members(const Host& host, const Path& jobs_folder, std::vector<MemberJob> jobs);
 
   // Checks all processes of the machine.
@@ -52,7 +51,6 @@ class Members {
 
   // The living processes of the last look, except supervisors and their helpers, which exit on their own.
   const std::vector<Member>& found() const { return members_; }
-  // Returns whether found() has a process of the job.
   bool has_any(const std::string& job) const { return counts_.contains(job); }
   // Returns the job that a process with this pid belonged to; "" if unknown.
   std::string find_job(int pid) const;

@@ -79,7 +79,7 @@ std::string read_rank_words(const Path& file, std::uint64_t begin) {
 }
 
 bool is_of_mpirun(std::string_view line) {
-  // A daemon of Open MPI: "[host:00000] …".
+  // A daemon of Open MPI prints "[host:00000] …".
   const std::size_t tag = line.find("] ");
   if (line.starts_with('[') && line.find_first_of(" ]") == tag && line.substr(0, tag).ends_with(":00000")) {
     return true;

@@ -15,10 +15,10 @@ namespace remote::agent {
 
 // The content of that file.
 struct OpenRank {
-  int pid = 0;                // of the parent
+  int pid = 0;                // the parent's
   std::uint64_t earlier = 0;  // the size of the rank's stderr when it started
   int label = 0;              // the process that labels its output lines; 0: none
-  // Once the rank has failed: its parent may be killed while it waits for the last output.
+  // Set once the rank has failed, because its parent may be killed while it waits for the last output.
   std::optional<wire::JobEnd> end{};
 };
 bool write_open_rank(const Path& job_folder, const std::string& rank, const OpenRank& open);
@@ -31,8 +31,8 @@ bool has_open_rank(const Path& job_folder);
 // rank's stderr. If a rank called MPI_Abort, returns its exit code, which becomes the exit code of the job.
 std::optional<int> close_open_ranks(const Host& host, const Path& job_folder, wire::Moment ended);
 
-// The last line of a rank that a signal of mpirun ended. With it, its failure counts as one that follows from
-// a peer's. `signal`: SIGTERM or SIGKILL.
+// The last line for a rank that mpirun stopped with a signal (SIGTERM or SIGKILL). This line marks its
+// failure as a consequence of a peer's.
 std::string explain_signal_of_mpirun(int signal);
 
 // Returns the last lines of a rank's stderr, without lines of mpirun and its daemons. Reads 16 KiB at most,

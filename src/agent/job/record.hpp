@@ -36,8 +36,8 @@ struct JobRecord {
   std::optional<Supervisor> supervisor{};
   bool is_claimed = false;            // the job will never start (see claim())
   std::optional<ProcessId> main{};    // its start is 0 for jobs of labml_remote, which record only a pid
-  rules::JobHistory recorded{};       // by the journal
-  std::optional<wire::JobEnd> end{};  // as recorded or, under Slurm, as just found out
+  rules::JobHistory recorded{};       // from the journal
+  std::optional<wire::JobEnd> end{};  // from the record or, under Slurm, as just queried
 
   bool never_started() const { return recorded.never_starts_since.has_value(); }
   bool has_result() const { return end.has_value() || never_started(); }

@@ -42,7 +42,6 @@ bool is_possible(Moment moment) {
   return moment.count() >= wire::moment_limit.least && moment.count() <= wire::moment_limit.most;
 }
 
-// Parses a decimal number with at most `most_digits` digits.
 std::optional<long long> parse_digits(std::string_view text, std::size_t most_digits) {
   const bool is_number = text.size() <= most_digits && !text.starts_with('-');
   return is_number ? parse_number<long long>(text) : std::nullopt;

@@ -5,7 +5,7 @@
 
 namespace remote::agent {
 
-// Removes the mark, if there is one. Throws std::runtime_error if that is not possible.
+// Removes the mark, if there is one. Throws std::runtime_error if this fails.
 wire::ClearSickMarkReply clear_sick_mark(const Host& host, const wire::ClearSickMarkRequest& request);
 
 }  // namespace remote::agent

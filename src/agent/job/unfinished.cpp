@@ -27,7 +27,6 @@ bool is_from_here(const Host& host, int pid) {
   return has_variable(host, pid, "HOME=" + host.home.string());
 }
 
-// Recognizes supervisors of launches and sweeps.
 bool is_launch_or_sweep(const Host& host, int pid) {
   const std::string name = read_first_line(find_process_folder(host, pid) / "comm");
   return name == supervisor_name || name == sweep_supervisor_name;

@@ -41,7 +41,7 @@ bool has_hooks(const Path& conda_environment) {
 }
 
 void enter_conda(const Path& folder, const Path& conda) {
-  // The environment can belong to another installation of conda.
+  // The environment may belong to another conda installation.
   if (is_program(conda / "bin/conda")) {
     prepend_variable("PATH", conda / "condabin");
     set_variable("CONDA_EXE", conda / "bin/conda");
@@ -53,7 +53,7 @@ void enter_conda(const Path& folder, const Path& conda) {
   set_variable("CONDA_SHLVL", "1");
 }
 
-// Whether a file that NCCL reads sets the variable.
+// Whether a configuration file of NCCL sets the variable.
 bool is_in_nccl_conf(const std::string& name) {
   const std::string chosen = get_variable("NCCL_CONF_FILE");
   for (const Path& file :
@@ -190,7 +190,7 @@ void separate_attempt() {
   }
   const std::string method = get_variable("INIT_METHOD");
   if (method.starts_with("file://")) {
-    set_variable("INIT_METHOD", method + "." + count);  // an ended attempt has left its file
+    set_variable("INIT_METHOD", method + "." + count);  // the previous attempt has left its file behind
   }
   const std::string rendezvous = get_variable("PET_RDZV_ID");
   if (!rendezvous.empty()) {

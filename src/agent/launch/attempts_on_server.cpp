@@ -39,12 +39,11 @@ bool send_to_guard(const Path& job_folder, const std::string& order) {
          write_whole(fifo.get(), order + "\n");
 }
 
-// O_NONBLOCK: the job can put a FIFO in place of its files.
+// Uses O_NONBLOCK, because the job can replace its files with FIFOs.
 bool append_line(const Path& file, const std::string& line) {
   return write_job_file(file, line + "\n", O_APPEND | O_NONBLOCK);
 }
 
-// Appends a line to the stderr of the job and of its ranks.
 bool append_to_stderr(const Path& job_folder, const std::string& line) {
   bool is_written = append_line(job_folder / "job.err", line);
   const Path ranks = job_folder / "ranks";
@@ -58,7 +57,7 @@ bool append_to_stderr(const Path& job_folder, const std::string& line) {
   return is_written;
 }
 
-// For people.
+// The text is shown to the user.
 std::string describe_cause(const wire::Cause& cause) {
   if (const auto* failure = std::get_if<wire::RankFailure>(&cause)) {
     const bool is_oom = failure->ending.kind == wire::EndKind::out_of_memory;
@@ -77,7 +76,7 @@ std::string describe_cause(const wire::Cause& cause) {
                         : text::format("{} s of standing still", seconds);
 }
 
-// CAUSE, CODE, RANK and SERVER of a line of `attempts`; all but the first can be "-".
+// CAUSE, CODE, RANK and SERVER of a line of `attempts`; "-" if unknown, except for CAUSE.
 struct CauseWords {
   std::string_view cause;
   std::string code = "-";
@@ -134,7 +133,7 @@ std::optional<rules::Revived> AttemptsOnServer::find_revived(Seconds now) const 
   }
   const std::vector<std::string> words = read_job_words(lease);
   const auto hundredths = words.empty() ? std::nullopt : parse_number<std::int64_t>(words[0]);
-  // No lease is longer than the timeout, whatever the job has written there.
+  // A lease is never longer than the timeout, even if the job has changed the file.
   const Seconds longest = now + Seconds(spec_.timeout_seconds);
   rules::Revived revived{
       .lease_until = hundredths ? std::min(Seconds(static_cast<double>(*hundredths) / 100), longest) : now,
@@ -192,7 +191,7 @@ bool AttemptsOnServer::start(int attempt, const wire::Shape& shape, const std::s
 void AttemptsOnServer::renew_lease(Seconds until) {
   const std::string text = text::format("{}\n", static_cast<std::int64_t>(until.count() * 100));
   for (const auto& job : jobs_) {
-    put_synced_file(job->folder() / "lease", text);  // if it fails, the guard ends the ranks in time
+    put_synced_file(job->folder() / "lease", text);  // if this fails, the lease guard stops the ranks in time
   }
 }
 
@@ -232,7 +231,7 @@ wire::RankFailure AttemptsOnServer::describe_failure(const rules::LaunchJob& job
         (*found)->folder() / (spec_.uses_mpi() ? "failures/rank." + number : "ranks/" + number + ".err"),
         spec_.uses_mpi());
   } else if (spec_.uses_mpi() && is_exit) {
-    failure.after_peer = true;  // mpirun, or its daemon, has ended because of a rank of another server
+    failure.after_peer = true;  // mpirun or its daemon exited because a rank on another server failed
   } else {
     mark_failure(failure, (*found)->folder() / "job.err", false);
   }
@@ -256,7 +255,7 @@ void AttemptsOnServer::record_attempt(int attempt, Seconds began, Seconds failed
   for (const std::string& name : without) {
     names += (names.empty() ? "" : ",") + wire::percent_encode(name);
   }
-  // It is only for people, so failures are ignored.
+  // The file is only shown to users, so failures are ignored.
   append_line(first().folder() / "attempts",
               text::format("{} {} {} {} {} {} {} {} {} {}", attempt, to_wall_clock(began),
                            to_wall_clock(failed), to_wall_clock(next), words.cause, words.code, words.rank,

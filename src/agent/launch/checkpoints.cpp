@@ -14,7 +14,7 @@ namespace remote::agent {
 namespace {
 
 constexpr std::size_t most_matches = 1'000'000;
-constexpr std::size_t most_checkpoint_bytes = 8000;  // of all names of a message
+constexpr std::size_t most_checkpoint_bytes = 8000;  // of all names in a message
 
 struct Checkpoint {
   std::pair<time_t, long> completed;
@@ -36,7 +36,7 @@ std::string_view drop_last_slashes(std::string_view path) {
   return path.substr(0, path.find_last_not_of('/') + 1);
 }
 
-// Returns whether the path can be a line of the file `attempt` and be sent to the coordinator.
+// Returns whether the path fits a line of the file `attempt` and a message to the coordinator.
 bool is_message_line(std::string_view path) {
   if (path.size() > wire::max_checkpoint_name || path.find('\n') != std::string_view::npos) {
     return false;
@@ -58,7 +58,7 @@ class CheckpointSearch {
         files_(drop_last_slashes(spec.checkpoint_files)),
         complete_(spec.checkpoint_complete) {}
 
-  // `folder`: a pattern.
+  // `folder` is a pattern.
   void search(const std::string& folder) {
     auto parts = split_inside_path(folder);
     const auto files = split_inside_path(files_);

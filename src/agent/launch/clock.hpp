@@ -5,7 +5,7 @@
 
 namespace remote::agent {
 
-// The time of the rules: since the boot, including suspension.
+// The time that the rules use: since boot, including suspend.
 inline rules::Seconds read_clock() {
   return rules::Seconds(read_boot_clock());
 }

@@ -6,11 +6,11 @@
 
 #include "agent/host/host.hpp"
 
-// The evidence that a launch hangs: the answer of `job-why` about this server's ranks.
+// The evidence that a launch hangs: the output of `job-why` about this server's ranks.
 
 namespace remote::agent {
 
-// Takes evidence in a process of its own, because storage may hang.
+// Collects evidence in a separate process, because storage may hang.
 struct EvidenceTaker {
   Path agent;        // the executable
   Path jobs_folder;  // absolute
@@ -19,11 +19,11 @@ struct EvidenceTaker {
 
 struct Evidence {
   std::string text;       // wire::WhyReply as lines of JSON
-  bool all_wait = false;  // it shows that all ranks only wait for others: see shows_waiting()
+  bool all_wait = false;  // all ranks are only waiting for others: see shows_waiting()
 };
 
-// Runs `remote-agent why` for these jobs, which samples the ranks twice, `between` apart. The text has the
-// whole lines up to the time limit. Throws CannotStart. Blocking.
+// Runs `remote-agent why` for these jobs, which samples the ranks twice, `between` apart. At the time limit,
+// the text has only the complete lines so far. Throws CannotStart. Blocking.
 Evidence take_evidence(const Host& host, const EvidenceTaker& taker, std::chrono::seconds between,
                        const std::vector<std::string>& ids);
 

@@ -22,7 +22,7 @@ struct SickPhrase {
   std::string_view phrase;
   std::string_view mark;  // one of rules::sicknesses
 };
-// In the order of their importance.
+// Sorted by importance.
 constexpr std::array<SickPhrase, 10> sick_phrases{{
     {"fallen off the bus", "gpu"},
     {"GPU is lost", "gpu"},
@@ -42,7 +42,7 @@ std::string_view find_sickness(std::string_view text) {
   return found != sick_phrases.end() ? found->mark : std::string_view();
 }
 
-// FNV-1a. Equal lines only have to get equal marks.
+// FNV-1a. It only has to map equal lines to equal marks.
 std::string digest_line(std::string_view line) {
   std::uint64_t digest = 0xcbf29ce484222325U;
   for (const char c : line) {
@@ -51,7 +51,7 @@ std::string digest_line(std::string_view line) {
   return text::format("{:x}", digest);
 }
 
-// torch warns of this after any error.
+// torch prints this warning after any error.
 constexpr std::string_view exit_warning = "destroy_process_group() was not called before program exit";
 
 bool explains_failure(std::string_view line) {
@@ -79,9 +79,9 @@ std::size_t skip_while(std::string_view text, std::size_t at, std::string_view c
   return std::min(text.find_first_not_of(characters, at), text.size());
 }
 
-// The end of a number that differs from run to run and starts at `at`, behind a word boundary: that of a
-// process ("pid 12", "Process=12") or an address ("0xff"). `at` if there is none. `kept`: how much of it is
-// the same in all runs.
+// Returns the end of a number at `at` that differs between runs: that of a process ("pid 12", "Process=12")
+// or an address ("0xff"), after a word boundary. Returns `at` if there is none. `kept` receives the length of
+// the part that is the same in all runs.
 std::size_t skip_run_number(std::string_view text, std::size_t at, std::size_t& kept) {
   const auto starts_with = [&](std::string_view word) {
     return std::ranges::equal(text.substr(at, word.size()), word, {}, to_lower_letter);
@@ -103,8 +103,8 @@ std::size_t skip_run_number(std::string_view text, std::size_t at, std::size_t& 
   return at;
 }
 
-// Removes what differs between two runs that fail in the same way: the time in torch's log, ids of processes,
-// addresses, and how much memory of a GPU others use.
+// Removes the details that differ between two runs with the same failure: times in torch's log, process ids,
+// addresses, and how much GPU memory others use.
 std::string strip_run_details(std::string_view line) {
   constexpr std::string_view out_of_memory = "CUDA out of memory. Tried to allocate ";
   if (const std::size_t found = line.find(out_of_memory); found != std::string_view::npos) {
@@ -112,7 +112,7 @@ std::string strip_run_details(std::string_view line) {
   }
   std::string stripped;
   for (std::size_t i = 0; i < line.size();) {
-    // "[E1126 16:05:40.816896340 "
+    // A log line starts like "[E1126 16:05:40.816896340 ".
     if (line[i] == '[' && i + 6 < line.size() &&
         std::string_view("IWEF").find(line[i + 1]) != std::string_view::npos) {
       const std::size_t date = skip_while(line, i + 2, decimal_digits);

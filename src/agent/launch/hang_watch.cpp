@@ -27,7 +27,7 @@ namespace {
 
 using Samples = std::map<std::string, rules::JobSample>;
 
-// Jobs that run: those in line for a lease and spares do not.
+// Selects jobs that have started, that is, neither spares nor jobs that wait for a lease.
 std::vector<std::string> select_begun(const JobsFolder& folder, std::vector<std::string> ids) {
   std::erase_if(ids, [&](const std::string& id) {
     return !exists(folder.jobs / id / "pid") || exists(folder.jobs / id / "queue");
@@ -35,7 +35,7 @@ std::vector<std::string> select_begun(const JobsFolder& folder, std::vector<std:
   return ids;
 }
 
-// Different for processes that have the same pid one after the other. The kernel's largest pid has 22 bits.
+// Tells processes apart that have the same pid one after the other. The kernel's largest pid has 22 bits.
 std::uint64_t number_process(ProcessId id) {
   return id.start << 22U | static_cast<std::uint64_t>(id.pid);
 }
@@ -50,7 +50,7 @@ void add_ticks(const Host& host, Samples& samples) {
   }
 }
 
-// nullopt if a job was removed.
+// Returns nullopt if a job was removed.
 std::optional<Samples> take_samples(const Host& host, const JobsFolder& folder,
                                     const std::vector<std::string>& ids, OutputSizes& sizes) {
   Samples samples;
@@ -101,18 +101,18 @@ struct HangWatch::Impl final : rules::HangActs {
 
  private:
   enum class Fate { unknown, keep, drop };
-  // What the thread has taken.
+  // The evidence that the thread has collected.
   struct Taken {
     int number = 0;
     bool all_wait = false;
-    Path file;  // in `file`.new; "": nothing to keep
+    Path file;  // the evidence is in `file`.new; "": nothing to keep
   };
 
   std::vector<std::string> list_unfinished() const;
   void start_sample();
   // Runs in a thread.
   void collect(const std::vector<std::string>& unfinished);
-  // Keeps or drops the evidence, once it exists and that is decided.
+  // Keeps or drops the evidence, once it exists and the decision is made.
   void settle();
   Path first_folder() const { return folder_.jobs / spec_.jobs.front().id; }
 
@@ -129,13 +129,14 @@ struct HangWatch::Impl final : rules::HangActs {
  private:
   std::optional<rules::StillnessMeter> meter_;
   rules::Seconds next_sample_{0};
-  std::optional<Samples> samples_;  // of a task, as long as that runs
-  OutputSizes sizes_;               // used by the thread that samples
+  std::optional<Samples> samples_;  // written by the task while it runs
+  OutputSizes sizes_;               // used by the sampling thread
   Taken taken_;
-  Path file_;  // of the evidence that exists
+  Path file_;  // existing evidence
   Fate fate_ = Fate::unknown;
   Descriptor wake_;
-  ThreadTask sampling_;  // the last members: their threads end before the others
+  ThreadTask
+      sampling_;  // must be the last members, so that their threads end before the others are destroyed
   ThreadTask taking_;
 };
 
@@ -266,7 +267,7 @@ void HangWatch::Impl::end(rules::HangAction action, const wire::Hang& hang) {
   if (action != rules::HangAction::report) {
     acts_.end_hung(hang, restarts);
   }
-  // The notification about the end of the launch says so if it is ended.
+  // If the launch is stopped, the notification about its end mentions the hang.
   if (spec_.notifies && !launch_.reason()) {
     acts_.notify_hang(hang, restarts);
   }

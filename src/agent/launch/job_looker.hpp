@@ -9,8 +9,7 @@
 
 namespace remote::agent {
 
-// Looks at jobs in a thread, because their files may be on slow storage, and the links need attention
-// meanwhile.
+// Checks jobs in a thread, because their files may be on slow storage, while the links still need attention.
 class JobLooker {
  public:
   struct Order {
@@ -26,12 +25,12 @@ class JobLooker {
   JobLooker();
 
   bool is_busy() const { return is_busy_; }
-  // Readable when the looks are done: call take() then.
+  // Readable when the checks are done. Call take() then.
   int fd() const { return wake_.get(); }
-  // Call it only while it is not busy.
+  // Must not be called while it is busy.
   void start(std::vector<Order> orders, rules::Seconds now);
   std::vector<Found> take();
-  // When the last looks began.
+  // The start of the last checks.
   rules::Seconds began() const { return began_; }
 
  private:
@@ -39,7 +38,7 @@ class JobLooker {
   bool is_busy_ = false;
   std::vector<Found> found_;
   rules::Seconds began_{0};
-  ThreadTask task_;  // the last member: its thread uses the others
+  ThreadTask task_;  // must be the last member, because its thread uses the others
 };
 
 }  // namespace remote::agent

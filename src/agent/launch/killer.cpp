@@ -21,7 +21,7 @@ void Killer::start(const std::string& by, const std::vector<std::string>& ids) {
   const Descriptor open = std::move(pipe.write_end);
   pid_ = ::fork();
   if (pid_ == 0) {
-    ::setsid();  // a stop spares processes of its own session
+    ::setsid();  // a stop does not signal processes of its own session
     std::signal(SIGTERM, SIG_IGN);
     close_descriptors(STDERR_FILENO + 1, open.get());
     std::vector<std::string> words{folder_.jobs.string(), "15", "5", by};

@@ -11,18 +11,18 @@
 
 namespace remote::agent {
 
-// Stops jobs in a forked process, so that a supervisor can watch the other servers meanwhile.
+// Stops jobs in a forked process, so that a supervisor can keep watching the other servers.
 class Killer {
  public:
   explicit Killer(const JobsFolder& folder) : folder_(folder) {}
 
   bool is_running() const { return pid_ > 0; }
-  // Readable when the process has ended; -1 while none runs.
+  // Readable when the process has exited; -1 if none is running.
   int fd() const { return end_.get(); }
-  // Stops the jobs by TERM and, after 5 s of grace, KILL. `by`: as of run_stop(). Call it only while none
-  // runs.
+  // Stops the jobs with TERM and, after 5 s of grace, KILL. `by` is as in run_stop(). Must not be called
+  // while it is running.
   void start(const std::string& by, const std::vector<std::string>& ids);
-  // nullopt while it runs. Else whether no process of the jobs is left.
+  // nullopt while it is running. Afterwards, whether no process of the jobs is left.
   std::optional<bool> check_end();
 
  private:

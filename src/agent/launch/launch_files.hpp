@@ -8,21 +8,21 @@
 #include "wire/launch.hpp"
 #include "wire/launch_journal.hpp"
 
-// The files of a launch's supervisor, which are in the folder of each of its jobs on this server:
+// The files of a launch's supervisor, in the folder of each of its jobs on this server:
 //
 //   lifeline.json     its wire::LaunchSpec; removed when it ends
 //   lifeline.pid      its process: PID START BOOT
-//   lifeline          its state for people: "ok", or what is wrong
-//   lifeline.journal  one wire::LaunchEntry a line; only in the first folder
-//   notify…           of the notification
+//   lifeline          its state, shown to users: "ok", or the problem
+//   lifeline.journal  one wire::LaunchEntry per line; only in the first folder
+//   notify…           files of the notification
 
 namespace remote::agent {
 
-// A job's copy of the spec; nullopt if it is missing or invalid. A valid one has a job, and its server is one
-// of the launch's.
+// Reads a job's copy of the spec; nullopt if it is missing or invalid. A valid spec has at least one job, and
+// its server is one of the launch's.
 std::optional<wire::LaunchSpec> read_launch_spec(const Path& job_folder);
-// The digest of the launch's ServerProgram in a job's copy of the spec; nullopt if it is missing or invalid.
-// Reads only that, as a different build may have written the spec.
+// Reads the digest of the launch's ServerProgram from a job's copy of the spec; nullopt if it is missing or
+// invalid. Reads only this field, because another build may have written the spec.
 std::optional<std::string> read_launch_program(const Path& job_folder);
 bool write_launch_spec(const Path& job_folder, const wire::LaunchSpec& spec);
 

@@ -27,7 +27,7 @@ rules::Seconds choose_random_pause() {
   return shortest_pause + share * (longest_pause - shortest_pause);
 }
 
-// The words of `turn.state` (wait_for_lease.hpp): `keep`, `line`, `held`, or `gone PORT`.
+// Parses the words of `turn.state` (wait_for_lease.hpp): `keep`, `line`, `held`, or `gone PORT`.
 std::optional<wire::LeaseReport> parse_turn_state(const std::vector<std::string>& words) {
   wire::LeaseReport report;
   const std::string state = words.empty() ? "" : words.front();
@@ -49,7 +49,7 @@ std::optional<wire::LeaseReport> parse_turn_state(const std::vector<std::string>
   return report;
 }
 
-// The line of `turn.order`.
+// Formats the line of `turn.order`.
 std::string to_turn_order(const wire::LeaseOrder& order) {
   if (order.action == LeaseAction::start) {
     return text::format("go {}\n", order.port);
@@ -90,7 +90,7 @@ LeaseQueue::Step LeaseQueue::step(rules::Seconds now, const std::vector<std::str
     if (!missing.empty()) {
       step.lost = coordinator();
     }
-    // Until then, a new coordinator may need the report.
+    // Until the coordinator leaves, a new one may need the report.
     is_over_ = report && report->state == LeaseTurn::started && coordinator_has_left;
     return step;
   }

@@ -13,18 +13,19 @@
 
 namespace remote::agent {
 
-// A launch that waits for its leases: carries the states and orders of rules::LeaseTurns between the servers,
-// and between this supervisor and the process that waits on this server (wait_for_lease.hpp; the files
-// `turn.state` and `turn.order` of the first job's folder).
+// A launch that waits for its leases. Transfers the states and orders of rules::LeaseTurns between the
+// servers, and between this supervisor and the process that waits on this server (wait_for_lease.hpp; the
+// files `turn.state` and `turn.order` of the first job's folder).
 class LeaseQueue {
  public:
-  // `spec` has at least one server, and must outlive this.
+  // `spec` must have at least one server, and must outlive this object.
   LeaseQueue(const Host& host, const wire::LaunchSpec& spec, Path job_folder,
              std::function<int()> choose_port);
 
-  // The messages to send now; on a member, all to the coordinator. One that is not delivered is repeated.
-  // `missing`: members that did not connect in time; on a member, the coordinator, if it did not. Then `lost`
-  // is set: the launch has to end, because the leases cannot be completed.
+  // The messages to send now; a member sends all of them to the coordinator. Undelivered messages are
+  // repeated. `missing` lists the members that did not connect in time or, on a member, the coordinator if it
+  // did not. In that case `lost` is set, and the launch has to be stopped, because the leases cannot be
+  // completed.
   struct Step {
     std::vector<std::pair<std::string, wire::LinkMessage>> messages{};
     std::optional<std::string> lost{};
@@ -40,10 +41,10 @@ class LeaseQueue {
   };
 
   const std::string& coordinator() const { return spec_.servers.front().name; }
-  // Whether the message differs from the last one to this server, or has to be repeated because that may be
-  // lost.
+  // Whether the message differs from the last one to this server, or has to be repeated because that one may
+  // be lost.
   bool is_due(const std::string& server, const wire::LinkMessage& message, rules::Seconds now);
-  // Gives the waiting process the order, if it is a new one.
+  // Passes the order to the waiting process, if it is a new one.
   void obey(const wire::LeaseOrder& order);
 
   const wire::LaunchSpec& spec_;

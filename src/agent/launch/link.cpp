@@ -13,9 +13,9 @@
 
 #include "wire/cbor.hpp"
 
-// libsodium calls this if its own functions are misused. Its definition there brings sodium_init() with it,
-// and thus all algorithms, which would make the compressed agent 75 KB larger. sodium_init() only selects
-// faster implementations and prepares functions that are not used here; links carry little data.
+// libsodium calls this if its own functions are misused. Its own definition pulls in sodium_init() and thus
+// all algorithms, which would make the compressed agent 75 KB larger. sodium_init() only selects faster
+// implementations and prepares functions that are not used here; links carry little data.
 extern "C" __attribute__((weak)) void sodium_misuse() {
   std::abort();
 }
@@ -157,7 +157,7 @@ std::vector<wire::LinkMessage> Link::receive(Seconds now) {
     return messages;
   }
   std::array<char, 65536> buffer;
-  // A stranger cannot make this process buffer more than one short frame.
+  // An unauthenticated peer must not make this process buffer more than one short frame.
   const std::size_t most = is_authenticated_ ? buffer.size() : length_size + max_unproved_frame;
   const ssize_t count = ::recv(fd(), buffer.data(), most, 0);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -182,7 +182,7 @@ std::vector<wire::LinkMessage> Link::receive(Seconds now) {
       close();
       return messages;
     }
-    if (!is_open()) {  // the answer to a greeting could not be sent
+    if (!is_open()) {  // the reply to a greeting could not be sent
       return messages;
     }
     rest.remove_prefix(length_size + length);
@@ -212,7 +212,7 @@ bool Link::receive_greeting(std::string_view payload) {
   }
   payload.remove_prefix(link_greeting.size());
   const std::string_view nonce = payload.substr(0, link_nonce_size);
-  // With its own random number, its own messages could be sent back to it.
+  // If a peer used this side's own random number, it could reflect this side's messages.
   if (payload.size() != link_nonce_size + (is_coordinator_ ? number_size : 0) || nonce == nonce_) {
     return false;
   }

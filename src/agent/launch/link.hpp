@@ -29,46 +29,46 @@ using rules::Seconds;
 // message.
 class Link {
  public:
-  // Longer frames close the link: of a peer that is not authenticated, of a member, of the coordinator.
+  // Longer frames close the link. The limits are for unauthenticated peers, members and the coordinator.
   static constexpr std::size_t max_unproved_frame = 4096;
   static constexpr std::size_t max_member_frame = 16384;
   static constexpr std::size_t max_coordinator_frame = 131072;
-  // Bytes that the peer has not read yet.
+  // The most bytes that the peer has not read yet.
   static constexpr std::size_t max_unsent = std::size_t{1} << 20U;
 
   // Returns the token of the member with this number; "" if it does not exist.
   using FindToken = std::function<std::string(std::size_t number)>;
 
-  // `socket` is connected, and made non-blocking here. An empty token closes the link.
-  // The coordinator's:
+  // `socket` must be connected; the constructor makes it non-blocking. An empty token closes the link. For
+  // the coordinator:
   Link(Descriptor socket, FindToken find_token, Seconds now);
-  // A member's:
+  // For a member:
   Link(Descriptor socket, std::size_t number, std::string_view token, Seconds now);
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
   int fd() const { return socket_.get(); }  // -1: closed
   bool is_open() const { return static_cast<bool>(socket_); }
-  // The keys are known: messages can be sent. The peer is not authenticated yet.
+  // Whether the keys are known, so that messages can be sent. The peer may not be authenticated yet.
   bool has_keys() const { return expected_ != Expected::greeting; }
-  // A message has arrived, so the peer knows the token.
+  // Whether a message has arrived, which proves that the peer knows the token.
   bool is_authenticated() const { return is_authenticated_; }
-  // The number of the member. On the coordinator, only a claim before the link is authenticated.
+  // The number of the member. On the coordinator, this is only a claim until the link is authenticated.
   std::size_t number() const { return number_; }
   bool has_unsent() const { return !unsent_.empty(); }
-  // When the last valid message arrived. Before: when the connection was made.
+  // When the last valid message arrived or, if there was none, when the connection was made.
   Seconds heard() const { return heard_; }
-  // This process was paused, which is not the peer's silence.
+  // Call this if this process was paused, so that the pause does not count as silence of the peer.
   void discount_pause(Seconds pause) { heard_ += pause; }
-  // On the coordinator: the name of the authenticated member; "" before. Peers sets it.
+  // On the coordinator: the name of the authenticated member; "" before that. Peers sets it.
   const std::string& server() const { return server_; }
   void set_server(std::string server) { server_ = std::move(server); }
 
-  // Does nothing without keys, or if the peer would refuse a message of this size. Closes the link if the
-  // peer has not read too much.
+  // Does nothing without keys, or if the message is too large for the peer. Closes the link if the peer has
+  // left too much unread.
   void send(const wire::LinkMessage& message);
   void flush();
-  // Reads without blocking. Returns the messages before an invalid one, too.
+  // Reads without blocking. Also returns the messages that precede an invalid one.
   std::vector<wire::LinkMessage> receive(Seconds now);
   void close();
 
@@ -82,13 +82,13 @@ class Link {
   std::size_t max_received() const;
   Key derive_key(bool of_coordinator, std::string_view peer_nonce) const;
   void queue_frame(std::string_view payload);
-  // These return false for anything invalid.
+  // These return false for invalid data.
   bool receive_frame(std::string_view payload, Seconds now, std::vector<wire::LinkMessage>& messages);
   bool receive_greeting(std::string_view payload);
   bool receive_message(std::string_view payload, Seconds now, std::vector<wire::LinkMessage>& messages);
 
   Descriptor socket_;
-  FindToken find_token_;  // the coordinator's
+  FindToken find_token_;  // only on the coordinator
   Key secret_{};          // a digest of the token
   bool is_coordinator_;
   std::size_t number_ = 0;
@@ -101,7 +101,7 @@ class Link {
   Stream receiving_{};
   Key receiving_key_{};
   std::string unsent_;
-  std::string received_;  // the beginning of a frame
+  std::string received_;  // an incomplete frame
 };
 
 }  // namespace remote::agent

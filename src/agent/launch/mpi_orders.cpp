@@ -24,7 +24,7 @@ bool is_open_fifo(const Descriptor& file) {
   return file && ::fstat(file.get(), &info) == 0 && S_ISFIFO(info.st_mode);
 }
 
-// Writes a line into a FIFO. Nothing happens if no process reads it.
+// Writes a line to a FIFO. Does nothing if no process reads it.
 void write_to_reader(const Path& path, std::string line) {
   const Descriptor fifo(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   if (is_open_fifo(fifo)) {
@@ -44,7 +44,7 @@ std::string make_utf8(std::string_view text) {
   return result;
 }
 
-// Reads "KIND.NUMBER". Returns the number if the name has this form.
+// Parses "KIND.NUMBER". Returns the number, or "" if the name does not have this form.
 std::string_view read_number_of(std::string_view name, std::string_view kind) {
   if (!name.starts_with(kind) || !name.substr(kind.size()).starts_with('.')) {
     return {};
@@ -81,7 +81,7 @@ std::optional<std::vector<std::string>> find_daemon_words(std::string_view line)
     return std::nullopt;
   }
   for (auto word = words->begin(); word != words->end(); ++word) {
-    // Assignments may precede it: "PATH=/opt/x/bin:$PATH;export PATH;/opt/x/bin/orted".
+    // Assignments may precede the daemon: "PATH=/opt/x/bin:$PATH;export PATH;/opt/x/bin/orted".
     std::string name = word->substr(word->find_last_of(";/") + 1);
     if (is_mpi_daemon(name)) {
       *word = std::move(name);
@@ -147,7 +147,7 @@ void MpiOrders::read_order(std::string_view kind, const std::string& number) {
 }
 
 void MpiOrders::answer(std::string_view kind, const std::string& number, const std::string& text) const {
-  // Until now the file remained for a new supervisor, if this one died.
+  // The file was kept until now for a new supervisor, in case this one died.
   ::unlink((folder_ / (std::string(kind) + "." + number)).c_str());
   write_to_reader(folder_ / ("answer." + number), text);
 }

@@ -26,7 +26,7 @@ constexpr std::size_t most_notified_lines = 10;
 constexpr std::size_t most_line_bytes = 2000;
 constexpr std::size_t most_clean_bytes = 4096;   // the limit of wire::LastLines
 constexpr std::chrono::hours sending_limit{2};   // the process ends after an hour
-constexpr std::chrono::hours start_patience{1};  // while no process can be started
+constexpr std::chrono::hours start_patience{1};  // if no process can be started
 constexpr unsigned start_pause_s = 10;
 
 constexpr std::array<std::string_view, 6> end_states{"succeeded", "failed", "killed",
@@ -68,8 +68,7 @@ std::string describe_reason(const rules::LaunchVerdict& verdict) {
   return "";
 }
 
-// Appends the first character of the text, or '?' in place of one that a terminal would obey. Returns its
-// size.
+// Appends the first character of the text, or '?' if a terminal would interpret it. Returns its size.
 std::size_t append_clean(std::string& clean, std::string_view text) {
   const wire::Character character = wire::first_character(text);
   const bool is_invalid = character.code == 0xfffd && character.size == 1;
@@ -83,7 +82,7 @@ std::size_t append_clean(std::string& clean, std::string_view text) {
   return character.size;
 }
 
-// Cuts off the beginning of a text of whole characters.
+// Drops the beginning of a text, at a character boundary.
 void shorten_clean(std::string& text) {
   if (text.size() > most_clean_bytes) {
     std::size_t begin = text.size() - most_clean_bytes;
@@ -186,7 +185,7 @@ void Notifier::send_about_end(const Notification& notification) {
 
 void Notifier::give_up(const std::string& result) {
   if (has_entry(folder_ / "notify") && put_file(folder_ / "notify.result", result + "\n")) {
-    ::unlink((folder_ / "notify").c_str());  // it has a secret
+    ::unlink((folder_ / "notify").c_str());  // it contains a secret
   }
 }
 

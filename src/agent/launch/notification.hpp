@@ -9,32 +9,33 @@
 #include "agent/notify/compose.hpp"
 #include "rules/launch_policy.hpp"
 
-// The notification about a launch (docs/notify.md), which a process of agent/notify sends.
+// The notification about a launch (docs/notify.md). A process of agent/notify sends it.
 
 namespace remote::agent {
 
-// For people. The caller adds the lines: of verdict.rank if the launch failed, else of its own first job.
+// Texts for the user. The caller adds the last lines: those of verdict.rank if the launch failed, otherwise
+// those of its own first job.
 Notification describe_end(const rules::LaunchVerdict& verdict);
 Notification describe_hang(const wire::Hang& hang, bool restarts);
 
-// The last lines of the first of these files that has any, for a notification and for wire::LastLines.
-// Characters that a terminal would obey are replaced.
+// The last lines of the first of these files that is not empty, for a notification and for wire::LastLines.
+// Replaces characters that a terminal would interpret.
 std::string read_notification_lines(const Path& job_folder, const std::vector<std::string>& files);
-// Cleans the text of wire::LastLines in the same way: it is another server's.
+// Cleans the text of wire::LastLines in the same way, because it comes from another server.
 std::string clean_notification_lines(std::string_view text);
 
 // Sends the notifications of one launch, on its coordinator.
 class Notifier {
  public:
-  // `program`: the folder of the server program. `job_folder`: of the launch's first job, with the file
-  // `notify`; without it nothing is sent. `activate`: sh text that enters the Python environment, for servers
-  // without Python on PATH.
+  // `program` is the folder of the server program. `job_folder` is that of the launch's first job, with the
+  // file `notify`; without that file nothing is sent. `activate` is shell text that enters the Python
+  // environment, for servers without Python on PATH.
   Notifier(const Host& host, Path program, Path job_folder, std::string activate);
 
-  // Starts a process that notifies about a hang, tries for ten minutes, and outlives this one.
+  // Starts a process that notifies about a hang. It tries for ten minutes and may outlive this process.
   void start_about_hang(const Notification& notification);
-  // Notifies about the end of the launch, once. Tries for an hour, and blocks until then. `notify.result` has
-  // the outcome.
+  // Notifies about the end of the launch, once. Tries for an hour, and blocks until then. `notify.result`
+  // receives the outcome.
   void send_about_end(const Notification& notification);
 
  private:

@@ -12,7 +12,8 @@ namespace remote::agent {
 namespace {
 
 constexpr std::string_view dump_line = "ProcessGroupNCCL preparing to dump debug info";
-constexpr std::uint64_t most_logged = 65536;  // between two samples; more than that is output of the rank
+constexpr std::uint64_t most_logged =
+    65536;  // between two samples; anything beyond that is output of the rank
 
 std::string read_part(const Path& file, std::uint64_t begin, std::uint64_t size) {
   const Descriptor opened(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -27,7 +28,7 @@ std::uint64_t count_dump_bytes(std::string_view text) {
   std::uint64_t bytes = 0;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n') + 1);
-    const std::size_t length = line.empty() ? text.size() : line.size();  // the last line may not end yet
+    const std::size_t length = line.empty() ? text.size() : line.size();  // the last line may be incomplete
     if (text.substr(0, length).find(dump_line) != std::string_view::npos) {
       bytes += length;
     }

@@ -10,7 +10,7 @@
 namespace remote::agent {
 
 // Measures how much ranks have written, without the lines that torch logs when it dumps its flight recorder:
-// the evidence of a hang and `job-why` ask for dumps, also of a rank that hangs.
+// `job-why` and the evidence of a hang request dumps, even from a rank that hangs.
 class OutputSizes {
  public:
   // nullopt if the file is missing.

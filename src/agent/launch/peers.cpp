@@ -25,7 +25,7 @@ namespace {
 constexpr Seconds connect_limit{2};
 constexpr Seconds last_words_limit{2};
 constexpr Seconds deaf_pause{1};
-constexpr Seconds lookup_pause{1};  // a failed resolution is not repeated earlier
+constexpr Seconds lookup_pause{1};  // after a failed resolution
 constexpr std::chrono::seconds lookup_limit{10};
 constexpr std::chrono::seconds listen_lookup_limit{5};
 constexpr int listen_backlog = 128;
@@ -72,7 +72,7 @@ struct Peers::Lookup {
   Seconds since;
   std::vector<IpAddress> found;
   std::atomic<bool> is_over = false;
-  std::optional<BackgroundWork> work;  // the last member: it uses the others
+  std::optional<BackgroundWork> work;  // must be the last member, because it uses the others
 };
 
 Peers::Peers(const Host& host, PeersSetup setup, PeersHandler& handler)
@@ -157,7 +157,7 @@ void Peers::stop_listening() {
   is_deaf_ = false;
 }
 
-// Accepts many at once: a member must not wait long behind strangers.
+// Accepts many connections at once, so that a member does not wait long behind strangers.
 void Peers::accept(Seconds now) {
   for (std::size_t i = 0; i < max_strangers / 4; ++i) {
     Link* oldest = nullptr;
@@ -168,7 +168,7 @@ void Peers::accept(Seconds now) {
         ++strangers;
       }
     }
-    // Without free descriptors, accept4() fails also if no connection waits.
+    // If no descriptors are free, accept4() fails even if no connection is waiting.
     pollfd waiting{listener_.get(), POLLIN, 0};
     if (::poll(&waiting, 1, 0) <= 0) {
       return;
@@ -183,7 +183,7 @@ void Peers::accept(Seconds now) {
         drop(*oldest);
         continue;
       }
-      // poll() would report the listener all the time.
+      // Otherwise poll() would report the listener continuously.
       refusal_ = std::strerror(error);
       is_deaf_ = true;
       deaf_until_ = now + deaf_pause;
@@ -196,13 +196,13 @@ void Peers::accept(Seconds now) {
   }
 }
 
-// The first server has no token: it is the coordinator itself.
+// The first server has no token, because it is the coordinator itself.
 std::string Peers::find_token(std::size_t number) const {
   const bool is_member = number > 0 && number < setup_.servers.size() && number <= setup_.tokens.size();
   return is_member ? setup_.tokens[number - 1] : "";
 }
 
-// The link belongs to the member whose token it has proved. An older link of it is dropped.
+// Assigns the link to the member whose token it has proved. Drops the member's older links.
 void Peers::assign(Link& link) {
   const std::string& server = setup_.servers[link.number()];
   std::vector<Link*> older;
@@ -237,7 +237,7 @@ void Peers::keep_connecting(Seconds now, Seconds pause) {
   }
 }
 
-// False: there are none, or not yet.
+// Returns false if there are no addresses yet.
 bool Peers::find_addresses(Seconds now) {
   if (!addresses_.empty()) {
     return true;
@@ -252,7 +252,7 @@ bool Peers::find_addresses(Seconds now) {
   if (!lookup_->is_over && now - lookup_->since <= Seconds(lookup_limit) + lookup_pause) {
     return false;
   }
-  lookup_->work->wait();  // without a thread, the work runs here
+  lookup_->work->wait();  // if no thread could be started, the work runs here
   addresses_ = std::move(lookup_->found);
   lookup_.reset();
   if (addresses_.empty()) {
@@ -279,7 +279,7 @@ void Peers::begin_connecting(Seconds now) {
   }
 }
 
-// Does nothing while the try may still succeed.
+// Does nothing while the attempt may still succeed.
 void Peers::finish_connecting(Seconds now) {
   int error = 0;
   socklen_t size = sizeof error;
@@ -353,7 +353,7 @@ void Peers::say_last(const wire::LinkMessage& message) {
       ::poll(&ready, 1, 20);
       link->flush();
     }
-    // Closing a socket with unread data discards data that the peer has not acknowledged yet.
+    // Closing a socket with unread data would discard sent data that the peer has not acknowledged yet.
     for (int i = 0;
          i < 64 && link->is_open() && ::recv(link->fd(), unread.data(), unread.size(), MSG_DONTWAIT) > 0;
          ++i) {
@@ -402,7 +402,7 @@ void Peers::step(const std::vector<pollfd>& fds, Seconds now) {
   const bool has_deaf_pause_ended = is_deaf_ && now >= deaf_until_;
   is_deaf_ = is_deaf_ && !has_deaf_pause_ended;
   const bool can_accept = listener_ && (has_deaf_pause_ended || is_ready(listener_.get()));
-  std::vector<Link*> to_serve;  // serving one may drop others; dropped_ keeps them
+  std::vector<Link*> to_serve;  // serving one link may drop others, which dropped_ keeps
   for (const auto& link : links_) {
     if (!link->is_open() || is_ready(link->fd())) {
       to_serve.push_back(link.get());
@@ -422,7 +422,7 @@ void Peers::step(const std::vector<pollfd>& fds, Seconds now) {
 void Peers::serve(Link& link, Seconds now) {
   const bool had_keys = link.has_keys();
   const std::vector<wire::LinkMessage> messages = link.receive(now);
-  // Messages before an invalid one count, unless the handler itself closes the link.
+  // Messages that precede an invalid one count, unless the handler itself closes the link.
   const bool was_open = link.is_open();
   if (was_open && !is_coordinator_ && !had_keys && link.has_keys()) {
     handler_.greet(link);

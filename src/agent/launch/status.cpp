@@ -7,7 +7,7 @@
 namespace remote::agent {
 namespace {
 
-constexpr Seconds member_patience{3};  // how long the absence of members is normal
+constexpr Seconds member_patience{3};  // during which the absence of members is normal
 
 }  // namespace
 

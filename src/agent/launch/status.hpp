@@ -9,11 +9,11 @@
 
 namespace remote::agent {
 
-// How much later the coordinator's process may start.
+// The longest normal delay between the starts of two supervisors.
 constexpr Seconds first_seconds{1.5};
 
 // Describes the state of a supervisor for the file `lifeline`: "ok", or the problem. nullopt if it is too
-// early for either. `started`: when the supervisor started. `dropped`: the time of day when the link to the
+// early to know. `started` is when the supervisor started, and `dropped` the time of day when the link to the
 // coordinator was lost.
 std::optional<std::string> describe_supervisor(const wire::LaunchSpec& spec,
                                                const rules::LaunchPolicy& policy, const Peers& peers,

@@ -47,7 +47,7 @@
 namespace remote::agent {
 namespace {
 
-constexpr Seconds time_to_prove{10};  // that a stranger is a member
+constexpr Seconds time_to_prove{10};  // for a stranger to prove that it is a member
 constexpr Seconds watchdog_pause{5};  // before a dead watchdog is replaced
 constexpr Seconds poll_pause{0.5};    // between checks of jobs without a FIFO, and of attempts
 constexpr Seconds look_pause{5};      // between checks of jobs whose guards report their ends
@@ -138,8 +138,8 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
     }
   }
 
-  // `takes_over`: from one that died. Then its watchdog starts later, so that processes that crash at
-  // the start do not replace each other forever.
+  // `takes_over`: continues for a supervisor that died. Its watchdog then starts later, so that processes
+  // that crash at the start do not replace each other forever.
   void run(bool takes_over) {
     if (!register_process()) {
       return;
@@ -178,10 +178,10 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
  private:
   // ---- This process and its records
 
-  // The watchdog's process becomes the supervisor.
+  // Called in the watchdog's process, which becomes the supervisor.
   void take_over();
 
-  // Records this process in the jobs' folders. Returns false if the launch has a supervisor here already, or
+  // Records this process in the jobs' folders. Returns false if the launch already has a supervisor here, or
   // has ended.
   bool register_process() {
     for (const auto& job : jobs_) {
@@ -189,7 +189,7 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
       if (!file) {
         continue;
       }
-      // A supervisor that was killed can keep its lock for a moment after its watchdog has noticed that.
+      // A killed supervisor can keep its lock for a moment after its watchdog has noticed its death.
       if (!lock_file(file.get(), lock_patience)) {
         return false;
       }
@@ -242,7 +242,7 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
 
   void leave() {
     peers_.say_last(wire::Bye{});
-    // A server that was lost, or whose jobs' guards died, has not said that it needs the file no longer.
+    // A server that was lost, or whose guards died, has not reported that it no longer needs the file.
     if (policy_->is_coordinator() && spec_.is_whole && policy_->present().size() <= 1) {
       for (const auto& job : jobs_) {
         remove_init_file(job->folder());
@@ -250,7 +250,7 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
     }
     if (notifier_) {
       peers_.stop_listening();
-      notify_end();  // for up to an hour: until then the watchdog and the record stay
+      notify_end();  // this takes up to an hour, during which the watchdog and the record remain
     }
     watchdog_.dismiss();
     for (const auto& job : jobs_) {
@@ -305,7 +305,7 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
         orders_.emplace(jobs_.front()->folder(), std::move(servers));
         orders_->look();
       } catch (const std::runtime_error&) {
-        // The folder is gone or its disk is full, which the job reports too.
+        // The folder is gone or its disk is full, which the job reports as well.
       }
     }
   }
@@ -335,7 +335,7 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
       return;
     }
     link.send(wire::Hello{});
-    // The coordinator may not have received these.
+    // The coordinator may not have received these messages.
     for (const wire::LinkMessage& message : policy_->reports()) {
       link.send(message);
     }
@@ -434,7 +434,7 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
       jobs_[found.index]->close_fifo();
     }
     if (orders_ && policy_->jobs_have_ended()) {
-      peers_.broadcast(wire::MpiOrder{});  // jobs that still wait for an order can exit
+      peers_.broadcast(wire::MpiOrder{});  // so that jobs that still wait for an order can exit
       orders_->tell_ends({policy_->others().begin(), policy_->others().end()});
       orders_.reset();
     }
@@ -455,7 +455,7 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
       next_look_ = Seconds(0);
     }
     if (looked_ < killed_) {
-      return;  // the jobs that were stopped are not known yet
+      return;  // it is not yet known which jobs were stopped
     }
     const std::vector<std::string> ids = policy_->jobs_to_kill(now);
     if (!ids.empty()) {
@@ -540,7 +540,7 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
     }
   }
 
-  // ---- What the policies cause
+  // ---- Actions of the policies
 
   void broadcast(const wire::LinkMessage& message) override { peers_.broadcast(message); }
   void record(const wire::LaunchEntry& entry) override {
@@ -626,8 +626,8 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
     const int timeout = static_cast<int>(pause.count() * 1000);
     const int ready = ::poll(fds.data(), fds.size(), timeout);
     const Seconds awake = read_clock();
-    // A much longer sleep means that this process or its server was paused. No server counts as silent for
-    // that.
+    // A much longer sleep means that this process or its server was paused. Other servers must not count as
+    // silent because of that.
     if (const Seconds late = awake - asleep - pause; late > Seconds(1)) {
       policy_->discount_pause(late);
       peers_.discount_pause(late);
@@ -678,24 +678,24 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
   std::vector<std::unique_ptr<WatchedJob>> jobs_;
   std::optional<AttemptsOnServer> attempts_;
   std::unique_ptr<rules::LaunchPolicy> policy_;
-  rules::RestartPolicy* restarts_ = nullptr;  // the policy of a launch with restarts
+  rules::RestartPolicy* restarts_ = nullptr;  // only for a launch with restarts
   std::optional<LeaseQueue> queue_;
   std::unique_ptr<HangWatch> hang_;
   std::optional<MpiOrders> orders_;
   std::optional<Notifier> notifier_;
   Watchdog watchdog_;
   Descriptor lock_;
-  Path journal_;  // the folder with it
+  Path journal_;  // the folder that contains the journal
   bool is_restoring_ = false;
   std::string status_;
   std::string dropped_;
-  std::map<std::string, wire::RankFailure> failures_;  // of this server's jobs, by id
+  std::map<std::string, wire::RankFailure> failures_;  // failures of this server's jobs, by id
   std::vector<wire::LinkMessage> sent_tails_;
-  std::map<int, std::string> tails_;  // of ranks that failed elsewhere
+  std::map<int, std::string> tails_;  // last lines of ranks that failed elsewhere
   Seconds next_look_{0};
   Seconds next_beat_{0};
   Seconds next_watchdog_{0};
-  Seconds looked_{0};  // the start of the last look whose findings are known
+  Seconds looked_{0};  // the start of the last look whose results are known
   Seconds killed_{0};  // the end of the last kill
 };
 
@@ -706,7 +706,7 @@ void supervise(const Host& host, const JobsFolder& folder, const Path& program, 
   if (!spec) {
     return;
   }
-  // Its memory is not freed: the process exits, and a thread may hang on a disk.
+  // The memory is not freed, because the process exits, and a thread may hang on a disk.
   auto supervisor = std::make_unique<LaunchSupervisor>(host, folder, program, std::move(*spec));
   supervisor.release()->run(takes_over);
 }
@@ -735,7 +735,7 @@ int run_supervise_launch(int count, char** words) {
   ::prctl(PR_SET_NAME, supervisor_name);
   ::umask(077);
   std::signal(SIGPIPE, SIG_IGN);
-  ::mallopt(M_ARENA_MAX, 1);  // a heap for each thread would need more memory
+  ::mallopt(M_ARENA_MAX, 1);  // a heap for each thread would use more memory
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {  // each server needs a connection
     files.rlim_cur = files.rlim_max;

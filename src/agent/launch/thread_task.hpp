@@ -12,10 +12,10 @@
 
 namespace remote::agent {
 
-// Work in a thread, because files may lie on slow storage.
+// Runs work in a thread, because files may be on slow storage.
 class ThreadTask {
  public:
-  // `wake`: an eventfd that becomes readable when the work has ended.
+  // `wake` is an eventfd that becomes readable when the work has ended.
   explicit ThreadTask(int wake) : wake_(wake) {}
 
   bool is_running() const { return work_ != nullptr; }

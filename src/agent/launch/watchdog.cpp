@@ -36,7 +36,7 @@ void Watchdog::dismiss() {
 }
 
 void Watchdog::wait(Descriptor alive) const {
-  ::setsid();  // a signal to the group of this launch's supervisor is not for this process
+  ::setsid();  // this process must not receive signals to the process group of the supervisor
   ::prctl(PR_SET_NAME, "remote-watchdog");
   for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
     std::signal(signal, SIG_IGN);

@@ -8,8 +8,8 @@
 
 namespace remote::agent {
 
-// A forked process that takes over the work of this one as soon as this one dies without dismiss(). It needs
-// no files, so it also works if the storage is gone.
+// A forked process that takes over if this process dies without dismiss(). It needs no files, so it works
+// even if the storage is gone.
 class Watchdog {
  public:
   // `take_over` runs in the forked process, which then exits.

@@ -80,9 +80,9 @@ JobLook WatchedJob::look(int rank) {
     found.has_ended = !may_run(is_visible);
     if (!found.has_ended || !is_visible) {
       found.failed_rank = is_mpi_ && is_visible ? find_failed_worker() : std::nullopt;
-      return found;  // an invisible folder was removed
+      return found;  // the folder is not visible and was removed
     }
-    recorded = read_history(host_, folder_, id_);  // written meanwhile
+    recorded = read_history(host_, folder_, id_);  // the record may have been written in the meantime
   }
   found.has_ended = true;
   const std::optional<wire::StopRecord>& stop = recorded.stop;
@@ -99,12 +99,12 @@ JobLook WatchedJob::look(int rank) {
   return found;
 }
 
-// Returns whether the job, which has no result, can still have processes, or may not have started.
+// Returns whether the job, which has no result, may still have processes or may not have started yet.
 bool WatchedJob::may_run(bool is_visible) {
   const std::optional<JobRecord> record = read_record(host_, jobs_, id_);
   if (record) {
     if (record->backend != "local") {
-      return true;  // its processes can be on other machines
+      return true;  // its processes may be on other machines
     }
     supervisor_ = record->supervisor ? record->supervisor : supervisor_;
     main_ = record->main ? record->main : main_;
@@ -143,7 +143,7 @@ std::optional<wire::RankFailure> WatchedJob::find_failed_worker() const {
                               .ending = to_worker_ending(worker.end.how, was_out_of_memory),
                               .after_peer = follows_peer(worker.rank, worker.end.how),
                               .mark = {}};
-    // MPICH's mpirun ends other ranks with KILL after a failure, which may be recorded later.
+    // After a failure, MPICH's mpirun kills other ranks with KILL. The failure itself may be recorded later.
     if (!failure.after_peer && is_mpi_ && worker.end.how.signal == SIGKILL && !was_out_of_memory) {
       killed = killed ? killed : failure;
       continue;
@@ -191,7 +191,7 @@ void WatchedJob::mark_output() {
   if (!out || !err || is_recent || marked_sizes_ == std::pair(out->st_size, err->st_size)) {
     return;
   }
-  // O_NONBLOCK: the job can put a FIFO in place of the file.
+  // Uses O_NONBLOCK, because the job can replace the file with a FIFO.
   const std::string line = text::format("{} {} {}\n", now.count(), out->st_size, err->st_size);
   if (write_job_file(folder_ / "marks", line, O_APPEND | O_NONBLOCK)) {
     marked_sizes_ = {out->st_size, err->st_size};

@@ -30,7 +30,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds claim_limit{2000};
 constexpr std::uint64_t gibibyte = std::uint64_t{1} << 30U;
 
-// In milliseconds, two arrivals could be equal.
+// Uses nanoseconds, because in milliseconds two arrivals could be equal.
 std::uint64_t read_arrival() {
   timespec now{};
   ::clock_gettime(CLOCK_BOOTTIME, &now);
@@ -119,7 +119,7 @@ Lease Lease::adopt(const Host& host, int fd) {
       info.st_uid != ::geteuid()) {
     refuse_missing(path.parent_path());
   }
-  ::fcntl(fd, F_SETFD, FD_CLOEXEC);  // a program that it starts must not keep the lease
+  ::fcntl(fd, F_SETFD, FD_CLOEXEC);  // programs that this process starts must not keep the lease
   publish_lease(fd);
   return {path.parent_path(), path.filename(), Descriptor(fd)};
 }
@@ -161,7 +161,7 @@ std::optional<LeaseSurvey> Lease::claim(const rules::LeaseMachine& machine, cons
   }
 }
 
-// After its claim is written: whether all others leave the resources to it.
+// Call this after the claim was written. Returns whether all others leave the resources to it.
 bool Lease::stays_claimed(const rules::LeaseMachine& machine, const rules::LeaseNeeds& needs,
                           milliseconds limit) const {
   while (true) {
@@ -211,7 +211,7 @@ void Lease::write(LeaseState state, const rules::LeaseNeeds& needs) {
   state_ = state;
 }
 
-// Whether others find it. Links that another user made to it do not matter.
+// Whether others can find the file. Links to it that another user has created do not matter.
 bool Lease::is_there() const {
   struct stat own {};
   struct stat found {};

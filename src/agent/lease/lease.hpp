@@ -14,21 +14,20 @@
 
 namespace remote::agent {
 
-// A lease or a place in line. The file of the lease must stay open: it ends when all copies of the descriptor
-// are closed, in this process and in those that have inherited it. Functions throw LeaseRefused if the file
-// cannot be written.
+// A lease or a place in line. The file of the lease must stay open: the lease ends when all copies of the
+// descriptor are closed, in this process and in those that have inherited it. Functions throw LeaseRefused if
+// the file cannot be written.
 class Lease {
  public:
-  // Creates its file. Throws LeaseRefused.
+  // Throws LeaseRefused.
   static Lease make(const Host& host);
-  // Takes over the inherited descriptor of a file that make() created in another process. Throws
+  // Adopts the inherited descriptor of a file that make() has created in another process. Throws
   // LeaseRefused.
   static Lease adopt(const Host& host, int fd);
 
-  // Never equals lease_fd after make(), so a dup2() to that clears FD_CLOEXEC.
+  // Never equals lease_fd after make(), so dup2() to lease_fd clears FD_CLOEXEC.
   int fd() const { return file_.get(); }
   const Path& folder() const { return folder_; }
-  // The GPUs that it has taken.
   const std::vector<rules::LeaseMachine::Gpu>& gpus() const { return gpus_; }
   std::size_t find_position(const rules::LeaseSurvey& survey) const {
     return survey.position(arrival_, name_);
@@ -36,17 +35,16 @@ class Lease {
   bool is_behind(const rules::LeaseSurvey& survey) const {
     return survey.has_earlier_waiter(arrival_, name_);
   }
-  // The free resources, without this lease.
+  // The free resources, not counting this lease.
   rules::LeaseSurvey survey(const rules::LeaseMachine& machine, const rules::LeaseNeeds& needs) const;
 
-  // Takes everything or nothing, within about two seconds. Returns the free resources if it was not taken.
+  // Leases everything or nothing, within about two seconds. On failure, returns the free resources.
   std::optional<rules::LeaseSurvey> claim(const rules::LeaseMachine& machine, const rules::LeaseNeeds& needs);
-  // From now on, later arrivals get nothing before this one. If it may not take anything yet, it only keeps
-  // its place.
+  // From now on, later arrivals get nothing before this one. With `may_take` unset, it only keeps its place.
   void get_in_line(bool may_take);
   // Releases its resources, but keeps its place in line.
   void give_back();
-  // Gives up the lease and removes its file. The descriptor must not have been inherited.
+  // Gives up the lease and removes its file. No other process may have inherited the descriptor.
   void remove();
 
  private:
@@ -64,7 +62,7 @@ class Lease {
   std::vector<rules::LeaseMachine::Gpu> gpus_;
 };
 
-// A lease that was taken, with the file `devices` of its jobs: a line for people, then variables.
+// A lease that was taken, with the file `devices` for its jobs: a line for the user, then variables.
 struct TakenLease {
   Lease lease;
   std::string devices;
@@ -72,11 +70,11 @@ struct TakenLease {
 
 // Why a lease was not taken.
 struct Shortage {
-  std::string reason;            // for people
-  std::vector<unsigned> uids{};  // the users whose leases hold the lacking resource
+  std::string reason;            // for the user
+  std::vector<unsigned> uids{};  // the users whose leases hold the missing resource
 };
 
-// Takes the lease if all of it is free now; never waits in line. On failure sets `shortage`. Throws
+// Takes the lease if all of it is free now, and never waits in line. On failure, sets `shortage`. Throws
 // LeaseRefused and CannotStart.
 std::optional<TakenLease> take_lease(const Host& host, const wire::LeaseTerms& terms, Shortage& shortage);
 

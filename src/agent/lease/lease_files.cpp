@@ -22,19 +22,20 @@
 namespace remote::agent {
 namespace {
 
-// Not /dev/shm: logind removes a user's files there when the user logs out.
+// /dev/shm is not used, because logind removes a user's files there at logout.
 constexpr std::array shared_places{"/run/lock", "/tmp", "/var/tmp"};
 constexpr std::size_t max_lease_text = 16384;
 constexpr std::size_t max_files_of_user = 1024;
 constexpr std::chrono::seconds stale_age{60};
 constexpr mode_t open_to_all = 01777;
-constexpr uid_t unmapped_user = 65534;  // root, in a user namespace without a mapping
+constexpr uid_t unmapped_user =
+    65534;  // the owner shown for root in a user namespace without a mapping for it
 
 bool is_open_to_all(const struct stat& info) {
   return (info.st_mode & open_to_all) == open_to_all;
 }
 
-// Other users cannot replace files of this user there.
+// Whether other users cannot replace this user's files in the folder.
 bool is_safe_folder(const Path& path) {
   const auto info = look_at_entry(path);
   return info && S_ISDIR(info->st_mode) && (info->st_uid == 0 || info->st_uid == ::geteuid()) &&
@@ -49,14 +50,14 @@ struct flock make_lock(short type) {
   return lock;
 }
 
-// Whether another open file description has the file locked for writing. Locks for reading do not count.
-// nullopt after an error.
+// Whether another open file description holds a write lock on the file. Read locks do not count. nullopt on
+// error.
 std::optional<bool> is_locked(int fd) {
   struct flock lock = make_lock(F_RDLCK);
   return ::fcntl(fd, F_OFD_GETLK, &lock) == 0 ? std::optional(lock.l_type != F_UNLCK) : std::nullopt;
 }
 
-// The owner may be writing at this moment.
+// Reads repeatedly, because the owner may be writing at the same time.
 std::string read_settled(int fd) {
   std::string text;
   for (int i = 0; i < 20; ++i) {
@@ -71,7 +72,7 @@ std::string read_settled(int fd) {
   return text;
 }
 
-// Whether it is a regular file with the name of its owner's lease.
+// Whether it is a regular file, named like a lease of its owner.
 bool is_lease_file(std::string_view name, const struct stat& info) {
   const std::string begin = text::format("{}{}.", lease_prefix, info.st_uid);
   return S_ISREG(info.st_mode) && is_lease_name(name) && name.starts_with(begin);
@@ -93,7 +94,8 @@ std::optional<rules::LeaseEntry> read_entry(const Path& folder, const std::strin
   return content ? std::optional(rules::LeaseEntry{*content, name, info.st_uid}) : std::nullopt;
 }
 
-// Each file once, whatever links others have made to it, and at most so many of each user.
+// Lists each file once, regardless of links that others have created to it, and only a limited number for
+// each user.
 std::vector<std::string> list_lease_files(const Path& folder) {
   struct Found {
     nlink_t links = 0;
@@ -107,7 +109,7 @@ std::vector<std::string> list_lease_files(const Path& folder) {
       found.push_back({info->st_nlink, std::move(name), *info});
     }
   }
-  // A file with one name is not another user's link.
+  // A file with a single name is not another user's link.
   std::ranges::sort(found, [](const Found& one, const Found& other) {
     return std::tie(one.links, one.name) < std::tie(other.links, other.name);
   });

@@ -24,9 +24,9 @@ namespace {
 using LeaseGpus = std::vector<rules::LeaseMachine::Gpu>;
 
 constexpr std::chrono::seconds driver_limit{20};
-constexpr int lost_gpu = 15;  // exit code of nvidia-smi; the other GPUs still answer
+constexpr int lost_gpu = 15;  // nvidia-smi's exit code; the other GPUs still respond
 
-// `failure`: why nvidia-smi does not answer.
+// `failure`: why nvidia-smi does not respond.
 LeaseGpus read_nvidia_gpus(const Host& host, std::string& failure) {
   if (host.find_program("nvidia-smi").empty()) {
     return {};
@@ -58,7 +58,7 @@ LeaseGpus read_nvidia_gpus(const Host& host, std::string& failure) {
   return gpus;
 }
 
-// The kernel's driver shows all processes of all users in /sys. The order of its nodes is ROCm's.
+// The kernel's driver lists all processes of all users in /sys. The order of its nodes is that of ROCm.
 LeaseGpus read_amd_gpus(const Host& host) {
   const Path nodes = host.system("/sys/class/kfd/kfd/topology/nodes");
   std::vector<int> numbers;
@@ -88,7 +88,7 @@ LeaseGpus read_amd_gpus(const Host& host) {
   return gpus;
 }
 
-// Intel's program shows processes only to root, so only leases count.
+// Intel's program shows processes only to root, so only leases are considered.
 LeaseGpus read_intel_gpus(const Host& host) {
   if (host.find_program("xpu-smi").empty()) {
     return {};
@@ -101,7 +101,7 @@ LeaseGpus read_intel_gpus(const Host& host) {
   return gpus;
 }
 
-// Leaves the GPUs that the login may see.
+// Keeps only the GPUs that the user may see.
 void hide_gpus(const Host& host, LeaseMachine& machine) {
   LeaseGpus& gpus = machine.resources.gpus;
   machine.server_gpus = gpus.size();
@@ -120,7 +120,7 @@ void hide_gpus(const Host& host, LeaseMachine& machine) {
   });
 }
 
-// A site can make its drivers' programs known in the prologue of jobs alone.
+// A site may add its drivers' programs to PATH only in the prologue of jobs.
 Host find_lease_programs(const Host& host, const std::string& prologue) {
   Host found = find_gpu_programs(host);
   if (!prologue.empty() && !has_gpu_program(found)) {
@@ -214,7 +214,7 @@ std::string to_gpu_variables(const LeaseMachine& machine, const std::vector<rule
     return (is_nvidia ? "CUDA_DEVICE_ORDER=PCI_BUS_ID\nCUDA_VISIBLE_DEVICES=" : "ZE_AFFINITY_MASK=") +
            join_indices(gpus) + "\n";
   }
-  // The other variables of the login count within those GPUs.
+  // Within those GPUs, the user's other variables still apply.
   std::string lines;
   for (const VisibleDevices& each : machine.visible) {
     if (each.variable == "CUDA_VISIBLE_DEVICES" || each.variable == "HIP_VISIBLE_DEVICES") {

@@ -16,7 +16,8 @@
 namespace remote::agent {
 namespace {
 
-// The reply has to fit a frame (1 MiB), and other users choose the number of leases and the names of GPUs.
+// The reply has to fit into a frame (1 MiB), while other users determine the number of leases and the names
+// of GPUs.
 constexpr std::size_t most_reply_bytes = 900'000;
 constexpr std::size_t bytes_of_fields = 80;
 
@@ -46,7 +47,7 @@ wire::FreeResources find_free(const Host& host, const wire::LeaseTerms& terms,
           .server_memory = clamp_memory(machine.memory)};
 }
 
-// Names a folder of leases on a running machine. Its containers may use other folders.
+// A name for a folder of leases on a running machine. The machine's containers may use other folders.
 std::string name_pool(const Host& host, const Path& folder) {
   const auto info = look_at(folder);
   const std::string boot = read_boot_id(host);

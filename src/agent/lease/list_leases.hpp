@@ -5,7 +5,7 @@
 
 namespace remote::agent {
 
-// Lists the leases of all users of this server. This removes old files of this user's. Throws CannotStart.
+// Lists the leases of all users of this server. Also removes this user's old files. Throws CannotStart.
 wire::LeasesReply list_leases(const Host& host, const wire::LeasesRequest& request);
 
 }  // namespace remote::agent

@@ -19,7 +19,7 @@ void require_written(bool is_written, Lease& lease) {
   }
 }
 
-// ": leased by ada, bob"; "" for no users.
+// ": leased by ada, bob"; "" if there are no users.
 std::string name_users(const Host& host, const std::vector<unsigned>& uids) {
   UserNames users(host);
   std::vector<std::string> names;

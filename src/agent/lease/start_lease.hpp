@@ -10,10 +10,10 @@
 
 namespace remote::agent {
 
-// Leases resources for jobs that start now, and writes the file `devices` into their folders, which must
-// exist. If the jobs wait in line, only their files `queue` and `.turn` are written, and the first job takes
-// the lease (wait_for_lease.hpp). Their guards must inherit its descriptor as lease_fd. Throws LeaseRefused
-// and CannotStart.
+// Leases resources for jobs that start now, and writes the file `devices` to their folders, which must exist.
+// If the jobs wait in line, only their files `queue` and `.turn` are written, and the first job takes the
+// lease (wait_for_lease.hpp). The jobs' guards must inherit the lease's descriptor as lease_fd. Throws
+// LeaseRefused and CannotStart.
 Lease take_for_jobs(const Host& host, const JobsFolder& folder, const wire::LeaseToTake& wanted,
                     const std::vector<std::string>& ids);
 

@@ -33,10 +33,9 @@ constexpr milliseconds survey_pause{500};
 constexpr milliseconds driver_pause{3000};
 constexpr std::size_t longest_queue = std::size_t{16} << 20U;
 
-// The file `queue`.
 struct QueueFile {
   wire::LeaseToTake lease;
-  std::vector<std::string> ids;  // of all jobs
+  std::vector<std::string> ids;
 };
 
 QueueFile read_queue_file(const Path& job) {
@@ -62,14 +61,14 @@ class LeaseWaiter {
       folders_.push_back(job.parent_path() / id);
     }
     for (auto& gpu : machine_.resources.gpus) {
-      gpu.is_used = false;  // processes change: claim() gets new ones
+      gpu.is_used = false;  // other processes may have changed; claim() reads them again
     }
   }
 
   bool run() {
     bool is_held = false;
     milliseconds next_try{0};
-    // If its parent has changed, the job has ended.
+    // If the parent has changed, the job has ended.
     while (::getppid() == parent_) {
       const bool can_notify = open_fifos();
       const std::vector<std::string> order = read_order();
@@ -96,7 +95,7 @@ class LeaseWaiter {
   }
 
  private:
-  // Writes a file of this job if its text is new.
+  // Writes a file of this job, if its text has changed.
   void report(const std::string& name, const std::string& text) {
     if (reported_[name] != text && put_file(job_ / name, text + "\n")) {
       reported_[name] = text;
@@ -110,7 +109,7 @@ class LeaseWaiter {
     return words.empty() ? std::vector<std::string>{"keep"} : words;
   }
 
-  // Returns whether all other jobs read their FIFO. If this process dies, they read the end of it.
+  // Returns whether all other jobs read their FIFOs. If this process dies, they read EOF.
   bool open_fifos() {
     for (const Path& folder : folders_) {
       if (folder.filename() != job_.filename() && !fifos_.contains(folder)) {
@@ -123,7 +122,7 @@ class LeaseWaiter {
     return fifos_.size() + 1 == folders_.size();
   }
 
-  // Asks the driver only if the other leases leave enough.
+  // Asks the driver only if the other leases leave enough resources.
   bool try_to_take(bool may_take) {
     if (needs_.memory > 0) {
       read_available_memory(host_, machine_.resources);
@@ -141,7 +140,7 @@ class LeaseWaiter {
         return true;
       }
     } catch (const DriverFails&) {
-    } catch (const CannotStart&) {  // the user's process limit is reached: that may change
+    } catch (const CannotStart&) {  // the user's process limit is reached, which may be temporary
     }
     next_claim_ = read_boot_clock() + driver_pause;
     return false;

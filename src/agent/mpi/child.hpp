@@ -13,12 +13,12 @@ namespace remote::agent {
 // Ends this process with a message on stderr.
 [[noreturn]] void exit_with_error(std::string_view text);
 
-// Ignores the signals that a whole process group is sent when a job ends, because this process has to record
-// how its child ends. For a child they have the actions of before.
+// Ignores the signals that are sent to a whole process group when a job ends, because this process has to
+// record how its child ends. A child gets the previous actions.
 class GroupSignals {
  public:
   GroupSignals();
-  // In a child.
+  // Call this in the child.
   void restore() const;
 
  private:
@@ -28,17 +28,17 @@ class GroupSignals {
 
 struct ChildRequest {
   const char* const* argv;                 // argv[0] is looked up on PATH
-  const char* const* fallback = nullptr;   // run if that program is missing
+  const char* const* fallback = nullptr;   // run if argv[0] is missing
   const char* folder = ".";                // working directory
-  std::array<int, 3> streams{-1, -1, -1};  // its stdin, stdout and stderr; -1: those of this process
+  std::array<int, 3> streams{-1, -1, -1};  // the child's stdin, stdout and stderr; -1: inherited
   const GroupSignals* signals = nullptr;   // restored in the child
 };
 
-// Starts a program. If it cannot be executed, the child says why on its stderr and exits with 127. Throws
-// CannotStart.
+// Starts a program. If it cannot be executed, the child prints the reason to its stderr and exits with 127.
+// Throws CannotStart.
 pid_t start_child(const ChildRequest& request);
 wire::ProcessEnd wait_for_child(pid_t child);
-// The exit status of a shell for this end: 128+N for signal N.
+// The exit status that a shell would return for this end: 128+N for signal N.
 int to_exit_code(const wire::ProcessEnd& end);
 
 }  // namespace remote::agent

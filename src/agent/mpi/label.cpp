@@ -15,16 +15,16 @@
 namespace remote::agent {
 namespace {
 
-// Longer lines are divided, so that none has more than 64 KiB.
+// Longer lines are split, so that none has more than 64 KiB.
 constexpr std::size_t longest_labelled = 49152;
 
 struct LabelledStream {
   int from = -1;  // -1: it has ended
   int file = -1;
   int to = -1;
-  std::string rest{};  // the beginning of a line
+  std::string rest{};  // an incomplete line
 
-  // Opens a pipe for the rank's output, and its file. Returns false on failure.
+  // Opens a pipe for the rank's output, and the output file. Returns false on failure.
   bool open(const std::string& path, int& rank_end) {
     std::array<int, 2> ends{-1, -1};
     // Attempts of a launch append to the same file.
@@ -37,7 +37,7 @@ struct LabelledStream {
     return true;
   }
 
-  // Only whole lines go to `to`, in one write, because other ranks write there too.
+  // Writes only whole lines to `to`, each in a single write, because other ranks write there too.
   void copy(const std::string& label) {
     std::array<char, 16384> buffer;
     const ssize_t count = ::read(from, buffer.data(), buffer.size());

@@ -32,7 +32,7 @@ std::vector<std::string> await_mpi_order() {
   if (words.empty()) {
     exit_with_error("mpirun has ended without having started its daemon here");
   }
-  words.pop_back();  // what follows the last newline
+  words.pop_back();  // the text after the last newline
   if (words.empty() || !is_mpi_daemon(words.front())) {
     exit_with_error("the order of mpirun is for none of its daemons");
   }
@@ -59,7 +59,7 @@ int run_mpi_member() {
   // The order contains mpirun's own value, but interface names differ between servers.
   const char* interface = ::getenv("OMPI_MCA_btl_tcp_if_include");
   ::setenv("REMOTE_MPI_INTERFACE", interface == nullptr ? "" : interface, 1);
-  // The daemon has to stop its ranks before this job is over.
+  // The daemon has to stop its ranks before this job ends.
   const GroupSignals signals;
   wire::ProcessEnd end = wait_for_child(start_child(
       {.argv = pointers_to(order).data(), .folder = ::getenv("REMOTE_RANK_FOLDER"), .signals = &signals}));

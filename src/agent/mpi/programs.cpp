@@ -25,8 +25,8 @@ void set_rank_folder() {
   }
 }
 
-// Keeps this program in memory until its parent, the job's process, exits: if the job's folder is mounted
-// noexec, the links to the agent lead to /proc/PID/exe of this process.
+// Keeps this program in memory until its parent, the job's process, exits. If the job's folder is mounted
+// noexec, the links to the agent point to /proc/PID/exe of this process.
 [[noreturn]] void hold_program() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (;;) {
@@ -51,7 +51,7 @@ int run_mpi_program(std::string_view name, int count, char** words) {
   if (folder == nullptr || ::chdir(folder) != 0) {
     exit_with_error("cannot enter the job's folder, REMOTE_JOB_FOLDER");
   }
-  // mpirun may put options of ssh before the host.
+  // mpirun may put ssh options before the host.
   for (; (name == "agent" || name == "ssh") && count > 0 && words[0][0] == '-'; ++words) {
     --count;
   }

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-// The programs that a job of a launch by mpirun finds on its PATH as links to the agent: `remote-mpi-agent`,
+// The programs that a job of an mpirun launch finds on its PATH, as links to the agent: `remote-mpi-agent`,
 // `remote-mpi-ssh`, `remote-mpi-member` and `remote-mpi-rank` (docs/protocol.md, "mpirun's orders"). They use
 // the job's folder in REMOTE_JOB_FOLDER.
 

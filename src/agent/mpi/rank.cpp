@@ -38,7 +38,7 @@ constexpr std::array<RankVariable, 4> rank_variables{{
     {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"},
 }};
 
-// nullptr if it is not set, or empty.
+// nullptr if it is unset or empty.
 const char* find_set(const char* variable) {
   const char* value = ::getenv(variable);
   return value != nullptr && *value != '\0' ? value : nullptr;
@@ -82,7 +82,7 @@ void redirect_stream(int stream, const char* file, int flags) {
   }
 }
 
-// The shell exits with 128+N if signal N ended the command that it ran last.
+// The shell exits with 128+N if signal N killed the last command.
 void read_signal(wire::ProcessEnd& end) {
   if (end.code > 128 && end.code <= 192) {
     end = wire::ProcessEnd::signalled(end.code - 128);
@@ -90,7 +90,7 @@ void read_signal(wire::ProcessEnd& end) {
 }
 
 // Reads the note that sitecustomize.py writes if a rank raises an exception or calls sys.exit(). It counts
-// even if the rank hung after that and was killed. Returns false if there is none.
+// even if the rank hung afterwards and was killed. Returns false if there is none.
 bool read_raised(const std::string& file, wire::JobEnd& end) {
   const std::vector<std::string> words = read_job_words(file);
   const auto ms = words.size() == 2 ? parse_number<long long>(words[0]) : std::nullopt;
@@ -103,7 +103,6 @@ bool read_raised(const std::string& file, wire::JobEnd& end) {
   return true;
 }
 
-// Records the last lines too.
 void record_failure(const std::string& rank, const wire::JobEnd& end, std::vector<std::string> lines) {
   std::string text = std::to_string(end.at->count()) + "\n";
   for (const std::string& line : lines) {
@@ -136,7 +135,7 @@ int run_mpi_rank(const char* command) {
       ::lstat(errors.c_str(), &info) == 0 ? static_cast<std::uint64_t>(info.st_size) : 0;  // in `errors`
   const GroupSignals signals;
   const LabelledOutput output = is_alone ? LabelledOutput() : start_labeller(rank);
-  // If mpirun kills this process, the guard of the job records the end.
+  // If mpirun kills this process, the job's guard records the end.
   OpenRank open{::getpid(), earlier, output.labeller};
   write_open_rank(".", rank, open);
   const std::array<const char*, 6> bash{"bash", "--norc", "-c", "--", command, nullptr};

@@ -24,7 +24,8 @@ namespace {
 constexpr std::string_view daemon_of_mpich = "hydra_pmi_proxy";
 constexpr std::size_t most_host_lines = std::size_t{4} << 20U;
 
-// Puts a file for the lifeline, and waits for its answer. `answer`: the FIFO for that, which never ends.
+// Writes a file for the lifeline, and waits for its answer. `answer`: the FIFO for the answer, which never
+// reports EOF.
 std::string ask_lifeline(int answer, const std::string& file, const std::string& text) {
   if (answer < 0 || !put_file(file, text)) {
     exit_with_error("cannot write in the job's folder: is the disk full?");
@@ -64,7 +65,7 @@ int send_order_by_lifeline(const std::vector<std::string>& words) {
   const std::string answer_file = "answer." + number;
   ::unlink(answer_file.c_str());
   ::mkfifo(answer_file.c_str(), 0600);
-  // Opened for both directions, so that nothing waits for the other side.
+  // Opened for reading and writing, so that neither side blocks.
   const int answer = ::open(answer_file.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   const std::string order = join(words, "\n") + "\n";
   const std::string reply = ask_lifeline(answer, "order." + number, order);
@@ -98,8 +99,8 @@ int send_order_by_ssh(const std::vector<std::string>& words) {
                                          address.c_str(), "exec sh -s", nullptr};
   const pid_t child = start_child({.argv = argv.data(), .streams = {ends[0], -1, -1}});
   ::close(ends[0]);
-  std::signal(SIGPIPE, SIG_IGN);  // ssh may exit at once
-  // It stays open, so the other server notices if this process is killed.
+  std::signal(SIGPIPE, SIG_IGN);  // ssh may exit immediately
+  // The pipe stays open, so the other server notices if this process is killed.
   write_whole(ends[1], script);
   const int code = to_exit_code(wait_for_child(child));
   if (code != 0) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::chrono::seconds nft_limit{5};
 
-// The chain of the rules that sees incoming packets and drops some; "" if there is none.
+// The chain in the rules that handles incoming packets and drops some; "" if there is none.
 std::string find_dropping_chain(const std::string& rules) {
   std::string table;
   std::string chain;

@@ -51,7 +51,7 @@ std::string name_error(int error) {
   return found == named_errors.end() ? text::format("E{}", error) : found->name;
 }
 
-// The message behind an error of this socket (ip(7), IP_RECVERR).
+// The ICMP message that caused an error of this socket (ip(7), IP_RECVERR).
 std::optional<IcmpMessage> read_icmp(const Descriptor& socket) {
   alignas(cmsghdr) std::array<char, 512> control;
   msghdr message{};
@@ -83,8 +83,7 @@ std::optional<IcmpMessage> read_icmp(const Descriptor& socket) {
 }  // namespace
 
 ReachKind judge_error(int error, const std::optional<IcmpMessage>& icmp) {
-  // "Host unreachable" of a router, and "no route" in IPv6 (RFC 792, RFC 4443), are not messages of a
-  // firewall.
+  // A router's "host unreachable", and "no route" in IPv6 (RFC 792, RFC 4443), do not come from a firewall.
   if (icmp) {
     const bool v6 = icmp->from.find(':') != std::string::npos;
     const bool is_route =
@@ -150,7 +149,7 @@ void Attempt::greet(const std::string& text) {
   if (words[2].find('%') == std::string::npos && IpAddress::parse(words[2])) {
     reach_.seen_as = words[2];
   }
-  // One segment that is as large as the connection allows at most, and one back.
+  // Send one segment of the connection's maximum size, and receive one.
   int segment = 0;
   socklen_t size = sizeof segment;
   ::getsockopt(socket().get(), IPPROTO_TCP, TCP_MAXSEG, &segment, &size);

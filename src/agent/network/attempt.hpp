@@ -12,7 +12,7 @@
 
 namespace remote::agent {
 
-// Connects to a server's listener, checks its token, and whether packets of full size pass.
+// Connects to a server's listener, and checks its token and whether full-size packets get through.
 class Attempt final : public Caller {
  public:
   using Done = std::function<void(Reach)>;
@@ -36,7 +36,7 @@ class Attempt final : public Caller {
   Done done_;
   Clock::time_point begun_{};
   Reach reach_;
-  std::size_t wanted_ = 0;    // bytes of the answer
+  std::size_t wanted_ = 0;    // size of the expected answer
   std::size_t received_ = 0;  // so far
 };
 

@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr seconds serve_limit{5};
-constexpr seconds iperf_spare{10};  // how much longer than it sends iperf3 may take
+constexpr seconds iperf_spare{10};  // how much longer than the sending time iperf3 may take
 constexpr int iperf_ports = 5;
 constexpr int iperf_tries = 3;
 constexpr double most_gbit_s = 1e6;  // more than any network carries

@@ -12,17 +12,18 @@
 
 namespace remote::agent {
 
-// `iperf3 -s` on a free port, if it is installed. It ends with this object, and with the thread that made it.
+// `iperf3 -s` on a free port, if it is installed. It is stopped with this object, or when the thread that
+// created it ends.
 class IperfServer {
  public:
-  // Waits until it serves, for seconds, unless is_cancelled() returns true.
+  // Waits up to a few seconds until it is ready, unless is_cancelled() returns true.
   IperfServer(const Host& host, const std::function<bool()>& is_cancelled);
   ~IperfServer() { end(); }
   IperfServer(const IperfServer&) = delete;
   IperfServer& operator=(const IperfServer&) = delete;
 
-  int port() const { return port_; }  // 0: it does not serve
-  // Its output, which must be drained. -1: it has ended.
+  int port() const { return port_; }  // 0: it is not ready
+  // Its output, which must be drained. -1: it has exited.
   int output() const { return output_.get(); }
   void drain();
 
@@ -34,13 +35,13 @@ class IperfServer {
   int port_ = 0;
   pid_t pid_ = -1;
   Descriptor output_;
-  std::string text_;  // until it serves
+  std::string text_;  // output until it is ready
 };
 
-// Sends to such a server. The flow has the speed, or the error.
+// Sends data to such a server. The result has the speed, or the error.
 Flow send_by_iperf(const Host& host, const std::string& address, int port, int seconds);
 
-// What `iperf3 -J` printed: Gbit/s; nullopt, and why, if it failed.
+// Parses the output of `iperf3 -J` as Gbit/s. If it failed, returns nullopt and sets `why`.
 std::optional<double> read_iperf_answer(const std::string& json, std::string& why);
 
 }  // namespace remote::agent

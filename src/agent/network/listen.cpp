@@ -22,8 +22,8 @@ namespace remote::agent {
 namespace {
 
 constexpr std::chrono::minutes unvisited_limit{10};
-constexpr milliseconds closed_look{100};  // the stream is checked at least so often
-constexpr milliseconds deaf_wait{100};    // with too many open files
+constexpr milliseconds closed_look{100};  // the stream is checked at least this often
+constexpr milliseconds deaf_wait{100};    // if too many files are open
 constexpr std::size_t max_visits = 2000;
 constexpr std::size_t accepted_at_once = 64;
 constexpr int visit_backlog = 512;
@@ -44,7 +44,7 @@ Descriptor listen_on(int port) {
   return {};
 }
 
-// On a port as a launch chooses one.
+// Listens on a port that is chosen like a launch's port.
 Descriptor listen_as_launch(const Host& host, int first) {
   Descriptor socket = listen_on(first);
   for (int i = 0; i < 25 && !socket; ++i) {

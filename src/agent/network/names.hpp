@@ -8,7 +8,7 @@
 
 namespace remote::agent {
 
-// The addresses of each of these names and addresses, at most eight, within five seconds for all.
+// The addresses for each of these names and addresses, at most eight each, within five seconds in total.
 std::vector<std::vector<IpAddress>> resolve_names(const Host& host, const std::vector<std::string>& names);
 
 }  // namespace remote::agent

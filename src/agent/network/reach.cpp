@@ -14,8 +14,8 @@ namespace remote::agent {
 namespace {
 
 constexpr std::size_t attempts_at_once = 64;
-constexpr std::size_t tried_addresses = 4;  // of those of a name, and of the others
-constexpr milliseconds closed_check{100};   // the stream is checked at least so often
+constexpr std::size_t tried_addresses = 4;  // for the name, and for the others
+constexpr milliseconds closed_check{100};   // the stream is checked at least this often
 constexpr std::array packet_sizes{8950, 8900, 4000, 2000, 1480, 1460, 1450, 1440, 1430, 1420,
                                   1400, 1380, 1350, 1300, 1280, 1200, 1000, 800,  576};
 
@@ -23,16 +23,16 @@ bool holds(const std::vector<IpAddress>& addresses, const std::string& text) {
   return std::ranges::any_of(addresses, [&](const IpAddress& each) { return each.text() == text; });
 }
 
-// Another server, and how the attempts to reach it went.
+// Another server, and the results of the attempts to reach it.
 struct OtherServer {
   const wire::ListeningServer& server;
-  std::vector<IpAddress> addresses;  // of its name, those that are tried
+  std::vector<IpAddress> addresses;  // addresses of its name, which are tried
   Pair pair{};
-  int open = 0;  // attempts
+  int open = 0;  // number of open attempts
   bool is_reached = false;
   bool has_tried_all = false;
-  std::vector<Reach> lost{};  // attempts that packets of full size did not survive
-  int passes = 0;             // the largest size that did
+  std::vector<Reach> lost{};  // attempts whose full-size packets were lost
+  int passes = 0;             // the largest size that got through
 };
 
 class Reaching {
@@ -61,7 +61,7 @@ class Reaching {
   }
 
  private:
-  // First all addresses that ranks would use, and the second port.
+  // First tries all addresses that ranks would use, and the second port.
   void begin(OtherServer& other) {
     other.pair.to = static_cast<std::size_t>(other.server.index);
     for (const IpAddress& address : other.addresses) {
@@ -114,7 +114,7 @@ class Reaching {
     go_on(other);
   }
 
-  // Which packets pass, if the largest do not.
+  // Measures which packets get through, if the largest do not.
   void measure(OtherServer& other) {
     const Reach& lost = other.lost.front();
     const auto address = IpAddress::parse(lost.address);
@@ -134,7 +134,7 @@ class Reaching {
     }
   }
 
-  // When no attempt is open: tries the other addresses, if none of the name's leads there.
+  // When no attempt is open, tries the other addresses, if none of the name's addresses works.
   void go_on(OtherServer& other) {
     if (other.open > 0) {
       return;

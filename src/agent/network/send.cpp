@@ -17,12 +17,12 @@
 namespace remote::agent {
 namespace {
 
-constexpr milliseconds closed_pause{100};  // the stream is checked at least so often
+constexpr milliseconds closed_pause{100};  // the stream is checked at least this often
 constexpr std::size_t max_answer = 100;
 constexpr std::size_t chunk_size = std::size_t{1} << 20U;
-constexpr double most_bits = 1e15;  // a second: more than any network carries
+constexpr double most_bits = 1e15;  // per second: more than any network carries
 
-// Measures by the listener with this token. Reads its answers line by line.
+// Measures with the help of the listener that has this token. Reads its answers line by line.
 class Measuring : public Caller {
  public:
   Measuring(const wire::SendRequest& request, const IpAddress& address, Flow& flow)
@@ -57,7 +57,7 @@ class Measuring : public Caller {
   std::string line_;
 };
 
-// The median of some round trips; 0 if there is none.
+// The median of several round trips; 0 if there is none.
 class Pings final : public Measuring {
  public:
   using Measuring::Measuring;
@@ -89,7 +89,7 @@ class Pings final : public Measuring {
   std::vector<int> times_;  // microseconds
 };
 
-// Sends for the time of the request. The flow has the speed, or the error.
+// Sends data for the requested time. The result has the speed, or the error.
 class Sending final : public Measuring {
  public:
   using Measuring::Measuring;
@@ -121,7 +121,7 @@ class Sending final : public Measuring {
     const std::vector<std::string> words = split_words(line);
     const auto got = parse_number<std::uint64_t>(words.empty() ? "" : words.front());
     const auto took = parse_number<std::uint64_t>(words.size() == 2 ? words.back() : "");
-    // The other server may say anything.
+    // The answer is untrusted.
     if (!got || !took || *took == 0) {
       flow().error = "the other side answers something else";
     } else if (*got > count_) {

@@ -21,7 +21,7 @@ SocketAddress wrap_address(const Address& address) {
 }  // namespace
 
 int SocketAddress::port() const {
-  // At the same place in both families.
+  // The port is at the same offset in both families.
   sockaddr_in address{};
   std::memcpy(&address, &storage, sizeof address);
   return ntohs(address.sin_port);

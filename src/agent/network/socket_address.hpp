@@ -18,18 +18,18 @@ struct SocketAddress {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
   int port() const;
-  // Without a zone; an IPv4 address also if IPv6 maps it.
+  // Without the zone. An IPv4-mapped IPv6 address is printed as IPv4.
   std::string text() const;
 };
 
 SocketAddress make_socket_address(const IpAddress& address, int port);
 SocketAddress make_any_address(int family, int port);
 
-// Does not block.
+// A non-blocking socket.
 Descriptor open_tcp_socket(int family);
-// The port that a socket is bound to; 0: none.
+// 0 if it is not bound.
 int find_port(const Descriptor& socket);
-// A port that no process listens on now. 0: there is none.
+// A port on which no process listens now; 0 if there is none.
 int find_free_port(bool ipv6);
 
 }  // namespace remote::agent

@@ -14,20 +14,20 @@
 #include "agent/facts/kernel_route.hpp"
 #include "agent/host/descriptor.hpp"
 
-// Many short TCP connections at once, in one thread. The other ends may be strangers.
+// Handles many short TCP connections in one thread. The peers may be strangers.
 
 namespace remote::agent {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds connect_wait{3500};  // SYNs go out after 0, 1 and 3 seconds
+constexpr milliseconds connect_wait{3500};  // SYNs are sent after 0, 1 and 3 seconds
 constexpr milliseconds talk_wait{2000};
 
 // One connection. It alternates between sending and receiving.
 class Talk {
  public:
   using Clock = std::chrono::steady_clock;
-  // Reasons to stop, beside system errors (errno).
+  // Reasons to stop, in addition to system errors (errno).
   static constexpr int closed = 0;
   static constexpr int time_is_up = -1;
 
@@ -48,12 +48,12 @@ class Talk {
   virtual void connected(int /*error*/) {}
   virtual void take(std::string_view data) = 0;
   virtual void stop(int why) = 0;
-  // Called after a part of the text was sent.
+  // Called after part of the text was sent.
   virtual void sent(std::size_t /*count*/) {}
 
-  // For derived classes.
+  // For use by derived classes.
   void connect(const IpAddress& address, int port, int max_packet);
-  // Sends a text, and then waits for data, at most `answer_wait`. `wait` limits each pause in sending.
+  // Sends a text, and then waits for data for at most `answer_wait`. `wait` limits each pause in sending.
   void send(std::string text, milliseconds answer_wait, milliseconds wait = talk_wait);
   // Like send(), but does not copy the bytes.
   void send_bytes(std::string_view bytes, milliseconds wait);
@@ -89,9 +89,9 @@ class Caller : public Talk {
  protected:
   const IpAddress& address() const { return address_; }
   int port() const { return port_; }
-  // The connection failed: a system error, or time_is_up.
+  // Called if the connection fails, with a system error or time_is_up.
   virtual void fail(int error) = 0;
-  // The listener's greeting, or another text.
+  // Called with the listener's greeting, or another text.
   virtual void greet(const std::string& text) = 0;
   virtual void answer(std::string_view data) = 0;
   virtual void lose(int why) = 0;
@@ -112,10 +112,11 @@ class Caller : public Talk {
 
 class Talks {
  public:
-  // Begins it.
+  // Starts the talk.
   void add(std::unique_ptr<Talk> talk);
   std::size_t size() const { return talks_.size(); }
-  // Waits for events of the talks and of these descriptors, at most `limit`, and handles those of the talks.
+  // Waits for events of the talks and of these descriptors, at most for `limit`, and handles those of the
+  // talks.
   void turn(std::vector<pollfd>& others, milliseconds limit);
 
  private:

@@ -28,7 +28,7 @@ class Visit final : public Talk {
   std::string greeting_;
   Step step_ = Step::order;
   std::string order_;
-  std::size_t count_ = 0;  // bytes, or pings
+  std::size_t count_ = 0;  // number of bytes or pings
   std::size_t block_ = 0;
   Clock::time_point first_{};
 };

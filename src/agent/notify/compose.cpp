@@ -47,7 +47,8 @@ std::string compose_text(const wire::NotifySpec& spec, const Notification& notif
          (notification.why.empty() ? "" : ": " + notification.why);
 }
 
-// Inserts the blanks after ',' and ':' that docs/notify.md shows. A command may search the text for them.
+// Inserts blanks after ',' and ':', as documented in docs/notify.md, because a command may search the text
+// for them.
 std::string add_blanks(std::string_view json) {
   std::string spaced;
   bool is_quoted = false;
@@ -68,7 +69,7 @@ std::string escape_for_slack(std::string_view text) {
   return replace_all(replace_all(replace_all(text, "&", "&amp;"), "<", "&lt;"), ">", "&gt;");
 }
 
-// Headers have only ASCII.
+// Headers may only contain ASCII.
 std::string compose_title(std::string_view text) {
   std::string title;
   while (!text.empty()) {

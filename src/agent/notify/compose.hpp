@@ -12,9 +12,9 @@
 namespace remote::agent {
 
 struct Notification {
-  std::string state;       // as docs/notify.md has it: "failed"
-  std::string why;         // for people; may be ""
-  std::string lines = {};  // the last ones of the rank that explains more
+  std::string state;       // as in docs/notify.md: "failed"
+  std::string why;         // for the user; may be ""
+  std::string lines = {};  // the last lines of the most informative rank
 
   static constexpr auto fields() {
     return wire::field_list(wire::field("state", &Notification::state),
@@ -23,11 +23,11 @@ struct Notification {
   }
 };
 
-// The JSON for commands and for URLs of the shape `json`. `now`: since the epoch.
+// The JSON for commands, and for URLs with the format `json`. `now` is the time since the epoch.
 std::string compose_json(const wire::NotifySpec& spec, const Notification& notification,
                          std::chrono::seconds now);
 
-// What post.py sends.
+// The input of post.py.
 struct Post {
   std::string url;
   std::map<std::string, std::string> headers;
@@ -40,7 +40,7 @@ struct Post {
 };
 Post compose_post(const wire::NotifySpec& spec, const Notification& notification, std::chrono::seconds now);
 
-// The text as one line of at most 500 characters, without those that a terminal would obey.
+// The text as a single line of at most 500 characters, without characters that a terminal would interpret.
 std::string compose_line(std::string_view text);
 
 }  // namespace remote::agent

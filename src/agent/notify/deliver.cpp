@@ -34,7 +34,7 @@ void finish(const Delivery& delivery, const std::string& result) {
 void try_until_sent(const Delivery& delivery, const wire::NotifySpec& spec) {
   const Path mark = find_file(delivery, "mark");
   const Path result = find_file(delivery, "result");
-  if (delivery.is_about_hang) {  // those of the last hang
+  if (delivery.is_about_hang) {  // files of an earlier hang
     ::unlink(mark.c_str());
     ::unlink(result.c_str());
   }
@@ -46,7 +46,7 @@ void try_until_sent(const Delivery& delivery, const wire::NotifySpec& spec) {
       finish(delivery, "not known whether it arrived: its process died meanwhile");
     }
     if (!made) {
-      return;  // the job was removed
+      return;  // the job's folder was removed
     }
     const SendResult attempt = delivery.send(spec);
     if (attempt.arrival != Arrival::failed) {

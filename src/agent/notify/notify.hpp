@@ -8,10 +8,10 @@
 
 namespace remote::agent {
 
-// Sends a notification that it is a test.
+// Sends a test notification.
 wire::TryNotifyReply try_notify(const Host& host, const wire::NotificationToTry& request);
 
-// What run_notify() reads from stdin, as JSON.
+// The input of run_notify(), as JSON on stdin.
 struct NotifyTask {
   Notification notification;
   std::string activate;  // see NotificationSender

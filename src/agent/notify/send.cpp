@@ -19,7 +19,7 @@ namespace remote::agent {
 namespace {
 
 constexpr std::chrono::seconds command_limit{60};
-constexpr std::chrono::minutes post_limit{10};  // post.py waits 30 s for each step
+constexpr std::chrono::minutes post_limit{10};  // post.py waits up to 30 s for each step
 constexpr std::size_t most_shown = 500;
 
 std::chrono::seconds read_seconds() {
@@ -46,7 +46,7 @@ SendResult NotificationSender::post(const wire::NotifySpec& spec, const Notifica
   if (!python_) {
     return {Arrival::impossible, std::string("there is no ") + rules::usable_python};
   }
-  // The URL is a secret, so it is in no argument.
+  // The URL is secret, so it must not be in an argument.
   const Descriptor input = hold_text(wire::to_json_text(compose_post(spec, notification, read_seconds())));
   const RunResult result =
       run(host_, {.argv = python_->command({"-c", program_}), .limit = post_limit, .input = input.get()});
@@ -66,7 +66,7 @@ SendResult NotificationSender::post(const wire::NotifySpec& spec, const Notifica
 }
 
 SendResult NotificationSender::run_command(const wire::NotifySpec& spec, const Notification& notification) {
-  // The command is a secret, too.
+  // The command is secret too.
   const Descriptor script = hold_text(spec.command + "\n");
   const Descriptor input = hold_text(compose_json(spec, notification, read_seconds()));
   std::string output;

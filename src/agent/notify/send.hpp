@@ -10,11 +10,12 @@
 
 namespace remote::agent {
 
-// Sends notifications once.
+// Sends notifications, with one attempt each.
 class NotificationSender {
  public:
-  // `program`: the text of post.py, which posts to URLs, because TLS needs the server's certificates and
-  // libraries. `activate`: sh text that enters the Python environment, for servers without Python on PATH.
+  // `program` is the text of post.py, which is used for URLs because TLS needs the server's certificates and
+  // libraries. `activate` is shell text that enters the Python environment, for servers without Python on
+  // PATH.
   NotificationSender(const Host& host, std::string program, std::string activate);
 
   SendResult send(const wire::NotifySpec& spec, const Notification& notification);

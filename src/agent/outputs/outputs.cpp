@@ -42,7 +42,7 @@ struct WriteTimes {
   }
 };
 
-// The last result of the launch's jobs in this folder; nullopt if one of them has not ended.
+// The time of the last result of the launch's jobs in this folder; nullopt if any of them has not ended.
 std::optional<struct stat> find_last_result(const JobsFolder& folder, const std::vector<std::string>& ids) {
   std::optional<struct stat> last;
   for (const std::string& id : ids) {

@@ -25,8 +25,8 @@ namespace {
 
 constexpr std::size_t most_error_bytes = 65'536;
 
-// The folder for known_hosts and the list of names. It and the socket of the forwarded agent are removed at
-// the end.
+// The folder for known_hosts and the list of names. The destructor removes it and the socket of the forwarded
+// agent.
 class PullWork {
  public:
   PullWork(const Host& host, const wire::PullProjectRequest& request)
@@ -56,8 +56,8 @@ class PullWork {
   std::string socket_;
 };
 
-// ssh with a known_hosts file of its own, which asks no questions. The keys are those of the agent, which
-// belong to the client, and those in this home folder.
+// The ssh command, with a separate known_hosts file and without questions. It uses the forwarded agent's
+// keys, which belong to the client, and the keys in this home directory.
 std::vector<std::string> make_ssh_words(const Host& host, const wire::PullProjectRequest& request) {
   std::vector<std::string> words{"ssh"};
   for (const char* option :
@@ -78,7 +78,7 @@ std::vector<std::string> make_ssh_words(const Host& host, const wire::PullProjec
   return words;
 }
 
-// The words in quotes, for rsync's option -e.
+// Returns a word for rsync's option -e.
 std::string quote_for_rsync(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) {
@@ -100,7 +100,7 @@ std::vector<std::string> make_pull_command(const Host& host, const wire::PullPro
   const bool is_ipv6 = request.host.find(':') != std::string::npos;
   std::vector<std::string> words{"rsync"};
   words.insert(words.end(), request.arguments.begin(), request.arguments.end());
-  // The shell's start files may have changed the folder.
+  // The shell's startup files may have changed the working directory.
   words.insert(words.end(), {"-0", "--files-from=list", "-e", quote_for_rsync(ssh), "--rsync-path=cd; rsync",
                              "--", (is_ipv6 ? "[" + request.host + "]" : request.host) + ":" + request.path,
                              host.expand(request.project).string() + "/"});

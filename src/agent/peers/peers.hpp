@@ -8,12 +8,12 @@
 
 namespace remote::agent {
 
-// Gets the project from another server by rsync and ssh. `names`: the wanted files, each with a NUL. Throws
-// std::runtime_error if rsync cannot be started.
+// Copies the project from another server with rsync and ssh. `names`: the requested files, each terminated by
+// NUL. Throws std::runtime_error if rsync cannot be started.
 void answer_pull_project(const Host& host, const wire::PullProjectRequest& request, const std::string& names,
                          Stream& stream);
 
-// `digests`: "SHA256 NAME" and a NUL for each file. A link or a missing file counts as different.
+// `digests`: "SHA256 NAME" for each file, terminated by NUL. A link or a missing file counts as different.
 wire::CompareFilesReply compare_with_digests(const Host& host, const wire::CompareFilesRequest& request,
                                              const std::string& digests, const Stream& stream);
 

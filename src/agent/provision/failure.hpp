@@ -10,10 +10,10 @@
 
 namespace remote::agent {
 
-// The longest part of the output of a program in a message.
+// The largest part of a program's output in one message.
 constexpr std::size_t longest_output = 65536;
 
-// A step failed, for a reason that the user is shown.
+// A step failed. The reason is shown to the user.
 class ProvisionError : public std::runtime_error {
  public:
   explicit ProvisionError(const std::string& reason, std::string hint = {})

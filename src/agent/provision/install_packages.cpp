@@ -23,7 +23,8 @@ constexpr const char* managed_code =
     "import os, sys, sysconfig\n"
     "sys.exit(not os.path.exists(os.path.join(sysconfig.get_path('stdlib'), 'EXTERNALLY-MANAGED')))\n";
 
-// Whether these requirements are met. Without the project's own folder, which is not an installed package.
+// Checks whether these requirements are met. Ignores the project's own folder, which is not an installed
+// package.
 constexpr const char* requirements_code =
     "import importlib.metadata, sys\n"
     "try:\n"
@@ -56,7 +57,7 @@ constexpr const char* dependencies_code =
 
 constexpr std::string_view blanks = " \t\r\n\f\v";
 
-// The lines of a file of the project. It may be a link.
+// The lines of a project's file, which may be a link.
 std::vector<std::string> read_lines_of(const Path& path) {
   constexpr std::size_t most = std::size_t{1} << 20U;
   const RegularFile file(path, Links::follow);
@@ -107,7 +108,7 @@ class PackageInstaller {
   }
 
  private:
-  // A URL or a path. Relative paths are in the project.
+  // Resolves a URL or a path. Relative paths are relative to the project.
   std::string resolve(const std::string& place) const {
     if (place.starts_with('/') || place.find("://") != std::string::npos) {
       return place;
@@ -115,12 +116,12 @@ class PackageInstaller {
     return place.starts_with("~/") ? place_.home() / place.substr(2) : place_.project() / place;
   }
 
-  // Indexes are in variables, because they may contain passwords, and all users can see arguments.
+  // Indexes are passed in variables, because they may contain passwords, and all users can see arguments.
   void set_variables() {
     auto& variables = steps_.host().environment;
     variables["PIP_DISABLE_PIP_VERSION_CHECK"] = "1";
     variables["PIP_NO_INPUT"] = "1";
-    // Else pip counts the packages in ~/.local as installed. pipenv itself may be in that folder.
+    // Otherwise pip counts the packages in ~/.local as installed. pipenv itself may be in that folder.
     if (place_.python().is_isolated && packages_.source != PackageSource::pipenv) {
       variables.try_emplace("PYTHONNOUSERSITE", "1");
     }
@@ -152,7 +153,7 @@ class PackageInstaller {
   }
 
   bool uses_uv() const { return place_.python().manager == wire::PythonManager::uv; }
-  // The distribution owns the packages of its Python.
+  // Whether the distribution manages the packages of its Python.
   bool is_externally_managed() {
     return place_.python().manager == wire::PythonManager::system &&
            steps_.run_silently({python_, "-c", managed_code});
@@ -196,7 +197,7 @@ class PackageInstaller {
 
   // Checks that everything is installed, and changes nothing.
   void check_system_packages(const std::vector<std::string>& wanted) {
-    // Some versions of pip refuse even a dry run without this.
+    // Some versions of pip refuse even a dry run without this variable.
     steps_.host().environment["PIP_BREAK_SYSTEM_PACKAGES"] = "1";
     Steps::Command command = make_command(wanted);
     command.insert(command.begin() + 4, {"--dry-run", "--no-index"});
@@ -220,10 +221,10 @@ class PackageInstaller {
     }
   }
 
-  // Whether an environment with the system's packages has all requirements. pip would also install everything
-  // in the metadata of the distribution's packages, which is more than they need.
+  // Whether an environment with the system's packages meets all requirements. pip would also install
+  // everything in the metadata of the distribution's packages, which is more than needed.
   bool are_requirements_met() {
-    // Python searches these folders.
+    // Python searches these two places.
     const Path bin = python_.parent_path();
     for (const Path& settings : {bin / "pyvenv.cfg", bin.parent_path() / "pyvenv.cfg"}) {
       if (exists(settings) && !has_system_packages(settings)) {
@@ -326,7 +327,7 @@ class PackageInstaller {
       steps_.host().environment[name] = value;
     }
     steps_.begin("pipenv");
-    // Uses the environment's own interpreter, unless the environment of the Pipfile exists.
+    // Uses the environment's own interpreter, unless the Pipfile's environment already exists.
     if (!steps_.run_silently({pipenv, "--venv"}) && !steps_.run({pipenv, "--python", python_})) {
       throw ProvisionError("pipenv could not make its environment");
     }
@@ -340,7 +341,7 @@ class PackageInstaller {
     if (!folder) {
       throw ProvisionError("pipenv does not say where its environment is");
     }
-    // Commands enter it by this file, because asking pipenv takes half a second.
+    // Commands use this file to enter the environment, because asking pipenv takes half a second.
     write_stamp(stamp, {std::string(trim(*folder))});
   }
 
@@ -377,7 +378,7 @@ void install_packages(Steps& steps, const PythonPlace& place, const wire::Packag
   const EnvironmentLock lock(steps, place);
   const std::string digest = place.packages_digest(steps.host());
   if (lock.has_waited() && has_stamp(place.packages_stamp(), digest)) {
-    return;  // the other process has just done it
+    return;  // another process has just done it
   }
   const Path python = place.find_interpreter(steps.host());
   if (python.empty()) {
@@ -386,8 +387,9 @@ void install_packages(Steps& steps, const PythonPlace& place, const wire::Packag
   if (!make_open_folders(place.folder())) {
     throw ProvisionError("cannot write to " + place.folder().string());
   }
-  write_stamp(place.packages_stamp(), {"unfinished"});  // if this fails, launches warn of it
-  // Before the installation: a file that arrives during it would count as installed.
+  write_stamp(place.packages_stamp(), {"unfinished"});  // if the installation fails, launches warn about it
+  // Compare before the installation, because a file that arrives during it would otherwise count as
+  // installed.
   const std::string different = find_different_file(place, packages);
   PackageInstaller(steps, place, packages, python).install();
   if (different.empty()) {

@@ -21,7 +21,7 @@ Path choose_lock(const PythonPlace& place) {
   if (is_in(place.folder(), place.project())) {
     return place.scripts() / "setup.lock";
   }
-  // Conda is possibly not installed yet.
+  // Conda may not be installed yet.
   const bool is_new = place.python().manager == wire::PythonManager::conda && !exists(place.folder());
   return is_in(place.folder(), place.conda()) || is_new ? of_conda : Path(place.folder().string() + ".lock");
 }
@@ -85,7 +85,7 @@ bool EnvironmentLock::lock(const Path& path) {
   }
 }
 
-// False if the previous holder removed the file.
+// Returns false if the previous holder has removed the file.
 bool EnvironmentLock::is_current(const Path& path) const {
   struct stat held {};
   const auto info = look_at(path);

@@ -7,18 +7,18 @@
 
 namespace remote::agent {
 
-// Locks an environment, so that only one process changes it. The lock is a file beside the environment,
+// Locks an environment, so that only one process changes it. The lock is a file next to the environment,
 // because several servers may share that folder under different paths.
 class EnvironmentLock {
  public:
-  // Waits for the lock. Continues without it if no lock file can be created. Throws ProvisionError.
+  // Waits for the lock. If no lock file can be created, continues without it. Throws ProvisionError.
   EnvironmentLock(Steps& steps, const PythonPlace& place);
   // Removes the file, unless it is in our own folder.
   ~EnvironmentLock();
   EnvironmentLock(const EnvironmentLock&) = delete;
   EnvironmentLock& operator=(const EnvironmentLock&) = delete;
 
-  // Whether another process had it.
+  // Whether another process had the lock.
   bool has_waited() const { return has_waited_; }
 
  private:
@@ -26,7 +26,7 @@ class EnvironmentLock {
   bool is_current(const Path& path) const;
 
   Steps& steps_;
-  Path removable_;  // "": it stays
+  Path removable_;  // "": the file is kept
   Descriptor file_;
   bool has_waited_ = false;
 };

@@ -34,7 +34,7 @@ class EnvironmentMaker {
   void make() {
     install_system_packages();
     if (!setup_.is_forced && place_.is_set_up(steps_.host())) {
-      return;  // another process did it meanwhile
+      return;  // another process has done it in the meantime
     }
     switch (place_.python().manager) {
       case wire::PythonManager::system:
@@ -82,7 +82,7 @@ class EnvironmentMaker {
     steps_.host().environment["DEBIAN_FRONTEND"] = "noninteractive";
     Steps::Command update = apt;
     update.emplace_back("update");
-    // A new machine installs its updates at first. apt-get names the process that it waits for.
+    // A new machine first installs its updates. apt-get prints the process that it waits for.
     apt.insert(apt.end(), {"install", "-y", "-o", "DPkg::Lock::Timeout=600", "--"});
     apt.insert(apt.end(), missing.begin(), missing.end());
     if (run_apt(apt)) {
@@ -93,7 +93,7 @@ class EnvironmentMaker {
       throw ProvisionError("apt-get could not install " + names, "");
     }
   }
-  // apt-get waits by itself for the lock of dpkg, and not for those of its lists and archives.
+  // apt-get itself waits for the lock of dpkg, but not for those of its lists and archives.
   bool run_apt(const Steps::Command& command) {
     using std::chrono::seconds;
     constexpr seconds longest_wait{600};
@@ -125,8 +125,8 @@ class EnvironmentMaker {
     }
   }
 
-  // Whether the existing environment can be kept. One that this program made, with other settings or
-  // incompletely, is removed; any other one is never removed, and used if it fits.
+  // Whether the existing environment can be kept. If this program created it, with other settings or
+  // incompletely, it is removed. Any other environment is never removed, and used if it is suitable.
   bool can_keep() {
     if (!exists(place_.folder())) {
       return false;
@@ -136,7 +136,7 @@ class EnvironmentMaker {
       steps_.begin("removing the former environment");
       unfinished_.begin();
       ::unlink(place_.setup_stamp().c_str());
-      // By a program, which can be interrupted.
+      // Removed by a program, because that can be interrupted.
       if (!steps_.run({"rm", "-rf", folder})) {
         throw ProvisionError("cannot remove " + folder);
       }
@@ -263,7 +263,7 @@ class EnvironmentMaker {
       create_with_conda();
       return;
     }
-    // An environment elsewhere needs no conda of ours.
+    // An environment outside our conda's folder does not need it.
     if (!place_.folder().string().starts_with(place_.conda().string() + "/") && can_keep()) {
       return;
     }
@@ -283,7 +283,7 @@ class EnvironmentMaker {
         throw ProvisionError("cannot remove " + conda);
       }
     } else if (exists(conda) && !steps_.run_silently({conda_program(), "--version"})) {
-      // It belongs to the user.
+      // Move it aside, because it belongs to the user.
       std::string time = format_utc_time(read_wall_clock());
       std::erase_if(time, [](char c) { return c < '0' || c > '9'; });
       const std::string aside = conda + ".broken." + time;

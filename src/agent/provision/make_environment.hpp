@@ -11,7 +11,7 @@ namespace remote::agent {
 // Creates the environment of `place`, unless it is already set up. Throws ProvisionError.
 void make_environment(Steps& steps, const PythonPlace& place, const wire::Setup& setup);
 
-// What make_environment() has begun. It is recorded, so that an incomplete environment is recognized.
+// Records that make_environment() has started, so that an incomplete environment is recognized.
 class UnfinishedEnvironment {
  public:
   explicit UnfinishedEnvironment(const PythonPlace& place) : place_(place) {}
@@ -32,11 +32,11 @@ struct CondaInstaller {
   std::string sha256;  // "": not checked
 };
 
-// Returns Miniconda's installer for a machine that uname(2) calls `machine`. Throws ProvisionError if there
-// is none, or if `setup` has digests, but not this one's.
+// Returns Miniconda's installer for the machine type that uname(2) reports. Throws ProvisionError if there is
+// none, or if `setup` has digests but none for this one.
 CondaInstaller choose_installer(const std::string& machine, const wire::Setup& setup);
 
-// Installs Miniconda in the folder of `place`. Throws ProvisionError.
+// Installs Miniconda to the folder of `place`. Throws ProvisionError.
 void install_conda(Steps& steps, const PythonPlace& place, const wire::Setup& setup);
 
 }  // namespace remote::agent

@@ -13,10 +13,11 @@
 namespace remote::agent {
 namespace {
 
-constexpr std::string_view partials_name = ".rsync-partial";  // servers/sync.cpp
-constexpr int deepest_level = 200;                            // each keeps a file open
+constexpr std::string_view partials_name = ".rsync-partial";  // see servers/sync.cpp
+constexpr int deepest_level = 200;                            // each level keeps a file open
 
-// Takes the descriptor. Removes these folders in it, and in the folders below it. Links are not followed.
+// Takes ownership of the descriptor. Removes these folders in it and in its subfolders. Links are not
+// followed.
 void remove_partials_in(int descriptor, int level) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::fdopendir(descriptor), &::closedir);
   if (!folder) {

@@ -22,15 +22,15 @@ namespace {
 constexpr std::string_view token_prefix = "shared.";
 constexpr std::chrono::minutes longest_call{60};
 
-// Returns the server of this call that was the first to use this folder. A link is created with its target or
-// not at all, even over NFS, so all servers agree.
+// Returns the server of this call that was the first to use this folder. A link is created together with its
+// target, even over NFS, so all servers agree.
 std::string find_first_server(const Path& scripts, const wire::PreparedRequest& request) {
   const std::string name = std::string(token_prefix) + request.share_token;
   const Path token = scripts / name;
   if (make_open_folders(scripts)) {
     [[maybe_unused]] const int made = ::symlink(request.server.c_str(), token.c_str());
   }
-  // A newer one may belong to a call that is still running.
+  // A newer token may belong to a call that is still running.
   const std::chrono::milliseconds now = read_wall_clock();
   for (const std::string& other : list_names(scripts)) {
     if (other.starts_with(token_prefix) && other != name) {

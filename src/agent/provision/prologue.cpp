@@ -12,11 +12,11 @@
 namespace remote::agent {
 namespace {
 
-constexpr std::chrono::hours longest_prologue{24};  // it ends with the client
+constexpr std::chrono::hours longest_prologue{24};  // it also ends if the client disconnects
 constexpr std::string_view default_limits = "umask 022\n";
 
-// Prints "failed STATUS"; or the limits, a zero byte, and the environment. `command -p`, because the text
-// can change PATH.
+// Prints "failed STATUS", or else the limits, a zero byte, and the environment. Uses `command -p`, because
+// the prologue may change PATH.
 constexpr std::string_view report_script =
     "\nif [ -n \"${__failed-}\" ]; then\n"
     "  echo \"failed $__failed\"\n"
@@ -36,7 +36,7 @@ Prologue run_prologue(const Host& host, const std::string& text,
   if (trim(text).empty()) {
     return prologue;
   }
-  // An argument is limited to 128 KiB.
+  // The text is passed as a file, because an argument is limited to 128 KiB.
   const Descriptor script = hold_text(prologue.limits + text + std::string(report_script));
   const RunResult result = run(host, {.argv = {"sh"},
                                       .program = "/bin/sh",

@@ -10,12 +10,12 @@ namespace remote::agent {
 
 // The result of the user's prologue.
 struct Prologue {
-  Host host;           // with its environment
-  std::string limits;  // sh text that sets its limits and umask
+  Host host;           // with the environment after the prologue
+  std::string limits;  // shell text that sets its limits and umask
 };
 
-// Runs sh text that sets __failed to an exit status if it fails (server/lib/prologue.sh). on_errors gets its
-// output. Throws ProvisionError.
+// Runs shell text that sets __failed to an exit status if it fails (server/lib/prologue.sh). on_errors gets
+// its output. Throws ProvisionError.
 Prologue run_prologue(const Host& host, const std::string& text,
                       const std::function<void(std::string_view)>& on_errors);
 

@@ -27,7 +27,7 @@ void answer_provision(const Host& host, const wire::Provisioning& work, Stream& 
   } catch (const ProvisionError& error) {
     end.failure = error.describe();
     if (steps && end.failure->hint.empty()) {
-      // Those that installers write to.
+      // The disks that installers write to.
       end.failure->disks =
           read_disks(steps->host(), {.environment = place.folder().string(),
                                      .disks = {wire::DiskPlace::tmp, wire::DiskPlace::environment}});

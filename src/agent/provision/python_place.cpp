@@ -25,7 +25,7 @@ bool is_writable(const Path& path) {
   return ::access(path.c_str(), W_OK) == 0;
 }
 
-// Like conda, which creates environments elsewhere if it cannot write to its own folder.
+// Follows conda, which creates environments elsewhere if it cannot write to its own folder.
 bool is_taken_by_others(const Path& environment, const Path& conda) {
   const Path all = conda / "envs";
   return !is_program(environment / "bin/python") && !is_writable(all) &&
@@ -107,7 +107,7 @@ bool put_open_file(const Path& path, std::string_view text) {
   if (fd < 0) {
     return false;
   }
-  ::fchmod(fd, open_file);  // whatever the umask is
+  ::fchmod(fd, open_file);  // regardless of the umask
   const bool is_written = write_whole(fd, text);
   return ::close(fd) == 0 && is_written;
 }
@@ -149,7 +149,7 @@ std::vector<std::string> find_missing_packages(const Host& host, const std::vect
         "install ok installed" + (has_version ? package.substr(equals) : std::string());
     const RunResult found =
         run(host, {.argv = {"dpkg-query", "-W", format, "--", package.substr(0, equals)}});
-    // One line for each architecture.
+    // There is one line per architecture.
     const std::vector<std::string> lines = split(found.out, '\n');
     if (std::ranges::find(lines, wanted) == lines.end()) {
       missing.push_back(package);

@@ -12,10 +12,9 @@
 namespace remote::agent {
 
 constexpr const char* setup_stamp_name = ".remote-setup";
-// The file name of the stamp of a project's packages.
 std::string name_packages_stamp(const std::string& project_key);
 
-// The folders of a Python environment. The programs in it are looked up with the environment of the user's
+// The folders of a Python environment. Its programs are looked up with the environment after the user's
 // prologue.
 class PythonPlace {
  public:
@@ -29,14 +28,14 @@ class PythonPlace {
   const Path& conda() const { return conda_; }
   Path setup_stamp() const { return stamps_ / setup_stamp_name; }
   Path packages_stamp() const { return stamps_ / name_packages_stamp(python_.project_key); }
-  // What the packages would be installed from now.
+  // The digest of everything that the packages would be installed from now.
   std::string packages_digest(const Host& host) const;
 
   // The interpreter; "" if there is none.
   Path find_interpreter(const Host& host) const;
   bool is_set_up(const Host& host) const;
-  // Creates and removes a file in each folder, so that NFS drops its cache: another machine possibly just
-  // created the environment.
+  // Creates and removes a file in each folder, so that NFS drops its cache, because another machine may have
+  // just created the environment.
   void refresh() const;
 
  private:
@@ -56,13 +55,12 @@ void write_stamp(const Path& path, const std::vector<std::string>& lines);
 
 // Creates a file that all users can read. Returns false on failure.
 bool put_open_file(const Path& path, std::string_view text);
-// The same by rename(2): readers find the old content or the new one.
+// Like put_open_file(), but replaces the file by rename(2), so readers see either the old or the new content.
 bool replace_open_file(const Path& path, std::string_view text);
-// Creates a folder and its parents, with access for all users. Existing folders are not changed.
+// Creates a folder and its parents, accessible to all users. Existing folders are not changed.
 bool make_open_folders(const Path& path);
 
-// These return "" if there is none.
-// Returns the first path that is an executable file.
+// These return "" if there is none. choose_program() returns the first path that is an executable file.
 Path choose_program(std::initializer_list<Path> paths);
 Path find_uv(const Host& host);
 

@@ -12,12 +12,12 @@
 namespace remote::agent {
 namespace {
 
-// A folder with more entries than this is not read to its end.
+// A folder with more entries than this is not read completely.
 constexpr std::size_t most_entries = 20'000;
 
 class PlaceReader {
  public:
-  // Links are followed to a place itself, and not within it, so that no walk goes in circles.
+  // If a place itself is a link, it is followed. Links inside it are not, so that no walk is circular.
   void add(const Path& place) {
     const auto info = look_at(place);
     text_ += place.string() + '\n';

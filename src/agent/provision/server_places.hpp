@@ -7,9 +7,9 @@
 
 namespace remote::agent {
 
-// The digest of what packages are installed from: that of the client's files, and what lies at `places` on
-// this server, which the client cannot read. Of files that is their size and time; of folders that of all
-// files in them. Places can begin with "~/". Without places it is `digest`.
+// The digest of everything that packages are installed from: the client's digest, and the content of `places`
+// on this server, which the client cannot read. A file is represented by its size and time, a folder by those
+// of all its files. Places can begin with "~/". Without places, returns `digest`.
 std::string digest_with_places(const Host& host, const std::string& digest,
                                const std::vector<std::string>& places);
 

@@ -12,7 +12,7 @@ namespace remote::agent {
 namespace {
 
 constexpr std::size_t longest_text = 8192;
-constexpr std::chrono::hours longest_run{24 * 365};  // it ends with the client
+constexpr std::chrono::hours longest_run{24 * 365};  // it also ends if the client disconnects
 
 }  // namespace
 
@@ -76,7 +76,7 @@ RunResult Steps::read_all(const Command& command) {
   return run_program(command, std::move(request));
 }
 
-// A shell sets the limits and the umask, and becomes the program.
+// A shell sets the limits and the umask, and then executes the program in its place.
 RunResult Steps::run_program(const Command& command, RunRequest request) {
   check_client();
   request.argv = {"sh", "-c", "{ " + limits_ + "} >/dev/null 2>&1\nexec \"$@\"", "sh"};

@@ -8,7 +8,7 @@
 
 namespace remote::agent {
 
-// A file that is removed at the end, if it exists.
+// A file that the destructor removes, if it exists.
 class TemporaryFile {
  public:
   explicit TemporaryFile(Path path) : path_(std::move(path)) {}

@@ -33,8 +33,8 @@ namespace {
 // Descriptors for a shell. Their numbers have one digit because dash knows no others.
 constexpr int run_script_fd = 7;
 constexpr int run_agent_fd = 8;
-constexpr int shell_rc_fd = 9;  // in place of the request
-// The exit code if the debugger does not wait any more, as of attach.py.
+constexpr int shell_rc_fd = 9;  // replaces the request
+// The exit code if the debugger is no longer waiting, as in attach.py.
 constexpr int exit_of_gone = 13;
 
 constexpr std::string_view read_start_files =
@@ -43,8 +43,8 @@ constexpr std::string_view read_start_files =
     "done\n"
     "exec /proc/self/fd/8 exec-run read\n";
 
-// bash reads this in place of .bashrc: the start files of a login shell, and then, if they have set PATH
-// again, the project's environment once more.
+// bash reads this instead of .bashrc: the startup files of a login shell, and then, if they have reset PATH,
+// the project's environment again.
 constexpr std::string_view shell_rc =
     "exec 9<&-\n"
     "if [ -r /etc/profile ]; then . /etc/profile; fi\n"
@@ -84,8 +84,8 @@ class RunProcess {
     if (request_.debugger) {
       attach(*request_.debugger);
     }
-    // These start files set PATH again, so the environment is entered after them: here, and in bash at the
-    // end of its own. Those of other shells leave PATH alone, or only add to it.
+    // These startup files reset PATH, so the environment is entered after them: here, and in bash at the end
+    // of its own. Those of other shells do not change PATH, or only add to it.
     if (request_.shell && is_like_sh(find_shell())) {
       run_script(std::string(read_start_files));
     }
@@ -112,7 +112,7 @@ class RunProcess {
                "\nexec /proc/self/fd/8 exec-run entered \"$?\" \"${__failed-}\"\n");
   }
 
-  // `prologue`: the exit code of a prologue that failed.
+  // `prologue`: the exit code of a failed prologue.
   [[noreturn]] void finish(bool has_entered, const std::string& prologue) const {
     ::close(run_request_fd);
     const std::string failure = !has_entered ? "cannot enter the Python environment"
@@ -129,8 +129,8 @@ class RunProcess {
       become_shell();
     }
     enter_workdir();
-    // With --norc, bash does not read .bashrc, which it does in a session of sshd. That may print, or leave
-    // the Python environment.
+    // With --norc, bash does not read .bashrc, which it otherwise does in an sshd session. That file may
+    // print something, or leave the Python environment.
     become(is_on_path("bash") ? std::vector<std::string>{"bash", "--norc", "-c", "--", request_.command}
                               : std::vector<std::string>{"sh", "-c", "--", request_.command});
   }
@@ -148,9 +148,9 @@ class RunProcess {
     fail_job("the server has no /bin/sh");
   }
 
-  // Becomes a program of the user's, with the account's own environment.
+  // Executes a program for the user, with the account's own environment.
   [[noreturn]] static void become(std::vector<std::string> words) {
-    // An exported function can be defined only by bash.
+    // Only bash can define an exported function.
     const std::string functions = get_variable("REMOTE_HID_FUNCTIONS");
     ::unsetenv("REMOTE_HID_FUNCTIONS");
     restore_account_variables();
@@ -177,7 +177,7 @@ class RunProcess {
     }
     const std::string rc = make_shell_rc();
     set_variable("REMOTE_SHELL_PATH", get_variable("PATH"));
-    if (is_on_node) {  // descriptors do not reach it
+    if (is_on_node) {  // descriptors are not passed to a node
       set_variable("REMOTE_SHELL_RC", rc);
       words.insert(words.end(), {"--norc", "-c",
                                  "exec 9<<<\"$REMOTE_SHELL_RC\"; unset REMOTE_SHELL_RC; exec \"$0\" --rcfile "
@@ -194,7 +194,7 @@ class RunProcess {
     become(words);
   }
 
-  // Returns the command that runs another one on a node of Slurm; empty if the shell is for this server.
+  // Returns the command that runs another one on a Slurm node; empty if the shell is for this server.
   std::vector<std::string> find_node() const {
     if (!request_.shell->node) {
       return {};

@@ -58,7 +58,7 @@ Terminal open_terminal(const Host& host, const wire::RunTerminal& wanted) {
   }
   termios settings{};
   if (::tcgetattr(terminal.theirs.get(), &settings) == 0) {
-    settings.c_iflag |= IUTF8;  // backspace deletes a whole character
+    settings.c_iflag |= IUTF8;  // so that backspace deletes a whole character
     ::tcsetattr(terminal.theirs.get(), TCSANOW, &settings);
   }
   resize_terminal(terminal.ours.get(), wanted.size);
@@ -98,9 +98,9 @@ struct Child {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::setsid();
   const bool has_terminal = !child.has_terminal || ::ioctl(child.in, TIOCSCTTY, 0) == 0;
-  // All of these descriptors are above 2: the agent has its own 0, 1 and 2.
+  // All of these descriptors are above 2, because the agent's own 0, 1 and 2 are open.
   const int request =
-      ::fcntl(child.request, F_DUPFD, run_request_fd + 1);  // dup2() keeps FD_CLOEXEC of itself
+      ::fcntl(child.request, F_DUPFD, run_request_fd + 1);  // dup2() to the same number would keep FD_CLOEXEC
   if (has_terminal && ::dup2(child.in, 0) == 0 && ::dup2(child.out, 1) == 1 && ::dup2(child.err, 2) == 2 &&
       ::dup2(request, run_request_fd) == run_request_fd) {
     close_descriptors(3, run_request_fd);

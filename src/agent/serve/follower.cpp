@@ -16,7 +16,7 @@ bool is_awaited(const FollowedJob& job) {
   return job.step == FollowedJob::Step::reading && job.request.follow && !job.has_ended && !job.is_aborted;
 }
 
-// For example, Slurm may restart a job.
+// Whether the job may continue, for example because Slurm restarts it.
 bool may_go_on(const wire::JobReport& report) {
   using Phase = wire::JobPhase;
   return report.phase == Phase::starting || report.phase == Phase::queued || report.phase == Phase::running ||

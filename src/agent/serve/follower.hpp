@@ -37,7 +37,7 @@ struct FollowedJob {
   std::atomic<Step> step = Step::reading;
   std::atomic<bool> is_aborted = false;
   std::atomic<bool> has_ended = false;
-  std::atomic<int> round = 0;  // incremented if the job continues after all
+  std::atomic<int> round = 0;  // incremented if the job turns out to continue
   wire::SendCredit credit{};   // guarded by FollowedJobs
 
   // Used by the OutputLoop.
@@ -51,10 +51,10 @@ struct FollowedJob {
   // Used by the EndLoop.
   std::optional<EndWatch> watch{};
   std::chrono::steady_clock::time_point next_look{};
-  std::chrono::milliseconds pause{200};  // before the next check of a job that has not ended after all
+  std::chrono::milliseconds pause{200};  // before the next check of a job that turned out to continue
 };
 
-// The followed jobs, shared by all threads. Any thread.
+// The followed jobs, shared by all threads. Thread-safe.
 class FollowedJobs {
  public:
   // `ended` is called whenever a stream ends.
@@ -68,7 +68,7 @@ class FollowedJobs {
   void grant(std::uint32_t stream, std::uint32_t bytes);
   void abort(std::uint32_t stream);
 
-  // Only for the thread that handles the job's current step.
+  // These may only be called by the thread that handles the job's current step.
   std::size_t credit(const FollowedJob& job) const;
   void send_data(FollowedJob& job, const wire::Bytes& payload);
   void finish(FollowedJob& job);
@@ -139,7 +139,7 @@ class Follower {
   bool has(std::uint32_t stream) const { return jobs_.has(stream); }
   void grant(std::uint32_t stream, std::uint32_t bytes);
   void abort(std::uint32_t stream);
-  // The loops that do not have a thread.
+  // The loops without a thread.
   std::vector<Loop*> loops();
 
  private:

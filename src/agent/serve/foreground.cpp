@@ -134,7 +134,7 @@ void Foreground::do_step() {
   }
   take_size();
   write_input();
-  check_exit();  // before the output is read, so that all of it is
+  check_exit();  // check before reading the output, so that all of the output is read
   copy(run_.out, 1);
   copy(run_.err, 2);
   if (end_ && (!has_output() || (credit() > 1 && Clock::now() >= last_output_ + quiet_time))) {
@@ -189,7 +189,7 @@ void Foreground::write_input() {
   }
 }
 
-// Nothing reads it.
+// Drops input that no process reads.
 void Foreground::drop_input() {
   std::uint32_t credit = 0;
   {
@@ -220,7 +220,7 @@ void Foreground::copy(Descriptor& from, std::uint8_t selector) {
     if (count < 0 && errno == EAGAIN) {
       return;
     }
-    if (count <= 0) {  // EIO: the terminal has no process any more
+    if (count <= 0) {  // EIO: the terminal has no processes any more
       from.reset();
       return;
     }
@@ -246,7 +246,7 @@ void Foreground::check_exit() {
   last_output_ = Clock::now();
 }
 
-// Waits until it has exited.
+// Stops the process and waits until it has exited.
 void Foreground::end_process() {
   run_.in.reset();
   run_.out.reset();
@@ -256,7 +256,7 @@ void Foreground::end_process() {
   }
   const auto signal_group = [this](int signal) {
     if (::kill(-run_.pid, signal) != 0 && !end_) {
-      ::kill(run_.pid, signal);  // it has not made its session yet
+      ::kill(run_.pid, signal);  // it has not created its session yet
     }
   };
   const bool is_on_terminal = request_.terminal.has_value();

@@ -21,9 +21,9 @@
 
 namespace remote::agent {
 
-// Answers a RunRequest in its own thread. If the client aborts it, the process group gets TERM, and
-// KILL 5 seconds later; a terminal is hung up instead. After an ordinary end, processes that it left in
-// the background live on.
+// Answers a RunRequest in its own thread. If the client aborts it, the process group gets TERM, and KILL 5
+// seconds later; a terminal is hung up instead. After a normal end, background processes that it has started
+// continue.
 class Foreground final : public Loop {
  public:
   // `has_ended` is called when the answer is complete.
@@ -33,14 +33,14 @@ class Foreground final : public Loop {
   Foreground(const Foreground&) = delete;
   Foreground& operator=(const Foreground&) = delete;
 
-  // Frames of the client. They throw Malformed.
+  // Frames from the client. They throw Malformed.
   void add_input(const wire::Bytes& bytes);
   void end_input();
   void resize(const TerminalSize& size);
   void grant(std::uint32_t bytes);
   void abort();
 
-  // The client has ended or aborted the stream.
+  // Whether the client has ended or aborted the stream.
   bool has_ended_input() const { return input_ends_; }
   bool is_finished() const { return is_finished_; }
 
@@ -80,7 +80,7 @@ class Foreground final : public Loop {
   StartedRun run_;
   Descriptor exit_;  // a pidfd; none before Linux 5.3
   std::optional<wire::ProcessEnd> end_{};
-  Clock::time_point last_output_{};  // or the process's end, if that is later
+  Clock::time_point last_output_{};  // or of the process's end, if that is later
 };
 
 }  // namespace remote::agent

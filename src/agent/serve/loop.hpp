@@ -16,10 +16,10 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // Returns false if no thread can be started. The owner then has to call prepare(), poll() and step()
-  // repeatedly.
+  // Returns false if no thread can be started. In that case the owner has to call prepare(), poll() and
+  // step() repeatedly.
   bool start_thread();
-  // Ends the thread. Derived classes must call it in their destructors.
+  // Stops the thread. Derived classes must call it in their destructors.
   void stop();
   bool has_thread() const { return thread_.joinable(); }
   void wake() const;

@@ -15,7 +15,7 @@
 
 namespace remote::agent {
 
-// Writes frames to the client. Any thread.
+// Writes frames to the client. Thread-safe.
 class Output {
  public:
   explicit Output(int fd) : fd_(fd) {}
@@ -25,7 +25,7 @@ class Output {
     for (std::size_t done = 0; done < frames.size();) {
       const ssize_t count = ::write(fd_, frames.data() + done, frames.size() - done);
       if (count < 0 && errno != EINTR) {
-        return;  // the client is gone, which the end of its input also shows
+        return;  // the client has disconnected, which the end of its input also shows
       }
       done += count > 0 ? static_cast<std::size_t>(count) : 0;
     }
@@ -35,7 +35,7 @@ class Output {
     wire::append_frame(frames, kind, stream, payload);
     send(frames);
   }
-  // Throws std::length_error if it is too long.
+  // Throws std::length_error if the message is too long.
   template <typename Message>
   void send_message(std::uint32_t stream, const Message& message) {
     const wire::Bytes payload = wire::encode(message);

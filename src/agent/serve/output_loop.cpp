@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t piece = 65536;
-constexpr int pieces_in_turn = 4;  // then other jobs get their turn
+constexpr int pieces_in_turn = 4;  // then it is another job's turn
 constexpr milliseconds check_interval{1000};
 
 // Whether the kernel reports every change of the file, because no other machine can write to it.
@@ -28,7 +28,6 @@ bool reports_changes(const Path& file) {
          std::ranges::find(local, static_cast<std::uint32_t>(info.f_type)) != local.end();
 }
 
-// The interval for polling this many files.
 milliseconds poll_interval(std::size_t files) {
   return std::clamp(milliseconds(files), milliseconds(50), milliseconds(1000));
 }
@@ -112,7 +111,7 @@ void OutputLoop::take_changes() {
       const auto [first, last] = watched_.equal_range(event.wd);
       for (auto found = first; found != last; ++found) {
         found->second->is_due = true;
-        // The file and its watch are gone.
+        // The file was removed, and its watch with it.
         found->second->is_polled = found->second->is_polled || (event.mask & IN_IGNORED) != 0;
       }
     }
@@ -157,7 +156,7 @@ void OutputLoop::unwatch(FollowedJob& job) {
   for (const int watch : job.watches) {
     std::erase_if(watched_,
                   [&](const auto& entry) { return entry.first == watch && entry.second.get() == &job; });
-    if (!watched_.contains(watch)) {  // otherwise another stream follows the same file
+    if (!watched_.contains(watch)) {  // otherwise another stream still follows the same file
       ::inotify_rm_watch(inotify_, watch);
     }
   }

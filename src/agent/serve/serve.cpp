@@ -67,7 +67,7 @@ class Answering final : public Stream {
 
   std::atomic<bool> is_aborted = false;
   std::atomic<bool> is_done = false;
-  bool is_alone = false;  // without a thread
+  bool is_alone = false;  // it has no thread
   std::thread thread;
 
  private:
@@ -96,7 +96,7 @@ class Service {
   Service& operator=(const Service&) = delete;
 
   Output& output() { return output_; }
-  // The client has no more requests, and all are answered.
+  // Whether the client has no more requests, and all are answered.
   bool is_done() const { return is_last_ && incoming_.empty() && unanswered_ == 0; }
 
   bool is_answering() const { return unanswered_ > 0; }
@@ -105,7 +105,7 @@ class Service {
     std::erase_if(answering_, [](const Answering& answer) { return answer.is_done.load(); });
     std::erase_if(runs_, [](const auto& run) { return is_over(run.second); });
   }
-  // The loops that do not have a thread.
+  // The loops without a thread.
   std::vector<Loop*> loops() {
     std::vector<Loop*> result;
     for (auto& [folder, follower] : followers_) {
@@ -233,7 +233,7 @@ class Service {
     [[maybe_unused]] const ssize_t written = ::write(wake_, "", 1);
   }
 
-  // One per folder, so that a hanging disk does not block other jobs.
+  // There is one follower per folder, so that a hanging disk does not block other jobs.
   Follower& find_follower(const wire::JobsPlace& place) {
     const std::pair key(place.project, place.jobs_folder);
     return followers_.try_emplace(key, host_, place, output_, [this] { note_answer(); }).first->second;

@@ -7,7 +7,7 @@
 
 namespace remote::agent {
 
-// The answer to one request, as its handler sees it. Each stream belongs to one thread.
+// The answer to one request, from the perspective of its handler. Each stream belongs to one thread.
 class Stream {
  public:
   Stream() = default;
@@ -18,9 +18,9 @@ class Stream {
   // Sends a message. It must fit into one frame.
   virtual void send(const wire::Reply& reply) = 0;
   virtual std::uint32_t id() const { return 0; }
-  // Whether the client has aborted the stream or disconnected. The rest of the answer is then not needed.
+  // Whether the client has aborted the stream or disconnected, so that the rest of the answer is not needed.
   virtual bool is_closed() const = 0;
-  // False at the user's process limit: then no other request is read or answered meanwhile.
+  // Returns false at the user's process limit. In that case, no other request is read or answered meanwhile.
   virtual bool has_thread() const { return true; }
 };
 

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t other_versions = 1;
 constexpr std::chrono::seconds longest_installation{24L * 60 * 60};
 
-// The part of the ELF header that has the architecture; "" for other files.
+// The part of the ELF header that contains the architecture; "" for other files.
 std::string read_architecture(const Path& program) {
   constexpr std::size_t length = 20;
   const std::string header = read_file(program, length).value_or("");
@@ -48,7 +48,7 @@ void remove_interrupted(const Path& folder) {
   }
 }
 
-// Removes the folder of a version, which has files only.
+// Removes the folder of a version, which contains only files.
 void remove_version(const Path& folder) {
   for (const std::string& name : list_names(folder)) {
     ::unlink((folder / name).c_str());

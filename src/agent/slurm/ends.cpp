@@ -73,7 +73,7 @@ bool is_oom_line(std::string_view line) {
   return false;
 }
 
-// Whether Slurm killed it for exceeding its memory. This is recorded in the job's folder.
+// Whether Slurm killed it for exceeding its memory, which is recorded in the job's folder.
 bool was_out_of_memory(const JobRecord& job) {
   if (read_own_history(job.folder).was_out_of_memory) {
     return true;
@@ -107,7 +107,7 @@ ProcessEnd parse_wait_status(std::string_view text) {
 }
 
 ProcessEnd ask_wait_status(const SlurmTools& tools, const SlurmRow& row) {
-  // The job never ran, but has the wait status 1, which would mean SIGHUP.
+  // The job never ran, but has the wait status 1, which would be interpreted as SIGHUP.
   if (row.reason.starts_with("BadConstraints")) {
     return ProcessEnd::exited(1);
   }
@@ -131,7 +131,7 @@ ProcessEnd parse_exit_code(std::string_view text) {
   return ProcessEnd::exited(*code > 0 && *code < 256 ? *code : 1);
 }
 
-// Makes the end for a Slurm state. `failed` is called for the state FAILED.
+// Converts a Slurm state to an end. `failed` is called for the state FAILED.
 template <typename Failed>
 std::optional<JobEnd> make_slurm_end(const SlurmTools& tools, std::string_view state,
                                      const std::string& until, const Failed& failed) {
@@ -185,7 +185,7 @@ std::optional<wire::Moment> read_slurm_time(const SlurmTools& tools, std::string
   if (!is_slurm_time(text)) {
     return std::nullopt;
   }
-  // Not mktime(): with its time zones, the compressed agent would be 48 KB larger.
+  // Uses `date` instead of mktime(), whose time zones would make the compressed agent 48 KB larger.
   text[text.find('T')] = ' ';
   const RunResult answer = tools.call({"date", "-d", text, "+%s"}, std::chrono::seconds(2));
   const auto seconds = answer.succeeded() ? parse_number<std::int64_t>(trim(answer.out)) : std::nullopt;

@@ -13,7 +13,7 @@
 
 namespace remote::agent {
 
-// Writes the file slurm.NAME into the job's folder. Returns false if that fails.
+// Writes the file slurm.NAME to the job's folder. Returns false on failure.
 bool put_slurm_note(const JobRecord& job, const std::string& name, const std::string& text);
 
 // Whether it is a time as printed by squeue, such as "2024-05-01T12:00:00", and not "NONE" or the like.
@@ -31,7 +31,7 @@ struct AccountedEnd {
   std::optional<wire::JobEnd> end;
 };
 
-// Queries sacct about jobs that squeue has forgotten. Stops after a failure, or after taking too much time.
+// Queries sacct about jobs that squeue has forgotten. Stops after a failure, or if it takes too long.
 class SlurmAccounts {
  public:
   explicit SlurmAccounts(const SlurmTools& tools) : tools_(tools) {}

@@ -46,7 +46,7 @@ void redirect_or_exit(int fd, const std::string& file, int flags) {
 }  // namespace
 
 void survive_signals() {
-  // A handler, because a program would inherit SIG_IGN.
+  // Uses a handler, because programs would inherit SIG_IGN.
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     std::signal(signal, note_signal);
   }
@@ -62,8 +62,8 @@ int find_end_signal() {
 
 namespace {
 
-// Runs `become` in a child, which does not return. If `out` is not empty, its outputs are appended to these
-// files.
+// Runs `become` in a child; it must not return. If `out` is not empty, the child's outputs are appended to
+// these files.
 wire::ProcessEnd run_child(const Host& host, const std::string& out, const std::string& err,
                            const std::function<void()>& become) {
   const pid_t pid = ::fork();

@@ -10,7 +10,7 @@
 #include "agent/host/path.hpp"
 #include "agent/slurm/tools.hpp"
 
-// The user's jobs in Slurm's queue, as listed by squeue. Some sites replace squeue by a wrapper, so every
+// The user's jobs in Slurm's queue, as listed by squeue. Some sites replace squeue with a wrapper, so every
 // word is checked.
 
 namespace remote::agent {
@@ -28,16 +28,16 @@ struct SlurmRow {
   std::string state;   // "PENDING"
   std::string nodes;   // "n[1-2]"; "" if there are none yet
   std::string until;   // when it ended or has to end: "2024-05-01T12:00:00", local time
-  std::string begin;   // when it began or is expected to
+  std::string begin;   // when it started or is expected to start
   std::string reason;  // "Resources"; "" if there is none
 
   SlurmKind kind() const { return classify_slurm_state(state); }
 };
 
-// "12" or "12_3" from the file `slurm` of a job's folder; "" if it has none yet.
+// "12" or "12_3" from the file `slurm` in a job's folder; "" if it does not have one yet.
 std::string read_slurm_number(const Path& folder);
 
-// One thread.
+// Not thread-safe.
 class SlurmQueue {
  public:
   SlurmQueue(const Host& host, SlurmTools& tools) : host_(host), tools_(tools) {}
@@ -48,8 +48,8 @@ class SlurmQueue {
   const std::string& trouble() const { return trouble_; }
   // Whether the last answer may be older than this file, by their times in seconds.
   bool may_be_older_than(const Path& file) const;
-  // The job with this number; without a number, the one that was submitted as "remote-ID". nullptr if Slurm
-  // does not know it. Valid until the next ask().
+  // The job with this number or, without a number, the one that was submitted as "remote-ID". nullptr if
+  // Slurm does not know it. Valid until the next ask().
   const SlurmRow* find(const std::string& id, const std::string& number) const;
 
  private:
@@ -61,7 +61,7 @@ class SlurmQueue {
   std::time_t asked_time_ = 0;
   std::string trouble_;
   std::map<std::string, SlurmRow> rows_;        // by number
-  std::map<std::string, std::string> numbers_;  // of the jobs named "remote-ID", by name
+  std::map<std::string, std::string> numbers_;  // numbers of the jobs named "remote-ID", by name
 };
 
 }  // namespace remote::agent

@@ -120,7 +120,7 @@ class SlurmJob {
     return first;
   }
 
-  // Starts all processes by one srun, which stops the others after the first failure.
+  // Starts all processes with a single srun, which stops the others after the first failure.
   wire::ProcessEnd run_launch(const SlurmLaunch& launch) const {
     const SlurmRank& rank = launch.rank;
     ::mkdir((folder_ / "ranks").c_str(), 0700);
@@ -148,14 +148,14 @@ class SlurmJob {
     return judge_launch(run_in_foreground(host_, std::move(argv)));
   }
 
-  // Finds out how the launch ended, from the end of srun and the records of its processes.
+  // Determines how the launch ended, from the exit status of srun and the records of its processes.
   wire::ProcessEnd judge_launch(wire::ProcessEnd end) const {
     if (end.signal == 0 && end.code > 128 && end.code <= 192) {
-      end = wire::ProcessEnd::signalled(end.code - 128);  // of a process
+      end = wire::ProcessEnd::signalled(end.code - 128);  // from the signal that ended a process
     }
     const int signal = find_end_signal();
     if (signal != 0) {
-      // srun then stops the processes in its own way, and its exit status says so.
+      // srun then stops the processes in its own way, which its exit status reflects.
       end = wire::ProcessEnd::signalled(signal);
     }
     const std::set<std::string> failures = list_ends("failures");
@@ -168,7 +168,7 @@ class SlurmJob {
       const std::string& first = *failures.begin();
       return parse_end(first.substr(first.find(' ', first.find(' ') + 1) + 1))->end.how;
     }
-    // The code of srun is the highest, which may be that of an agent that it has killed afterwards.
+    // srun returns the highest exit code, which may be that of an agent that it killed afterwards.
     const std::set<std::string> agents = list_ends("ranks");
     if (signal == 0 && !end.succeeded() && !agents.empty()) {
       const std::string& first = *agents.begin();
@@ -178,7 +178,7 @@ class SlurmJob {
   }
 
   // The failures recorded in `failures/end.N` ("N KIND CODE MS BY") or `ranks/N.end` ("KIND CODE MS BY"),
-  // each after its time, so that they are sorted by it.
+  // each preceded by its time, which sorts them.
   std::set<std::string> list_ends(std::string_view name) const {
     const bool is_numbered = name == "failures";
     std::set<std::string> ends;
@@ -231,7 +231,7 @@ std::string find_working_folder() {
   return found == nullptr ? "" : found;
 }
 
-// Jobs of an array have no output of their own by Slurm.
+// Slurm writes no output files for the jobs of an array.
 bool open_own_output() {
   const int out = ::open("job.out", O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   const int err = ::open("job.err", O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);

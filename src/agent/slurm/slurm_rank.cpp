@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t last_bytes = 65536;
 constexpr std::size_t last_lines_of_rank = 30;
 
-// Names the interface that leads to the first node, for gloo and NCCL: if host names do not resolve, gloo
+// Sets the network interface toward the first node for gloo and NCCL. If host names cannot be resolved, gloo
 // would use the loopback.
 void set_interface(const Host& host) {
   const std::string first = host.variable("MASTER_ADDR");
@@ -37,7 +37,7 @@ void set_interface(const Host& host) {
     const auto route = ask_kernel(*address);
     interface = route ? route->interface : "";
   } else {
-    // The first node itself also uses the interface with its address, not the loopback.
+    // On the first node itself, also use the interface with its address, not the loopback.
     interface = find_route(*address).interface.value_or("");
     interface = interface == "lo" ? "" : interface;
   }

@@ -115,7 +115,7 @@ JobState SlurmStates::find_of_ended(const JobRecord& job, Look look) {
   }
   const bool succeeded = job.end && job.end->how.succeeded();
   if (look == Look::all || job.recorded.stop) {
-    // After a stop, and before its folder is removed, all of its processes must be gone.
+    // After a stop, and before the folder is removed, all of the job's processes must be gone.
     queue_.ask(200ms);
     const SlurmRow* row = find_row(job);
     if (row != nullptr && row->kind() != SlurmKind::ended) {
@@ -127,7 +127,7 @@ JobState SlurmStates::find_of_ended(const JobRecord& job, Look look) {
   return make_state(JobPhase::ended, explain_slurm_end(job));
 }
 
-// Waits until Slurm notices the end of the batch script, because only then it has a reason.
+// Waits until Slurm notices the end of the batch script, because Slurm has a reason only then.
 void SlurmStates::await_end(const JobRecord& job) {
   for (;; ++waits_) {
     queue_.ask(50ms);

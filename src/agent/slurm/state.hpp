@@ -8,7 +8,7 @@
 namespace remote::agent {
 
 // Determines the states of jobs from their results and from Slurm, even if Slurm has forgotten them or does
-// not answer. One thread.
+// not answer. Not thread-safe.
 class SlurmStates {
  public:
   SlurmStates(const Host& host, const JobsFolder& folder, SlurmTools& tools, SlurmQueue& queue)

@@ -26,7 +26,7 @@ constexpr std::size_t max_batch_size = std::size_t{16} << 20U;  // an array has 
 // A job of the batch script.
 struct Task {
   std::string id;
-  std::string suffix{};  // of its Slurm number: "_3" in an array
+  std::string suffix{};  // the suffix of its Slurm number: "_3" in an array
 };
 
 // The jobs of an array, from the lines "  NUMBER) cd ID ;;" of its batch script; empty if it is not an array.
@@ -86,7 +86,6 @@ class Submission {
   Submission(const Host& host, const JobsFolder& folder, const std::vector<std::string>& ids)
       : host_(host.without_cancel()), folder_(folder), pending_(ids.begin(), ids.end()) {}
 
-  // Submits the job's batch script.
   void submit(const std::string& id, std::string_view batch) {
     tasks_ = parse_array(batch);
     const bool is_array = !tasks_.empty();
@@ -113,7 +112,7 @@ class Submission {
       finish(number);
       return;
     }
-    // Slurm can accept a job although the answer is lost.
+    // Slurm may have accepted the job although its answer was lost.
     queue_.ask(0ms);
     if (const SlurmRow* row = queue_.find(id, "")) {
       finish(row->number.substr(0, row->number.find('_')));
@@ -138,7 +137,7 @@ class Submission {
     }
   }
 
-  // The batch script has this number in Slurm.
+  // Call this when Slurm has assigned this number to the batch script.
   void finish(const std::string& batch_number) {
     for (const auto& [id, suffix] : tasks_) {
       if (pending_.erase(id) == 0) {

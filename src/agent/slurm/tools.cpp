@@ -12,12 +12,12 @@ namespace {
 constexpr std::string_view known_folders =
     ":/opt/slurm/bin:/usr/local/slurm/bin:/usr/slurm/bin:/usr/local/bin:/cm/shared/apps/slurm/current/bin";
 
-// The variables to copy from a start file.
+// Whether to copy this variable from a startup file.
 bool is_for_programs(std::string_view name) {
   return name == "PATH" || name == "LD_LIBRARY_PATH" || name.starts_with("SLURM_");
 }
 
-// Runs a start file of /etc/profile.d and copies these variables.
+// Runs a startup file in /etc/profile.d and copies these variables.
 void read_start_file(Host& host, const std::string& file) {
   constexpr std::string_view mark = "@environment";
   const RunRequest request{
@@ -35,12 +35,14 @@ void read_start_file(Host& host, const std::string& file) {
   }
 }
 
-// Settings of the user that filter jobs, change the output, or make scancel ask for confirmation.
+// Whether it is a user's setting that filters jobs, changes the output, or makes scancel ask for
+// confirmation.
 bool is_setting(std::string_view name) {
   return name.starts_with("SQUEUE_") || name.starts_with("SCANCEL_") || name == "SLURM_TIME_FORMAT";
 }
 
-// Like run(), but returns the reason as output if the program cannot be started and its stderr is wanted.
+// Like run(), but if the program cannot be started and its stderr is requested, returns the reason as the
+// output.
 RunResult run_or_explain(const Host& host, const RunRequest& request) {
   try {
     return run(host, request);

@@ -15,7 +15,7 @@
 
 namespace remote::agent {
 
-// One thread.
+// Not thread-safe.
 class SlurmTools {
  public:
   explicit SlurmTools(const Host& host);
@@ -26,11 +26,11 @@ class SlurmTools {
   // Returns PATH and the other variables that these programs need, as "NAME=VALUE".
   std::vector<std::string> list_variables() const;
   // Runs one of them; the code is 127 if it cannot be started. Each call needs a limit, because Slurm's
-  // clients wait long for a controller that is down. `input`: see RunRequest.
+  // clients wait for a long time if the controller is down. `input`: see RunRequest.
   RunResult call(const std::vector<std::string>& argv, std::chrono::milliseconds limit,
                  bool with_stderr = false, int input = -1) const;
-  // Runs sbatch or the like in this folder, with the environment that jobs inherit. `out` includes its
-  // stderr. The code is 127 if it cannot be started.
+  // Runs sbatch or a similar program in this folder, with the environment that jobs inherit. `out` includes
+  // its stderr. The code is 127 if it cannot be started.
   RunResult call_as_job(const std::vector<std::string>& argv, const Path& folder,
                         std::chrono::milliseconds limit) const;
 
@@ -40,10 +40,10 @@ class SlurmTools {
   std::optional<bool> found_;
 };
 
-// Answers a client that runs one of them itself.
+// Handles the request of a client that runs one of them itself.
 wire::SlurmProgramsReply find_slurm_programs(const Host& host);
 
-// The last line that is neither empty nor a hint at --help.
+// The last line that is neither empty nor a hint about --help.
 std::string find_last_line(std::string_view text);
 
 }  // namespace remote::agent

@@ -29,7 +29,7 @@ int round_to_int(double value) {
   return static_cast<int>(std::lround(std::clamp(value, 0.0, 2e9)));
 }
 
-// MiB of "614400K", which before Slurm 21.08 had a suffix: n (per node) or c (per CPU).
+// Parses "614400K" as MiB. Before Slurm 21.08, it had a suffix: n (per node) or c (per CPU).
 double parse_memory(std::string_view text) {
   if (text.ends_with('n') || text.ends_with('c')) {
     text.remove_suffix(1);
@@ -40,7 +40,7 @@ double parse_memory(std::string_view text) {
              : 0;
 }
 
-// Seconds of "2-03:00:00" or "03:20.500"; nullopt for any other text.
+// Parses "2-03:00:00" or "03:20.500" as seconds; nullopt for any other text.
 std::optional<double> parse_cpu_time(std::string_view text) {
   double seconds = 0;
   const std::size_t dash = text.find('-');
@@ -85,7 +85,7 @@ std::optional<UsageRowId> parse_row_id(std::string_view text) {
   return UsageRowId{job, is_step};
 }
 
-// The answer of sacct.
+// The output of sacct.
 struct Accounts {
   std::map<std::string, JobUsage> used;
   bool may_come = false;  // sacct answered or was too slow, so a later call can return more
@@ -126,7 +126,7 @@ std::map<std::string, JobUsage> parse_usage_rows(std::string_view text) {
     double cpus = 0;
     double percent = 0;
     double requested = 0;
-    double memory = 0;  // the largest of a step
+    double memory = 0;  // the maximum of the steps
   };
   std::map<std::string, Sums> sums;
   for (const std::string& line : split(text, '\n')) {

@@ -22,8 +22,8 @@ std::map<std::string, JobUsage> parse_usage_rows(std::string_view text);
 // Parses the note slurm.used, "CPUS PERCENT MEMORY REQUESTED"; nullopt for any other text, such as "-".
 std::optional<JobUsage> parse_usage(std::string_view text);
 
-// Adds the usage to the reports of finished jobs, with one call of sacct. The accounting lags: a job that
-// ended less than two minutes ago can be missing, and the next request queries it again.
+// Adds the usage to the reports of finished jobs, with a single call of sacct. The accounting lags: a job
+// that ended less than two minutes ago may be missing, in which case the next request queries it again.
 void report_slurm_usage(SlurmTools& tools, std::span<const JobRecord> jobs,
                         std::span<wire::JobReport*> reports);
 

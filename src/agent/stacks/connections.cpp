@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t most_table = std::size_t{32} << 20U;
 
-// Removes the port. An IPv4 address in the form of IPv6 becomes the IPv4 address.
+// Removes the port. An IPv4-mapped IPv6 address becomes the IPv4 address.
 std::string_view shorten_address(std::string_view text) {
   constexpr std::string_view mapped = "0000000000000000FFFF0000";
   text = text.substr(0, text.find(':'));

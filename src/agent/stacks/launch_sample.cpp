@@ -29,7 +29,7 @@ std::optional<std::uint64_t> read_counter(const Path& file, std::string_view key
   return std::nullopt;
 }
 
-// These threads of torch answer the other ranks' questions every second, also while the rank waits.
+// These threads of torch answer the other ranks' requests every second, even while the rank waits.
 bool is_answering_thread(std::string_view name) {
   return name.starts_with("pt_tcpstore") || name.starts_with("pt_nccl_");
 }
@@ -93,7 +93,7 @@ std::optional<std::uint64_t> read_throttling(const Host& host, const Path& proce
   return found;
 }
 
-// The descriptor in "0 0x1 0x7f…" of /proc/PID/syscall, if a process is in write(2).
+// The descriptor in a line "0 0x1 0x7f…" of /proc/PID/syscall, if the process is in write(2).
 std::optional<int> find_written_descriptor(const Path& process) {
   const std::vector<std::string> words = split_words(read_first_line(process / "syscall"));
   constexpr std::size_t most_digits = 5;  // "0xfff"
@@ -106,7 +106,7 @@ std::optional<int> find_written_descriptor(const Path& process) {
   return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
 }
 
-// By /proc/PID/fdinfo/FD: "flags:\t0100000", in octal.
+// Checks /proc/PID/fdinfo/FD: "flags:\t0100000", in octal.
 bool is_open_for_reading(const Path& process, const std::string& descriptor) {
   for (const std::string& line : read_lines(process / "fdinfo" / descriptor)) {
     if (line.starts_with("flags:")) {
@@ -164,7 +164,7 @@ class Sampler {
     sample_.processes.push_back(std::move(sample));
   }
 
-  // Reads links only: an access to another open file may block.
+  // Reads only links, because accessing another open file may block.
   void find_pipe(const Path& folder, wire::ProcessSample& sample) const {
     sample.pipe_fd = find_written_descriptor(folder);
     const std::string pipe =

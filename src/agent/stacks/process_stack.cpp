@@ -18,9 +18,9 @@
 namespace remote::agent {
 namespace {
 
-constexpr int faulthandler_signal = 50;  // sitecustomize.py
+constexpr int faulthandler_signal = 50;  // see sitecustomize.py
 constexpr std::size_t most_dump = std::size_t{256} << 10U;
-constexpr std::size_t most_threads = 20;  // in the kernel's data
+constexpr std::size_t most_threads = 20;  // in the data from the kernel
 
 // The rest of the line "KEY:\tVALUE" of /proc/PID/status.
 std::string read_status_line(const Path& folder, std::string_view key) {
@@ -38,7 +38,8 @@ bool catches_signal(const Path& process) {
   return caught.size() == 16 && std::string_view("2367abef").find(caught[3]) != std::string_view::npos;
 }
 
-// The path differs in a container, so the files are compared. Others are not, because their storage may hang.
+// In a container, the path differs, so compare the files. Other files are not accessed, because their storage
+// may hang.
 bool has_open(const Path& process, const Path& file) {
   const Path folder = process / "fd";
   for (const std::string& name : list_names(folder)) {

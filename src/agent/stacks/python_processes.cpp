@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t most_maps = std::size_t{16} << 20U;
 
-// "libpython3.11.so"
+// Searches for names like "libpython3.11.so".
 bool names_python_library(std::string_view maps) {
   constexpr std::string_view name = "libpython";
   for (std::size_t at = maps.find(name); at != std::string_view::npos; at = maps.find(name, at + 1)) {

@@ -37,7 +37,7 @@ void read_local_stacks(const Host& host, const JobsFolder& folder, const std::ve
   }
 }
 
-// Takes the stacks in the output of run_stacks(). Returns the other lines.
+// Processes the stacks in the output of run_stacks(). Returns the other lines.
 std::string take_node_output(std::string_view output, const TakeStack& take) {
   std::string rest;
   for (const std::string& line : split(output, '\n')) {
@@ -74,7 +74,7 @@ class NodeStacks {
     }
     bool is_read = false;
     std::string errors;
-    // One node after the other, because all processes of the job write their stacks into one file.
+    // Reads one node after the other, because all processes of the job write their stacks to one file.
     for (const std::string& node :
          split_words(tools_.call({"scontrol", "show", "hostnames", row->nodes}, slurm_call_limit).out)) {
       const Descriptor activate = hold_text(request_.activate);

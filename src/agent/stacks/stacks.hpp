@@ -14,15 +14,15 @@ namespace remote::agent {
 
 using TakeStack = std::function<void(wire::ProcessStack)>;
 
-// Reads the stacks of the ranks of a job on this machine, or the kernel's data about its main process if it
-// has none. `jobs`: as returned by find_job_processes().
+// Reads the stacks of a job's ranks on this machine, or the kernel's data about its main process if it has no
+// ranks. `jobs` is the result of find_job_processes().
 void read_job_stacks(const Host& host, const JobsFolder& folder, const std::map<int, std::string>& jobs,
                      const std::string& id, const StackReader& reader, const TakeStack& take);
 
 // Throws std::runtime_error if Slurm does not answer. Slow.
 void answer_stacks(const Host& host, const wire::StacksRequest& request, Stream& stream);
 
-// `remote-agent stacks JOBS_FOLDER ID`: prints StacksReply as lines of JSON, in a step of Slurm. Reads the sh
+// `remote-agent stacks JOBS_FOLDER ID`: prints StacksReply as lines of JSON, in a Slurm step. Reads the shell
 // text that enters the environment from stdin. Returns the exit status.
 int run_stacks(int count, char** words);
 

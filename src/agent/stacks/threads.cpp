@@ -12,7 +12,7 @@
 namespace remote::agent {
 namespace {
 
-// Threads of a dump. Their texts fit into one message, also in JSON.
+// The threads of a dump. Their texts are limited, so that they fit into one message even as JSON.
 class ThreadList {
  public:
   void add_thread(std::string_view name) { threads_.push_back({make_line(name), {}}); }
@@ -90,7 +90,7 @@ std::vector<ThreadStack> parse_faulthandler(std::string_view dump) {
     } else if (const auto frame = convert_frame(line)) {
       list.add_frame(*frame);
     } else if (!trim(line).empty()) {
-      list.add_frame(trim(line));  // "...": cut; "<no Python frame>"
+      list.add_frame(trim(line));  // "...", if the stack is truncated, or "<no Python frame>"
     }
   }
   std::vector<ThreadStack>& threads = list.threads_;

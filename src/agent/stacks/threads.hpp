@@ -7,8 +7,8 @@
 
 namespace remote::agent {
 
-// Parse a dump of all threads of a process. The main thread comes first. Frames have py-spy's form,
-// "forward (/a/train.py:12)". Texts are valid in messages, and long dumps are cut.
+// These parse a dump of all threads of a process. The main thread comes first. Frames have py-spy's format,
+// "forward (/a/train.py:12)". Texts are made valid for messages, and long dumps are truncated.
 std::vector<ThreadStack> parse_py_spy(std::string_view dump, int pid);
 std::vector<ThreadStack> parse_faulthandler(std::string_view dump);
 

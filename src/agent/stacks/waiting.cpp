@@ -12,10 +12,10 @@
 namespace remote::agent {
 namespace {
 
-// Files of the stack frames of a thread that waits for other ranks.
+// The files in the stack frames of a thread that waits for other ranks.
 constexpr std::array<std::string_view, 2> waiting_files{"torch/distributed/distributed_c10d.py",
                                                         "torch/distributed/rendezvous.py"};
-// py-spy's states of a thread, which change while it waits.
+// py-spy's thread states, which change while a thread waits.
 constexpr std::array<std::string_view, 3> thread_states{" (active)", " (idle)", " (active+gil)"};
 
 bool is_waiting_frame(const std::string& frame) {
@@ -55,7 +55,7 @@ class WaitingCheck {
 
   bool is_job_waiting(const std::string& id) {
     const auto is_of_job = [&](const wire::RankSample& rank) { return rank.id == id; };
-    // A process without a rank starts the ranks if there are any.
+    // If a job has ranks, its process without a rank is the one that starts them.
     const bool has_ranks = std::ranges::any_of(
         ranks_, [&](const wire::RankSample& rank) { return is_of_job(rank) && rank.rank; });
     return std::ranges::any_of(ranks_, is_of_job) &&

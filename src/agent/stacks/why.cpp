@@ -31,7 +31,7 @@
 namespace remote::agent {
 namespace {
 
-// Parts are moved: code that copies facts would make the agent larger.
+// Parts are moved, because code for copying facts would make the agent larger.
 using TakeWhy = std::function<void(wire::WhyReply&&)>;
 
 constexpr std::size_t most_kept = std::size_t{16} << 20U;
@@ -55,10 +55,10 @@ class WhyInspection {
       return;
     }
     const Looker alone(host_, folder_, request_.ids);
-    // First, because a rank works on its dump.
+    // This comes first, because a rank needs time for its dump.
     try_send_flight();
     const StackReader reader(host_, request_.activate);
-    // No process is signaled between the samples, because its answer would count as work.
+    // No process is signaled between the samples, because answering the signal would count as work.
     send_stacks(0, reader);
     send_sample(0);
     wait();
@@ -93,7 +93,7 @@ class WhyInspection {
     }
   }
 
-  // Whether a rank has made a pipe for PyTorch's flight recorder (sitecustomize.py).
+  // Whether a rank has created a pipe for PyTorch's flight recorder (sitecustomize.py).
   bool has_flight_recorder() const {
     return std::ranges::any_of(request_.ids, [&](const std::string& id) {
       const Path folder = folder_.jobs / id / "flight";
@@ -104,7 +104,7 @@ class WhyInspection {
     });
   }
 
-  // If it fails, the answer just lacks the collectives.
+  // If it fails, the answer only lacks the collectives.
   void try_send_flight() const {
     try {
       send_flight();

@@ -28,7 +28,7 @@ std::optional<int> PointSlots::take(rules::Seconds now) {
     if (!lease) {
       return std::nullopt;
     }
-    next_try_ = now;  // more can be free
+    next_try_ = now;  // more may be available
     leases_.emplace(last_slot_ + 1, std::move(*lease));
   }
   return occupy();

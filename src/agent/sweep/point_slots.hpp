@@ -10,7 +10,7 @@
 
 namespace remote::agent {
 
-// The slots of a server for points, each with what its point leases.
+// A server's slots for points, each with the lease of its point.
 class PointSlots {
  public:
   // Like agent::take_lease(). An empty function means that points lease nothing.
@@ -18,19 +18,21 @@ class PointSlots {
 
   PointSlots(int count, TakeLease take_lease) : free_(count), take_lease_(std::move(take_lease)) {}
 
-  // A slot with a new lease; nullopt if there is none now. Leases are tried every two seconds, because the
-  // driver of a GPU can need time to list its processes.
+  // Takes a slot with a new lease; nullopt if none is available now. Tries to lease only every two seconds,
+  // because a GPU driver may take time to list its processes.
   std::optional<int> take(rules::Seconds now);
-  // A slot for a point that runs already, even if none is free. Its guard holds the lease.
+  // Takes a slot for a point that is already running, even if none is free. The point's guard holds the
+  // lease.
   int occupy();
   void give_back(int slot);
 
-  // nullptr if the slot has no lease, or not any more.
+  // nullopt if the slot has no lease any more, or never had one.
   const TakenLease* find_lease(int slot) const;
-  // The point has inherited the lease, which ends with it.
+  // The point has inherited the lease, so the lease ends with it.
   void hand_over(int slot) { leases_.erase(slot); }
 
-  // Why nothing can be leased, for people; "" if the last try succeeded or something was not free.
+  // Why nothing can be leased, shown to the user; "" if the last attempt succeeded or resources were just not
+  // available.
   const std::string& trouble() const { return trouble_; }
 
  private:

@@ -15,17 +15,17 @@
 
 namespace remote::agent {
 
-// Starts of points, in threads, because storage may hang.
+// Starts points in threads, because storage may hang.
 class PointStarts {
  public:
   using Start = std::function<wire::StartedJob()>;
 
   PointStarts();  // throws std::runtime_error
 
-  // Runs `start` in a thread. Returns its result, or nullopt if that is not known within `patience`. Its
-  // exceptions count as failures.
+  // Runs `start` in a thread. Returns its result, or nullopt if there is none within `patience`. Exceptions
+  // count as failures.
   std::optional<wire::StartedJob> start(const std::string& point, Start start, rules::Seconds patience);
-  // The results of late starts, each once, with their points.
+  // The results of late starts with their points, each only once.
   std::vector<std::pair<std::string, wire::StartedJob>> take_late();
 
  private:
@@ -33,7 +33,7 @@ class PointStarts {
     explicit UnderWay(int wake) : task(wake) {}
 
     wire::StartedJob result;
-    ThreadTask task;  // the last member: its thread uses the other one
+    ThreadTask task;  // must be the last member, because its thread uses the other one
   };
 
   Descriptor wake_;

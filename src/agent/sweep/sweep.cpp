@@ -31,18 +31,18 @@ namespace {
 constexpr std::chrono::seconds begin_limit{30};
 constexpr std::chrono::seconds end_limit{10};
 constexpr std::size_t most_points_in_reply = 1000;
-constexpr std::size_t most_tail_bytes = 8192;  // of each output
+constexpr std::size_t most_tail_bytes = 8192;  // from each output
 constexpr std::size_t most_tail_lines = 200;
 constexpr std::size_t longest_tail_line = 400;
 constexpr std::size_t most_tail_output = std::size_t{32}
-                                         << 20U;  // in bytes; a client asks for the rest again
+                                         << 20U;  // in bytes; a client requests the rest later
 constexpr std::size_t longest_begin_report = 1000;
 
 [[noreturn]] void refuse_write(const SweepFolder& folder) {
   throw std::runtime_error("cannot write in " + folder.path().string() + ": is the disk full?");
 }
 
-// Kills the supervisor. A point that it is just starting counts as begun.
+// Kills the supervisor. A point that it is just starting counts as started.
 void stop_sweep(const Host& host, const SweepFolder& folder) {
   if (!put_synced_file(folder.file("stopped"), "\n")) {
     refuse_write(folder);
@@ -62,7 +62,7 @@ void stop_sweep(const Host& host, const SweepFolder& folder) {
   }
 }
 
-// Returns the last lines with digits that a point has printed.
+// Returns the last lines of a point's output that contain digits.
 std::vector<std::string> read_point_tail(const Path& job) {
   std::vector<std::string> lines;
   for (const char* name : {"job.err", "job.out"}) {
@@ -106,7 +106,7 @@ std::unique_ptr<SweepSupervisor> make_sweep_supervisor(const Host& host, const J
 int supervise_sweep(const Host& host, const JobsFolder& jobs, const Path& program,
                     const SweepFolder& folder) {
   Descriptor lock;
-  // Its memory is not freed: the process exits, and a thread may hang on a disk.
+  // The memory is not freed, because the process exits, and a thread may hang on a disk.
   SweepSupervisor* supervisor = nullptr;
   try {
     lock = lock_sweep(folder);
@@ -154,7 +154,7 @@ wire::BeginSweepReply begin_sweep(const Host& client_host, const wire::SweepToBe
              .folder = "/",
              .limit = begin_limit,
              .awaits_children = true,
-             .is_job = true});  // points get its environment
+             .is_job = true});  // so that points get its environment
   if (started.out != "ok") {
     throw std::runtime_error(started.out.empty() ? "the process that runs its points ends at once"
                                                  : wire::to_line(started.out, longest_begin_report));
@@ -216,7 +216,7 @@ int run_supervise_sweep(int count, char** words) {
   close_descriptors(STDERR_FILENO + 1);
   ::prctl(PR_SET_NAME, sweep_supervisor_name);
   std::signal(SIGPIPE, SIG_IGN);
-  ::mallopt(M_ARENA_MAX, 1);  // a heap for each thread would need more memory
+  ::mallopt(M_ARENA_MAX, 1);  // a heap for each thread would use more memory
   const Host host = Host::of_this_process();
   const JobsFolder jobs{.project = Path(words[0]).parent_path(), .jobs = words[0]};
   return supervise_sweep(host, jobs, words[1], SweepFolder(jobs, words[2]));

@@ -108,7 +108,7 @@ SweepDiary::Content SweepDiary::read() const {
     const std::vector<std::string> words = split_words(rest.substr(0, end));
     rest.remove_prefix(end + 1);
     if (words.size() < 2 || !wire::is_id(words[1])) {
-      continue;  // the beginning of a line, by a supervisor that was killed
+      continue;  // an incomplete line, from a supervisor that was killed
     }
     if (words[0] == "give" && words.size() == 3) {
       content.given[words[1]] = wire::percent_decode(words[2]).value_or(words[2]);
@@ -127,7 +127,7 @@ void SweepDiary::open() {
   file_ = Descriptor(
       ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   struct stat info {};
-  // The last line can be incomplete.
+  // The last line may be incomplete.
   if (!file_ || ::fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
       (info.st_size > 0 && !write_whole(file_.get(), "\n"))) {
     throw std::runtime_error("cannot write " + path_.string() + ": no right to, or the disk is full");
@@ -135,7 +135,7 @@ void SweepDiary::open() {
 }
 
 bool SweepDiary::write(const wire::SweepEntry& entry) {
-  // An earlier entry that failed can have left an incomplete line; an empty line does no harm.
+  // A failed write may have left an incomplete line; an empty line does no harm.
   const std::string line = (was_cut_ ? "\n" : "") + to_diary_line(entry) + "\n";
   was_cut_ = !write_whole(file_.get(), line);
   return !was_cut_ && ::fsync(file_.get()) == 0;

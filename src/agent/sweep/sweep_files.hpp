@@ -15,24 +15,25 @@
 // The files of a sweep on one server, in JOBS_FOLDER/.sweeps/LAUNCH:
 //
 //   points    its wire::SweepPoints; may contain secrets
-//   run       the wire::SweepRun that was begun last
+//   run       the wire::SweepRun that was started last
 //   journal   see SweepDiary
-//   lock      held by flock while the supervisor runs
+//   lock      locked with flock while the supervisor is running
 //   runner    the supervisor's process: PID START BOOT; removed when it ends on its own
 //   stopped   no more points start here
-//   note      the supervisor's problem, for people
+//   note      the supervisor's problem, shown to the user
 
 namespace remote::agent {
 
 class SweepFolder {
  public:
-  // Does not create it.
+  // Does not create the folder.
   SweepFolder(const JobsFolder& jobs, const std::string& launch) : path_(jobs.jobs / ".sweeps" / launch) {}
 
   const Path& path() const { return path_; }
   Path file(std::string_view name) const { return path_ / name; }
 
-  // Creates it, and the folder of all sweeps. Throws std::runtime_error if other users could write to them.
+  // Creates the folder, and the folder of all sweeps. Throws std::runtime_error if other users could write to
+  // them.
   void make() const;
   // These return nullopt if the file is missing or invalid.
   std::optional<wire::SweepPoints> read_points() const;
@@ -42,7 +43,7 @@ class SweepFolder {
   bool write(const wire::SweepRun& run) const;
 
   bool is_stopped() const { return exists(file("stopped")); }
-  // nullopt if no supervisor runs.
+  // nullopt if no supervisor is running.
   std::optional<ProcessId> find_supervisor(const Host& host) const;
   wire::SweepRunner find_state(const Host& host) const;
 
@@ -50,9 +51,9 @@ class SweepFolder {
   Path path_;
 };
 
-// The file `journal`: a line for each entry, on the disk before anything follows from it:
+// The file `journal`. Each entry is a line, which is on disk before any action based on it:
 //
-//   give ID SERVER, back ID   this server gave the point to SERVER, and it was returned
+//   give ID SERVER, back ID   this server assigned the point to SERVER, and it was returned
 //   begin ID, failed ID       the point is about to start here, and it could not be started
 //
 // SERVER is percent-encoded.

@@ -19,12 +19,12 @@ namespace {
 using rules::PointStart;
 
 constexpr Seconds sweep_beat{5};
-constexpr Seconds sweep_proof{10};         // a stranger proves within this that it is a member
-constexpr Seconds longest_silence{30};     // then a member connects again
-constexpr Seconds pause_between_tries{3};  // to connect
+constexpr Seconds sweep_proof{10};         // for a stranger to prove that it is a member
+constexpr Seconds longest_silence{30};     // after this, a member reconnects
+constexpr Seconds pause_between_tries{3};  // between attempts to connect
 constexpr Seconds sweep_pause{0.2};
-constexpr Seconds lost_after{60};  // without a message from a server, the giver does not wait for its points
-constexpr Seconds alone_after{600};  // without a message from the giver, an idle server ends
+constexpr Seconds lost_after{60};  // without a message from a server, the giver stops waiting for its points
+constexpr Seconds alone_after{600};  // without a message from the giver, an idle server stops
 
 constexpr std::size_t longest_note = 1000;
 
@@ -119,7 +119,7 @@ PointStart SweepSupervisor::start(const std::string& point, int slot) {
   };
   const auto result = starts_.start(point, start_point, means_.start_patience);
   if (!result) {
-    // Storage hangs. The point may still start at any time, so it keeps its slot and its lease.
+    // The storage hangs. The point may still start at any time, so it keeps its slot and its lease.
     late_slots_[point] = slot;
     return PointStart::started;
   }
@@ -128,7 +128,7 @@ PointStart SweepSupervisor::start(const std::string& point, int slot) {
 
 wire::JobsToStart SweepSupervisor::make_start(const std::string& point, const TakenLease* lease) const {
   wire::JobsToStart start{.place = {jobs_.jobs.parent_path(), jobs_.jobs.filename()},
-                          .program = {program_.filename(), 0},  // the copy that is there
+                          .program = {program_.filename(), 0},  // the existing copy
                           .spec = points_.spec};
   wire::NewJob& job =
       start.jobs.emplace_back(wire::NewJob{.id = point, .spec = points_.own[numbers_.at(point)]});
@@ -157,7 +157,7 @@ PointStart SweepSupervisor::note_start(const std::string& point, int slot, const
 void SweepSupervisor::watch(const std::string& point) {
   auto& job = running_[point];
   job = std::make_unique<WatchedJob>(host_, jobs_, point, false, false);
-  job->close_fifo();  // a thousand points would need as many descriptors
+  job->close_fifo();  // a thousand points would need that many descriptors
 }
 
 void SweepSupervisor::take_late_starts(Seconds now) {
@@ -259,7 +259,7 @@ void SweepSupervisor::take_from_giver(const wire::LinkMessage& message, Seconds 
     is_welcome_ = true;
     taker_->link();
   } else if (const auto* note = std::get_if<wire::SweepNote>(&message)) {
-    // The giver's server may be hostile: only points of the sweep are started.
+    // The giver's server may be malicious, so only points of the sweep are started.
     const auto* given = std::get_if<wire::GivePoint>(&note->message);
     if (given == nullptr || numbers_.contains(given->point)) {
       taker_->hear(note->message, now);

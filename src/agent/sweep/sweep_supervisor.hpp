@@ -16,10 +16,10 @@
 
 namespace remote::agent {
 
-// What a sweep's supervisor does outside of itself, for tests.
+// The external actions of a sweep's supervisor, which tests replace.
 struct SweepMeans {
-  // Starts one job, which inherits the lease, a descriptor or -1. Any thread. Throws std::runtime_error if it
-  // started nothing.
+  // Starts one job, which inherits the lease (a descriptor, or -1). Any thread. Throws std::runtime_error if
+  // nothing was started.
   std::function<wire::StartedJob(const wire::JobsToStart&, int)> start;
   PointSlots::TakeLease take_lease;
   rules::Seconds start_patience{20};  // a start that takes longer continues in the background
@@ -27,15 +27,15 @@ struct SweepMeans {
   static SweepMeans of(const Host& host, const Path& program, const wire::SweepPoints& points);
 };
 
-// Runs a sweep's points on this server, and on the sweep's first server gives them out.
-// rules/sweep_policy.hpp decides.
+// Runs a sweep's points on this server and, on the sweep's first server, distributes them. The decisions are
+// made in rules/sweep_policy.hpp.
 class SweepSupervisor final : public PeersHandler, public rules::SweepTakerActs, public rules::SweepJournal {
  public:
-  // `program`: the folder of the server program in .bin. Throws std::runtime_error if the sweep cannot run.
+  // `program` is the folder of the server program in .bin. Throws std::runtime_error if the sweep cannot run.
   SweepSupervisor(const Host& host, const JobsFolder& jobs, const Path& program, const SweepFolder& folder,
                   wire::SweepPoints points, wire::SweepRun run, SweepMeans means);
 
-  // Until all points have ended, except those on other servers that are lost.
+  // Runs until all points have ended, except those on other servers that are lost.
   void run();
   // One round of run(). Returns whether it was the last one.
   bool step(rules::Seconds now);
@@ -79,20 +79,20 @@ class SweepSupervisor final : public PeersHandler, public rules::SweepTakerActs,
   bool is_giver_;
   std::map<std::string, std::size_t> numbers_;  // by point
   PointSlots slots_;
-  std::map<std::string, int> late_slots_;  // of points whose start is under way
+  std::map<std::string, int> late_slots_;  // slots of points whose start is in progress
   std::map<std::string, std::unique_ptr<WatchedJob>> running_;
   std::optional<rules::SweepGiver> giver_;
   std::optional<rules::SweepTaker> taker_;
   std::vector<wire::SweepMessage> to_itself_;         // from the taker to the giver
   std::map<std::string, rules::Seconds> last_heard_;  // by server
-  bool is_welcome_ = false;                           // the giver has answered
+  bool is_welcome_ = false;                           // whether the giver has answered
   std::string trouble_;
   std::string note_;
-  rules::Seconds now_{0};  // of this round
+  rules::Seconds now_{0};  // the time of this round
   rules::Seconds next_look_{0};
   rules::Seconds next_beat_{0};
-  std::vector<std::string> looked_at_;  // the points of the looker's orders
-  // Their threads use the others.
+  std::vector<std::string> looked_at_;  // the points in the looker's orders
+  // These must be the last members, because their threads use the others.
   PointStarts starts_;
   JobLooker looker_;
   Peers peers_;

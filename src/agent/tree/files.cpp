@@ -19,7 +19,7 @@
 namespace remote::agent {
 namespace {
 
-constexpr unsigned long clone_request = 0x40049409;  // FICLONE of linux/fs.h
+constexpr unsigned long clone_request = 0x40049409;  // FICLONE in linux/fs.h
 
 enum class Copying { done, failed, not_supported };
 

@@ -26,7 +26,7 @@ nanoseconds to_nanoseconds(const timespec& time) {
   return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
 }
 
-// Returns the path, or if it exists, one with a number after it.
+// Returns the path or, if it exists, the path with a number appended.
 Path find_free(const std::string& path) {
   std::string free = path;
   for (int number = 2; has_entry(free); ++number) {
@@ -60,7 +60,8 @@ class TreeMover {
   }
 
  private:
-  // Moves files that were not sent, and sent ones that a program has replaced by a folder, or the reverse.
+  // Moves files that were not sent, and sent files that a program has replaced with a folder (or the
+  // reverse).
   void move_new_files(const std::string& folder) {
     for (const std::string& entry : list_all_names(tree_ / folder)) {
       const std::string name = join_name(folder, entry);
@@ -101,8 +102,8 @@ class TreeMover {
     }
   }
 
-  // Returns what to move to the project in place of a link in the tree; "" if it is one of the tree's own
-  // links in its place. Links into the project are rewritten, so that they lead to the same file there.
+  // Returns the file to move to the project for a link in the tree; "" if it is one of the tree's own links,
+  // unchanged. Links into the project are rewritten, so that they point to the same file there.
   Path prepare_link(const Path& path, const Path& home) {
     const std::string& project = store_.project().string();
     const std::string link = read_link(path);
@@ -143,8 +144,8 @@ class TreeMover {
     move(path, is_as_sent(home, file) ? home : find_free(home.string() + aside_), read_wall_clock());
   }
 
-  // If the target is of another kind or was created or changed after `since`, it is kept, and the moved file
-  // is put beside it.
+  // If the target has another type or was created or changed after `since`, it is kept, and the moved file
+  // gets a name next to it.
   void move(const Path& source, Path target, nanoseconds since) {
     if (is_own_folder(source) && is_own_folder(target)) {
       move_content(source, target, since);
@@ -158,7 +159,7 @@ class TreeMover {
       if (errno != EEXIST && errno != ENOTDIR) {
         fail_at(target.parent_path());
       }
-      // A folder above it has become a file.
+      // One of its parent folders has become a file.
       const std::string name = make_relative(target, store_.project());
       target = find_free((store_.project() / (replace_all(name, "/", "_") + aside_)).string());
     }

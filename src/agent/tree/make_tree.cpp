@@ -27,8 +27,8 @@ using wire::TreeOutcome;
 constexpr std::size_t most_shown = 20;
 constexpr std::int64_t large_size = std::int64_t{1} << 20U;
 
-// Programs do not write into such files, so a tree can share them with the project. rsync never does: it
-// replaces files by rename.
+// Whether programs do not modify such files in place, so that a tree can share them with the project. rsync
+// never modifies them either, because it replaces files by rename.
 bool is_linked(const TreeFile& file) {
   constexpr std::string_view sources =
       " py pyi pyx pxd sh bash c cc cpp cxx h hh hpp cu cuh so proto rs go jl lua ";
@@ -104,13 +104,13 @@ class TreeMaker {
     return reply;
   }
 
-  // Returns whether the project had the file as it was sent.
+  // Returns whether the project has the file as it was sent.
   bool put_file_of(const TreeFile& file, const Path& path) {
     const Path source = store_.project() / file.name;
     remove_file(path);
     const bool is_made = share_file(source, path) || (is_linked(file) && link_file(source, path)) ||
                          copy_file(source, path, false) == CopyOutcome::copied;
-    // Checked afterwards, because a sync may be replacing the file.
+    // Check afterwards, because a sync may be replacing the file.
     if (is_made && is_as_sent(path, file)) {
       return true;
     }
@@ -149,10 +149,11 @@ class TreeMaker {
     if (!is_there_ && ::rename(tree_.c_str(), final_.c_str()) != 0) {
       fail_at(final_);
     }
-    store_.land_all(digest_);  // jobs that ended meanwhile have not waited for the lock
+    store_.land_all(digest_);  // jobs that have ended meanwhile did not wait for the lock
   }
 
-  // Links to everything in the project that was not sent: environments, data, files of earlier launches.
+  // Creates links to everything in the project that was not sent: environments, data, files of earlier
+  // launches.
   void link_others(const TreeList& list) {
     for (const std::string& folder : list.folders) {
       const Path place = folder.empty() ? tree_ : tree_ / folder;
@@ -161,7 +162,7 @@ class TreeMaker {
       for (const std::string& name : list_all_names(place)) {
         const Path path = place / name;
         if (read_link(path) == up + "/" + name && !exists(path)) {
-          remove_file(path);  // it prevented programs from creating the file
+          remove_file(path);  // it would prevent programs from creating the file
         }
       }
       for (const std::string& name : list_all_names(home)) {

@@ -14,7 +14,6 @@ bool leads_out(const std::string& name) {
   return name.starts_with('/') || ("/" + name + "/").find("/../") != std::string::npos;
 }
 
-// Adds the file and its folders.
 void add_to_folders(TreeList& list, const std::string& name) {
   std::string entry = name;
   while (list.entries.insert(entry).second) {

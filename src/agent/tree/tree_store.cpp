@@ -95,10 +95,10 @@ bool TreeStore::lives(const std::string& digest, const std::string& job) const {
   }
   const std::vector<std::string> words = read_job_words(folder / "supervisor");
   if (words.size() < 3) {
-    return words.empty() && is_young(folder);  // otherwise it was claimed and never starts
+    return words.empty() && is_young(folder);  // otherwise it was claimed and will never start
   }
   if (trim(read_job_line(path(digest, ".jobs") / job).value_or("")) != machine_) {
-    return true;  // processes of another machine, or of another container of this one, are not visible
+    return true;  // processes on another machine, or in another container, are not visible
   }
   const auto supervisor = parse_process_id(words);
   return words[2] == boot_ && supervisor && is_alive(host_, *supervisor);
@@ -110,7 +110,7 @@ bool TreeStore::is_in_use(const std::string& digest) const {
   });
 }
 
-// A tree exists as long as the folder of one of its jobs.
+// A tree is needed as long as the folder of any of its jobs exists.
 bool TreeStore::is_needed(const std::string& digest) const {
   return is_young(path(digest, ".starting")) ||
          std::ranges::any_of(list_users(digest), [&](const std::string& user) {

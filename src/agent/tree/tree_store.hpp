@@ -11,7 +11,7 @@
 namespace remote::agent {
 
 // The folder .trees of a project (docs/protocol.md, "Trees"). Functions throw std::runtime_error if a folder
-// cannot be read. Lock it before you change anything.
+// cannot be read. Lock it before changing anything.
 class TreeStore {
  public:
   TreeStore(const Host& host, const JobsFolder& folder);
@@ -19,23 +19,23 @@ class TreeStore {
   const Path& project() const { return project_; }
   const Path& jobs() const { return jobs_; }
   const Path& folder() const { return folder_; }
-  // The tree, or with a suffix one of the files beside it.
+  // The path of the tree or, with a suffix, of one of the files next to it.
   Path path(const std::string& digest, const char* suffix = "") const { return folder_ / (digest + suffix); }
   Path new_path(const std::string& digest) const { return folder_ / (".new." + digest); }
   // The list of the tree's files as it was sent; "" if it is missing.
   std::string read_list(const std::string& digest) const;
 
-  // Waits until no other process uses the folder, at most 5 s unless it is patient. Returns false after that,
-  // and if `host` is cancelled.
+  // Waits until no other process uses the folder, at most 5 s unless `is_patient`. Returns false after that,
+  // or if `host` is cancelled.
   bool lock(const Host& host, bool is_patient);
-  // Whether a job runs in the tree, as far as can be seen from here.
+  // Whether a job is running in the tree, as far as this machine can see.
   bool is_in_use(const std::string& digest) const;
-  // Moves files that ended launches have written into the tree to the project. Does nothing if a job runs
-  // there, or will: unless this process is starting it. Returns "", or the reason for a failure.
+  // Moves files that ended launches have written to the tree to the project. Does nothing if a job runs there
+  // or is going to, unless this process is starting it. Returns "", or the reason of a failure.
   std::string land(const std::string& digest, bool is_starting = false) const;
-  // Does so in all trees except one. Failures are repeated at the next call.
+  // Does the same for all trees except one. Failures are retried by the next call.
   void land_all(const std::string& except = "") const;
-  // Removes the trees that no job needs, except one.
+  // Removes trees that no job needs, except for one.
   void drop_all(const std::string& except = "") const;
   // Removes trees whose creation or removal was interrupted.
   void drop_new() const;

@@ -21,7 +21,7 @@ namespace {
 using wire::LeftReason;
 
 constexpr std::size_t longest_shown_path = 4000;
-// Another command may still be using a fallback folder of this age.
+// Another command may still be using a fallback folder that is newer than this.
 constexpr std::chrono::minutes recent_age{1};
 
 bool is_owned_folder(const Path& path) {
@@ -29,7 +29,7 @@ bool is_owned_folder(const Path& path) {
   return info && S_ISDIR(info->st_mode) && info->st_uid == ::geteuid();
 }
 
-// Whether an installation made this file or folder.
+// Whether the name is that of a file or folder created by an installation.
 bool is_temporary_name(const std::string& name) {
   const std::string_view ending = std::string_view(name).substr(name.rfind('.') + 1);
   return (name.starts_with(".remote-new.") || name.starts_with(".remote-agent.")) && !ending.empty() &&
@@ -77,7 +77,7 @@ class ProgramRemover {
     }
   }
 
-  // Removes or reports the path. It is kept if there is a reason; returns whether that is so.
+  // Removes or reports the path. If there is a reason, the path is kept. Returns whether it is kept.
   bool handle(const Path& path, std::optional<LeftReason> reason = std::nullopt) {
     const auto info = look_at_entry(path);
     if (!info) {
@@ -142,7 +142,7 @@ class ProgramRemover {
     }
   }
 
-  // The folder itself is the user's: only versions of the agent are removed from it.
+  // The folder itself belongs to the user, so only versions of the agent are removed from it.
   void handle_agent_folder() {
     if (agent_folder_.empty() || !is_owned_folder(agent_folder_)) {
       return;

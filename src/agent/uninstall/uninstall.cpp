@@ -24,12 +24,12 @@
 namespace remote::agent {
 namespace {
 
-constexpr std::size_t longest_program = std::size_t{1} << 30U;  // a test with sanitizers has 100 MB
+constexpr std::size_t longest_program = std::size_t{1} << 30U;  // a test program with sanitizers has 100 MB
 
-// Replaces this process by the same program, without its file. Returns on failure.
+// Replaces this process with the same program, which then runs without its file. Returns only on failure.
 void continue_from_memory(const Host& host, std::vector<std::string> words) {
   const auto program = read_file(host.system("/proc/self/exe"), longest_program);
-  // MFD_CLOEXEC, also with MFD_EXEC, which old kernels do not know, and newer ones may require.
+  // MFD_CLOEXEC, with and without MFD_EXEC, which old kernels do not support and newer ones may require.
   for (const unsigned flags : {0x11U, 1U}) {
     const Descriptor memory(static_cast<int>(::syscall(SYS_memfd_create, "remote-agent", flags)));
     if (memory && program && program->size() < longest_program && write_whole(memory.get(), *program)) {
@@ -43,7 +43,7 @@ KeepReasons prepare_removal(const Host& host, const wire::UninstallRequest& requ
   const JobsFolder folder = JobsFolder::of(host, request.place);
   try {
     list_leases(host, {});        // removes this user's old files
-  } catch (const CannotStart&) {  // they are reported
+  } catch (const CannotStart&) {  // they are reported as leftovers
   }
   drop_trees(host, folder);
   const std::vector<std::string> trees = list_names(folder.jobs / ".trees");

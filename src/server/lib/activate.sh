@@ -1,11 +1,11 @@
-# Enters the project's Python environment. Stands before a command, in any folder and under any options of the shell:
-# it sets no options, ends no shell and starts no process (conda's own hooks apart). Where there is no environment yet,
-# PATH stays as it is. Set by the caller, as paths:
+# Enters the project's Python environment. It is put before a command and works in any folder and with any options of the shell: it sets no
+# options, never exits the shell and starts no process (except for conda's own hooks). If there is no environment yet, PATH is not changed.
+# Set by the caller, as paths:
 #   __project   the project's folder       __scripts   its .remote-scripts
-#   __env       the environment's folder   __conda     where Miniconda is (conda)
+#   __env       the environment's folder   __conda     the Miniconda folder (conda)
 #   __other     another folder of the environment (conda; may be empty)
-#   __isolated  not empty: an environment that remote made, whose Python ignores the packages in ~/.local (conda, venv)
-# and __manager: conda, venv (also for uv), system, `prologue` (system, where prologue.sh has put another Python into PATH), or none.
+#   __isolated  not empty: an environment that remote created, whose Python ignores the packages in ~/.local (conda, venv)
+# and __manager: conda, venv (also for uv), system, `prologue` (system, if prologue.sh has put another Python into PATH), or none.
 # shellcheck shell=sh
 # shellcheck disable=SC2154
 
@@ -16,7 +16,7 @@ __isolate() {
   fi
 }
 
-# An environment made by venv, uv, virtualenv or pipenv.
+# Enters an environment created by venv, uv, virtualenv or pipenv.
 __enter() {
   VIRTUAL_ENV=$__env
   PATH=$__env/bin:$PATH
@@ -26,11 +26,11 @@ __enter() {
 
 case $__manager in
   conda)
-    # What `conda activate` does, without conda's half second: PATH, its variables, the hooks of the packages. A hook is
-    # tried in a subshell first, because a syntax that this sh does not know would end the command.
+    # Does the same as `conda activate`, without taking half a second: sets PATH and conda's variables, and runs the packages' hooks. A
+    # hook is tried in a subshell first, because syntax that this shell does not support would end the command.
     if [ -n "$__other" ] && ! [ -x "$__env/bin/python" ]; then __env=$__other; fi
     if [ -x "$__env/bin/python" ]; then
-      # An environment of somebody else's conda may be all there is.
+      # There may only be an environment of another user's conda.
       if [ -x "$__conda/bin/conda" ]; then
         PATH=$__conda/condabin:$PATH
         CONDA_EXE=$__conda/bin/conda CONDA_PYTHON_EXE=$__conda/bin/python
@@ -69,7 +69,7 @@ case $__manager in
     ;;
 esac
 
-# Where there is a Pipfile, commands run in its environment; update-packages wrote down where that is.
+# If there is a Pipfile, commands run in its environment; update-packages has recorded its folder.
 if [ -f "$__project/Pipfile" ] && [ -f "$__scripts/pipenv" ] && IFS= read -r __env <"$__scripts/pipenv" &&
   [ -x "$__env/bin/python" ]; then
   __enter
@@ -77,10 +77,10 @@ if [ -f "$__project/Pipfile" ] && [ -f "$__scripts/pipenv" ] && IFS= read -r __e
   export PIPENV_ACTIVE
 fi
 case ":${PYTHONPATH-}:" in
-  *":$__project:$__project/src:"*) ;; # a shell in the environment enters it once more
+  *":$__project:$__project/src:"*) ;; # a shell in the environment enters it again
   *) PYTHONPATH=$__project:$__project/src${PYTHONPATH:+:$PYTHONPATH} ;;
 esac
-# What a program prints shows up at once, and is there when it is killed.
+# Output appears immediately, and is not lost if the program is killed.
 PYTHONUNBUFFERED=${PYTHONUNBUFFERED-1}
 export PYTHONPATH PYTHONUNBUFFERED
 unset __env __project __scripts __manager __isolated

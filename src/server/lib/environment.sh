@@ -1,8 +1,8 @@
-# The account's environment, which the agent puts aside (list_job_variables() in src/agent/host/host.cpp), because our own scripts must not depend
-# on it.
+# The account's environment, which the agent hides (list_job_variables() in src/agent/host/host.cpp), because remote's own scripts must not
+# depend on it.
 # shellcheck shell=sh
 
-# show_environment: brings it back, for a command of the user's. What was set since stays.
+# show_environment: restores it for a user's command. Variables that were set since are kept.
 show_environment() {
   for se_name in TMOUT CDPATH BASH_ENV GLOBIGNORE EXECIGNORE FUNCNEST TIME_STYLE QUOTING_STYLE BLOCK_SIZE BLOCKSIZE \
     LS_BLOCK_SIZE DF_BLOCK_SIZE DU_BLOCK_SIZE GREP_OPTIONS GREP_COLOR GREP_COLORS TAR_OPTIONS GZIP RSYNC_ICONV RSYNC_OLD_ARGS \

@@ -1,11 +1,11 @@
-# Runs the user's own text that stands before every command and job; the rules of activate.sh hold. Set by the caller:
+# Runs the user's own text before every command and job; the rules of activate.sh apply. Set by the caller:
 #   __prologue  the text       __project   the project's folder
-# Where it failed, __failed is its exit code afterwards; else it is not set.
+# If it fails, __failed is set to its exit code; otherwise it is unset.
 # shellcheck shell=sh
 # shellcheck disable=SC2154
 
-# What the user's text needs (module, source) only bash has, and what it prints must not come between our lines: it runs in a
-# process of its own, with stderr as its stdout, and what it did to variables, limits and the umask comes back as sh text.
+# The user's text may need features of bash (module, source), and its output must not be mixed with ours. So it runs in a separate process,
+# with stderr as its stdout, and its changes to variables, limits and the umask are returned as shell text.
 # shellcheck disable=SC2016
 __runner='
 if [ -n "${REMOTE_HID_FUNCTIONS-}" ] && [ -n "$BASH_VERSION" ]; then eval "$REMOTE_HID_FUNCTIONS"; fi
@@ -37,7 +37,7 @@ done
 [ "$(__limits)" = "$__before" ] || __limits
 exec sh -c "export -p; echo __failed="
 '
-# Within a session of sshd, bash -c would read .bashrc.
+# In an sshd session, bash -c would read .bashrc.
 __shell='sh'
 if command -v bash >/dev/null 2>&1; then __shell='bash --norc'; fi
 __pwd=$PWD

@@ -1,8 +1,9 @@
-"""attach.py SOCKET: the user's end of a debugger that waits in a job (debugger.py). On a terminal with what readline gives: editing and
-history. From a pipe each line is a command, which is printed behind the prompt; at the end of the pipe the rank keeps waiting.
+"""attach.py SOCKET: the user's side of a debugger that waits in a job (debugger.py). On a terminal, it offers editing and history
+through readline. From a pipe, each line is a command, which is printed after the prompt; at the end of the pipe, the rank keeps
+waiting.
 
-Exits with 0: the rank goes on; 10: it keeps waiting, as this was left by Ctrl-C or the pipe has ended, or another one has attached (11);
-12: its process is gone; 13: it does not wait there any more.
+Exits with 0: the rank continues; 10: it keeps waiting, because this was left with Ctrl-C, the pipe has ended, or another client
+has attached (11); 12: its process is gone; 13: it is no longer waiting there.
 """
 import json
 import os
@@ -16,7 +17,7 @@ import threading
 try:
     import readline
 
-    # what the laptop shows is text alone
+    # the laptop shows only text
     readline.parse_and_bind("set bell-style none")
     readline.parse_and_bind("set enable-bracketed-paste off")
 except ImportError:
@@ -41,8 +42,8 @@ def connect(path):
 
 
 class Session:
-    """The main thread asks for lines. Another reads what the debugger sends, and a third waits for Ctrl-C: readline notices a signal only
-    while it waits for a key, so one that comes just before would be lost."""
+    """The main thread asks for lines. Another thread reads the debugger's messages, and a third waits for Ctrl-C: readline
+    handles a signal only while it waits for a key, so a signal just before that would be lost."""
 
     def __init__(self, channel):
         self._channel = channel
@@ -65,7 +66,7 @@ class Session:
             try:
                 self._channel.sendall(json.dumps(answer).encode() + b"\n")
             except OSError:
-                reader.join()  # it knows why
+                reader.join()  # it knows the reason
 
     def _read(self):
         try:
@@ -80,18 +81,18 @@ class Session:
                     self._end(11)
                 elif "prompt" in message:
                     self._prompts.put(message["prompt"])
-        finally:  # whatever went wrong: the main thread would wait for ever
+        finally:  # after any failure, because the main thread would otherwise wait forever
             self._end(12)
 
     def _await_interrupt(self, interrupts):
         interrupts.recv(1)
-        self._asks = True  # the cursor stands behind ^C
+        self._asks = True  # the cursor is after ^C
         self._end(LEFT)
 
     def _end(self, code):
         if self._asks:
             print(flush=True)
-        os._exit(code)  # the main thread may be waiting for a key; the terminal's modes end with it
+        os._exit(code)  # the main thread may be waiting for a key; exiting also ends the terminal's modes
 
     def _ask(self, prompt):
         typed = sys.stdin.isatty()

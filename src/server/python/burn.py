@@ -1,6 +1,6 @@
 """`remote check --burn`: how fast this rank's device computes, and how fast the ranks exchange data. Each rank runs it.
 
-argv: the seconds that it may take. It prints messages, each a line "remote-burn JSON" (src/wire/burn.hpp).
+argv: its time limit in seconds. It prints messages, each a line "remote-burn JSON" (src/wire/burn.hpp).
 """
 import json
 import os
@@ -18,9 +18,9 @@ def plain(text):
 
 
 SECONDS = float(sys.argv[1])
-# Where the ranks do not find each other, the libraries would wait for half an hour.
+# If the ranks cannot find each other, the libraries would wait for half an hour.
 timer = threading.Timer(SECONDS * 3 + 90, lambda: (report("failed", problem="timeout"), os._exit(1)))
-timer.daemon = True  # a rank that fails by itself is not to wait for it
+timer.daemon = True  # a rank that fails on its own must not wait for it
 timer.start()
 try:
     import torch
@@ -62,7 +62,7 @@ CAN = "nccl" if CUDA and dist.is_nccl_available() else "gloo"
 
 
 def agree(store):
-    """The one backend of all ranks. Rank 0 decides it: ranks that choose for themselves would wait for each other."""
+    """Returns the backend for all ranks. Rank 0 decides: if each rank chose for itself, they could wait for each other."""
     store.set("can/%d" % RANK, CAN)
     if RANK == 0:
         all_can = all(store.get("can/%d" % rank) == b"nccl" for rank in range(RANKS))
@@ -76,7 +76,7 @@ def ready():
 
 
 def product():
-    """Matrix products for the given time; 10^12 operations a second."""
+    """Multiplies matrices for the given time. Returns 10^12 operations per second."""
     size = 8192 if CUDA else 1024
     a = torch.randn(size, size, device=DEVICE).to(TYPE)
     b = torch.randn(size, size, device=DEVICE).to(TYPE)
@@ -93,7 +93,7 @@ def product():
 
 
 def often(work, seconds):
-    """How long `work`, in which all take part, takes on average; who takes longest says how often it is done."""
+    """The average duration of `work`, in which all ranks take part. The slowest rank determines how often it is repeated."""
     for _ in range(2):
         work()
     ready()
@@ -113,14 +113,14 @@ def often(work, seconds):
 
 
 def all_reduce():
-    """The bus bandwidth in Gbit/s, as nccl-tests has it: what each link must carry."""
+    """The bus bandwidth in Gbit/s as in nccl-tests: the load on each link."""
     data = torch.ones((64 if BACKEND == "nccl" else 8) << 20, device=WIRE)
     took = often(lambda: dist.all_reduce(data), SECONDS * 0.2)
     return data.numel() * 4 * 8 * 2 * (RANKS - 1) / RANKS / took / 1e9
 
 
 def links():
-    """Each rank with the next one: first those that begin with an even rank, then the others."""
+    """Each rank with the next one: first the pairs that start with an even rank, then the others."""
     data = torch.ones((16 if BACKEND == "nccl" else 4) << 20, device=WIRE)
     for first in (0, 1):
         partner = RANK + 1 if RANK % 2 == first else RANK - 1
@@ -144,12 +144,12 @@ BACKEND = CAN
 if CAN == "gloo":
     report("lacks", what="nccl" if CUDA else "cuda")
 if RANKS > 1:
-    os.environ.setdefault("USE_LIBUV", "0")  # Debian's torch 2.6 was built without, and refuses the default of 2.4 and later
+    os.environ.setdefault("USE_LIBUV", "0")  # Debian's torch 2.6 was built without it, and rejects the default of 2.4 and later
     meeting = dist.PrefixStore("remote-burn", next(iter(rendezvous("env://")))[0])
     BACKEND = agree(meeting)
     dist.init_process_group(BACKEND, store=meeting, rank=RANK, world_size=RANKS)
     dist.barrier()
-WIRE = DEVICE if BACKEND == "nccl" else torch.device("cpu")  # where the data lies that is exchanged
+WIRE = DEVICE if BACKEND == "nccl" else torch.device("cpu")  # the device that holds the exchanged data
 tflops = product()
 bus = 0.0
 if RANKS > 1:

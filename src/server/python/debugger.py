@@ -1,8 +1,8 @@
-"""breakpoint() in a job waits here for `remote attach` (attach.py): sitecustomize.py loads this file at the first one.
+"""breakpoint() in a job waits here for `remote attach` (attach.py). sitecustomize.py loads this file at the first call.
 
-In the folder `debug` (0700) of the job's folder, each thread that waits has a socket N.PID.sock and a file N.PID, which says where it
-stands: docs/protocol.md, "A debugger". Messages are lines of JSON. To attach.py: {"text"}, {"prompt"}, which asks for a line, {"over"}, the rank
-goes on, and {"taken"}, somebody else has attached. From it: {"line"}; {"leave"} for Ctrl-D.
+In the folder `debug` (0700) of the job's folder, each waiting thread has a socket N.PID.sock and a file N.PID, which describes
+where it waits: docs/protocol.md, "A debugger". Messages are lines of JSON. To attach.py: {"text"}; {"prompt"}, which asks for a
+line; {"over"}, the rank continues; and {"taken"}, another client has attached. From attach.py: {"line"}; {"leave"} for Ctrl-D.
 """
 import atexit
 import itertools
@@ -19,7 +19,7 @@ import time
 _numbers = itertools.count(1)
 _own = threading.local()
 _open = set()
-_patience = 10  # seconds for a client to take what it is sent
+_patience = 10  # seconds for a client to read the data sent to it
 
 
 class _Lost(Exception):
@@ -42,7 +42,7 @@ class _Client:
             raise _Lost() from error
 
     def message(self):
-        """The next message, None where it is not complete yet."""
+        """The next message; None if it is incomplete."""
         try:
             data = self._socket.recv(4096)
         except OSError as error:
@@ -61,7 +61,7 @@ class _Client:
         return message if isinstance(message, dict) else {}
 
     def close(self, shut=True):
-        if shut:  # a child may have inherited it
+        if shut:  # because a child may have inherited it
             try:
                 self._socket.shutdown(socket.SHUT_RDWR)
             except OSError:
@@ -70,14 +70,14 @@ class _Client:
 
 
 class _Wire:
-    """The files that pdb reads and writes. Where nobody is attached, reading waits for somebody."""
+    """The files that pdb reads and writes. If no client is attached, reading waits for one."""
 
     encoding = "utf-8"
     errors = "strict"
 
     def __init__(self, job, greet):
         self._job = job
-        self._greet = greet  # prints where the rank stands, for who attaches in the middle
+        self._greet = greet  # prints where the rank is, for a client that attaches later
         self._pid = os.getpid()
         self._listener = None
         self._client = None
@@ -97,8 +97,8 @@ class _Wire:
         pass
 
     def open(self, line, error, file):
-        """From now on the job's state says that it waits there. Whether it did not before."""
-        if not self.is_own():  # forked in the middle: all this is the parent's
+        """From now on, the job's state shows that it waits there. Returns whether this is new."""
+        if not self.is_own():  # this is a fork, and everything belongs to the parent
             self.close(over=False, forked=True)
         self._pid = os.getpid()
         folder = os.path.join(self._job, "debug")
@@ -110,7 +110,7 @@ class _Wire:
             at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                # the address of a socket has 108 bytes at most, and the working directory is the program's
+                # a socket's address has at most 108 bytes, and the working directory must not be changed
                 self._listener.bind("/proc/self/fd/%d/%s.sock" % (at, self._name))
             finally:
                 os.close(at)
@@ -157,7 +157,7 @@ class _Wire:
     def _accept(self):
         try:
             connection, _ = self._listener.accept()
-        except OSError:  # no descriptor is left
+        except OSError:  # no descriptor is free
             time.sleep(0.2)
             return
         uid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
@@ -177,10 +177,10 @@ class _Wire:
         return self._client is not None
 
     def readline(self, *_, question=False):
-        """The next line. To a question, a client that leaves gives the answer ""."""
+        """Returns the next line. If a client leaves, the answer to a question is empty."""
         text, _, prompt = self._text.rpartition("\n")
         self._text = text + "\n" if text else ""
-        asked = None  # the client that has seen the prompt
+        asked = None  # the client that has received the prompt
         while True:
             try:
                 if self._client is not None and self._client is not asked:
@@ -206,7 +206,7 @@ class _Wire:
             if message is None:
                 continue
             if message.get("leave"):
-                return ""  # the end of the file, to pdb
+                return ""  # EOF for pdb
             if "line" in message:
                 return str(message["line"]) + "\n"
 
@@ -260,7 +260,7 @@ class _Debugger(pdb.Pdb):
                 self._wire.close()
 
     def _cmdloop(self):
-        self.cmdloop()  # SIGINT ends a rank that waits: pdb's own would ask again
+        self.cmdloop()  # a waiting rank ends at SIGINT, while pdb's own method would ask again
 
     def do_continue(self, argument):
         self._leaves = True
@@ -311,7 +311,7 @@ class _Debugger(pdb.Pdb):
 
 
 def _short(file):
-    """As the project has it: relative to the working directory, where it is below."""
+    """The path relative to the working directory, if it is inside."""
     here = os.getcwd() + os.sep
     return file[len(here) :] if file.startswith(here) else file
 
@@ -333,14 +333,14 @@ atexit.register(_close_all)
 
 
 def stop_at(job, frame, header=None):
-    """Called by breakpoint() and pdb.set_trace(): the thread stops there. One debugger a thread."""
+    """Called by breakpoint() and pdb.set_trace(): the thread stops there. There is one debugger per thread."""
     if getattr(_own, "debugger", None) is None:
         _own.debugger = _Debugger(job)
     _own.debugger.stop_at(frame, header)
 
 
 def _note_error(job):
-    """When the first rank of the job failed: its result comes only when somebody has left pdb."""
+    """Records when the first rank of the job failed, because its result is only written after the user has left pdb."""
     try:
         with open(os.path.join(job, "raised"), "x") as file:
             file.write("%d\n" % (time.time() * 1000))
@@ -349,7 +349,7 @@ def _note_error(job):
 
 
 def post_mortem(job, kind, trace):
-    """Waits where this exception was raised, until somebody has attached and left."""
+    """Waits where this exception was raised, until a client has attached and left."""
     _note_error(job)
     sys.settrace(None)
     debugger = _Debugger(job, "".join(c if c.isidentifier() or c in ".0123456789" else "?" for c in kind.__name__))

@@ -1,5 +1,5 @@
-# What torch is once it is imported, for `remote check --deep`: run by the Python of the environment, as a job would be.
-# Prints messages, each a line "remote-deep JSON" (src/wire/deep.hpp). Nothing is written.
+# Facts about torch after its import, for `remote check --deep`. It is run by the environment's Python, like a job. Prints
+# messages, each a line "remote-deep JSON" (src/wire/deep.hpp). Writes nothing.
 import hashlib, json, os, sys, time
 
 def report(kind, **fields):
@@ -7,7 +7,7 @@ def report(kind, **fields):
 
 def describe(error):
     text = " ".join((type(error).__name__ + ": " + str(error)).split())[:300]
-    return text.encode("utf-8", "replace").decode()  # no lone surrogates, which are not JSON
+    return text.encode("utf-8", "replace").decode()  # without lone surrogates, which are not valid in JSON
 
 print(flush=True)
 begun = time.time()
@@ -27,8 +27,9 @@ try:
 except Exception as error:
     report("trouble", reason=describe(error))
 
-# The shared libraries that are really mapped, but for the system's own: of two that have one name, one may be of another package.
-# The digest is of the size and of both ends, where a library has its build id and its tables: some have two gigabytes.
+# The shared libraries that are actually mapped, except for the system's own. If two have the same name, one may be from another
+# package. The digest covers the size and both ends, where a library has its build id and its tables, because some libraries have
+# two gigabytes.
 piece = 4 << 20
 seen = set()
 for line in open("/proc/self/maps", errors="replace"):
@@ -39,7 +40,7 @@ for line in open("/proc/self/maps", errors="replace"):
     if not any(part in path for part in ("/site-packages/", "/dist-packages/", "/cuda", "/nvidia", "/rocm")) and not name.startswith(("libcuda", "libnccl", "libnvidia")):
         continue
     if "/lib-dynload/" in path or name.split(".so")[0].endswith(("-linux-gnu", "-darwin")):
-        continue  # modules of Python, which belong to one package each
+        continue  # Python modules, which belong to a single package
     seen.add(path)
     try:
         with open(path, "rb") as file:

@@ -1,8 +1,9 @@
-"""What PyTorch's flight recorder has of the ranks' collectives (NCCL, torch 2.5 and later): asks each rank for a dump through its pipe, and tells
-the last ones of each process group. sitecustomize.py has switched it on. The agent runs it, and reads a wire::FlightEntry in JSON from each line.
+"""The ranks' collectives in PyTorch's flight recorder (NCCL, torch 2.5 and later). Requests a dump from each rank through its
+pipe, and prints the last collectives of each process group. sitecustomize.py has enabled the recorder. The agent runs this
+program, and parses a wire::FlightEntry in JSON from each line.
 
-argv: the jobs' folder, and ids. A dump is a pickle, and its file may have been written by anybody's program: no global is looked up, no more memory is
-used than a limit, and no text reaches the answer but as a word.
+argv: the jobs folder, and ids. A dump is a pickle, and its file may have been written by any program. So no global is looked up,
+memory is limited, and texts only become part of the answer as words.
 """
 import json
 import os
@@ -13,18 +14,18 @@ import stat
 import sys
 import time
 
-ANSWER_SECONDS = 12  # a rank reads its pipe every second, and its first dump took four more on an H100
+ANSWER_SECONDS = 12  # a rank reads its pipe every second, and its first dump took four more seconds on an H100
 MOST_BYTES = 64 << 20
 MOST_MEMORY = 2 << 30
 MOST_RANKS = 64
-LAST = 32  # collectives of a group
-RECENT_NS = 4 * 10**9  # a collective that began since then is not stuck: a healthy launch always has one
+LAST = 32  # collectives per group
+RECENT_NS = 4 * 10**9  # newer collectives are not stuck, because a healthy launch always has one
 OLD_NS = 60 * 10**9
 FIELDS = "rank", "group", "number", "state", "function", "types", "shapes"
 
 
 class Data(pickle.Unpickler):
-    """Numbers, texts, lists, tuples and dictionaries."""
+    """Only numbers, texts, lists, tuples and dictionaries."""
 
     def find_class(self, module, name):
         raise pickle.UnpicklingError("no data")
@@ -38,7 +39,7 @@ def word(text):
 
 
 def shapes_of(sizes):
-    """"3x4,7" of [[3, 4], [7]]."""
+    """"3x4,7" for [[3, 4], [7]]."""
     if not isinstance(sizes, (list, tuple)):
         return "-"
     shapes = []
@@ -58,8 +59,9 @@ def state_of(entry, now):
 
 
 def collectives_of(dump, now=0):
-    """(group, number, state, function, types, shapes) of the last collectives. Number 0 means that the rank is in that group. Entries in another format
-    are skipped. `now` is when the dump was asked for, in nanoseconds since the epoch: it may take seconds to be written."""
+    """(group, number, state, function, types, shapes) of the last collectives. Number 0 means that the rank belongs to that
+    group. Skips entries in another format. `now` is when the dump was requested, in nanoseconds since the epoch; writing it may
+    take seconds."""
     if not isinstance(dump, dict):
         return []
     groups = {}
@@ -87,7 +89,7 @@ def collectives_of(dump, now=0):
 
 
 def ask(pipe):
-    """Whether there is a rank that reads it."""
+    """Returns whether a rank reads the pipe."""
     try:
         fd = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
@@ -101,7 +103,7 @@ def ask(pipe):
 
 
 def stamp(path):
-    """Of a dump as it is now; None where there is none."""
+    """Identifies the current version of a dump; None if there is none."""
     try:
         info = os.lstat(path)
     except OSError:
@@ -110,11 +112,11 @@ def stamp(path):
 
 
 def read(path):
-    """None: it is not whole, or no dump."""
+    """Returns None if the dump is incomplete or invalid."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             return Data(file).load()
-    except Exception:  # whatever its bytes make of it
+    except Exception:  # the bytes may cause any exception
         return None
 
 

@@ -1,6 +1,7 @@
-"""Sends one POST for a notification (src/agent/notify). stdin has {"url", "headers", "body"} as JSON; the URL is a secret, so no answer contains it.
+"""Sends one POST request for a notification (src/agent/notify). stdin has {"url", "headers", "body"} as JSON. The URL is secret,
+so no output contains it.
 
-Prints `sent`, `failed` or `unknown` (it may have arrived), and the answer.
+Prints `sent`, `failed` or `unknown` (it may have been delivered), and the response.
 """
 import http.client
 import json
@@ -11,7 +12,7 @@ import urllib.request
 ANSWER_SECONDS = 30
 
 
-class NoRedirect(urllib.request.HTTPRedirectHandler):  # it would be asked twice, and as GET
+class NoRedirect(urllib.request.HTTPRedirectHandler):  # otherwise a second request would be sent, as GET
     def redirect_request(self, *_):
         return None
 

@@ -1,7 +1,7 @@
-# Runs the agent in the place of this process, from memory if no folder lets programs run.
-#   run_agent.py PROGRAM WORD…   the copy in .bin of the jobs' folder
+# Replaces this process with the agent, which runs from memory if no folder allows programs to run.
+#   run_agent.py PROGRAM WORD…   the copy in .bin of the jobs folder
 #   -c TEXT MEMORY               for bootstrap.sh. MEMORY: "memory", the digest, the number of bytes on stdin, the program's size (if they differ,
-#     xz compressed it), the file that has the program already or nothing, and in the next line why no folder could be used
+#     xz compressed it), the file that already has the program or nothing, and on the next line why no folder could be used
 import hashlib, os, subprocess, sys
 
 

@@ -1,25 +1,27 @@
-"""What a job's Python processes are given: their stacks can be read, torch falls back from libuv, and what ends a worker of
-torchrun is on record. Python imports it by itself.
+"""Code for a job's Python processes: makes their stacks readable, lets torch work without libuv, and records the failures of
+torchrun's workers. Python imports it automatically.
 
-On signal 50, a real-time signal that no program is known to use, faulthandler writes the stacks of all threads to
-the file `stacks` of the job's folder, also while the main thread hangs in C code.
+On signal 50, a real-time signal that no known program uses, faulthandler writes the stacks of all threads to the file `stacks` in
+the job's folder, even while the main thread hangs in C code.
 
-From torch 2.4 on, a TCPStore asks for libuv, and a torch that was built without it (Debian's) refuses. USE_LIBUV=0 does
-not reach torchrun's own stores, so that the store itself is taught to do without. While a TCPStore waits for rank 0 to listen, any
-signal makes it fail, also the one that asks for the stacks; it is taught to try again.
+Since torch 2.4, a TCPStore requests libuv, and fails if torch was built without it (as Debian's). USE_LIBUV=0 has no effect on
+torchrun's own stores, so the store itself is changed to work without it. While a TCPStore waits for rank 0 to listen, any signal
+makes it fail, even the one that requests the stacks; it is changed to try again.
 
-Of torchrun's workers only the agent knows how they ended, and not even that knows what an exception said, unless the program
-uses a decorator of torch. An uncaught exception of a worker goes into the job's folder `failures` and, in the form that the
-agent reads, into the file that it has named for that. The agent itself gets remote_torch_agent.py, where that lies beside this.
+Only the agent knows how torchrun's workers ended, and even the agent does not know the exception unless the program uses a
+decorator of torch. An uncaught exception of a worker is written to the folder `failures` in the job's folder and, in the format
+that the agent reads, to the file that it has named for that purpose. The agent itself imports remote_torch_agent.py, if it is in
+the same folder as this file.
 
-From torch 2.5 on, NCCL's process group records its last collectives, and tells them when `remote job-why` asks (flight.py).
+Since torch 2.5, NCCL's process group records its last collectives, and dumps them when `remote job-why` asks (flight.py).
 
-breakpoint() waits for `remote attach` (remote_debugger.py, which lies beside this) in place of reading a stdin that does not exist.
+breakpoint() waits for `remote attach` (remote_debugger.py, in the same folder as this file) instead of reading a stdin that does
+not exist.
 
-Below mpirun, a rank that raised, or left by SystemExit with a failure, hangs in MPI_Finalize, which waits for the others: it has
-ten seconds to exit by itself.
+Under mpirun, a rank that raised an exception, or exited by SystemExit with a failure, hangs in MPI_Finalize, which waits for the
+others. It has ten seconds to exit on its own.
 
-Nothing else changes: another sitecustomize that Python would have found without this one is loaded after it.
+Nothing else changes: another sitecustomize that Python would have found without this one is loaded afterwards.
 """
 
 
@@ -30,7 +32,7 @@ def _enable(folder):
 
     job = os.path.dirname(folder)
     file = os.open(os.path.join(job, "stacks"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    _signal.signal(50, _signal.SIG_IGN)  # what faulthandler leaves behind when Python ends: a question that comes then ends nobody
+    _signal.signal(50, _signal.SIG_IGN)  # faulthandler restores this action when Python exits, so that a late request kills nothing
     faulthandler.register(50, file=file, all_threads=True)
 
 
@@ -40,12 +42,12 @@ def _record_failures(folder):
 
     job = os.path.dirname(folder)
     rank = os.environ.get("RANK", "")
-    # of the variables of torchrun, the launcher ranks does not set this one
+    # of torchrun's variables, this is one that the launcher ranks does not set
     if "TORCHELASTIC_RESTART_COUNT" not in os.environ or not rank.isdigit():
         return
     with open("/proc/%d/environ" % os.getppid(), "rb") as file:
         if b"\0TORCHELASTIC_RESTART_COUNT=" in b"\0" + file.read():
-            return  # a program that a worker has started
+            return  # a program started by a worker
     failures = os.path.join(job, "failures")
 
     def note(kind, value, trace):
@@ -98,7 +100,7 @@ def _end_failed_mpi_rank(_):
 
         with open(path, "w") as file:
             file.write("%d %d\n" % (time.time() * 1000, code))
-        # not a thread: MPI is finalized when Python has gone already
+        # not a thread, because MPI is finalized after Python has shut down
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(10)
 
@@ -109,9 +111,9 @@ def _end_failed_mpi_rank(_):
         except Exception:
             pass
 
-    # The interpreter itself, below all frames, reads `code` of a SystemExit only when that ends the program.
+    # The interpreter itself, below all frames, reads `code` of a SystemExit only when it ends the program.
     fields = gc.get_referents(SystemExit.__dict__)[0]
-    member = fields["code"]  # SystemExit.code would be remembered as it is
+    member = fields["code"]  # SystemExit.code would be recorded as it is
 
     def code_of(error):
         code = member.__get__(error)
@@ -122,7 +124,7 @@ def _end_failed_mpi_rank(_):
         return code
 
     def leave(status=None):
-        raise SystemExit(status)  # before Python 3.12, the plain one makes no object with a `code`
+        raise SystemExit(status)  # before Python 3.12, the original does not create an object with a `code`
 
     sys.excepthook = hook
     sys.exit = leave
@@ -130,13 +132,13 @@ def _end_failed_mpi_rank(_):
 
 
 def _wait_for_attach(folder):
-    """breakpoint(), and with --pdb-on-error an exception that nobody caught, wait for `remote attach` (remote_debugger.py)."""
+    """breakpoint() and, with --pdb-on-error, an uncaught exception wait for `remote attach` (remote_debugger.py)."""
     import os
     import sys
 
     job = os.path.dirname(folder)
     if os.path.exists(os.path.join(job, "slurm")) or os.path.exists(os.path.join(job, "batch.sh")):
-        return  # attach does not reach Slurm's nodes
+        return  # attach cannot reach Slurm's nodes
 
     def debugger():
         if folder not in sys.path:
@@ -163,7 +165,7 @@ def _wait_for_attach(folder):
 
         pdb.set_trace = set_trace
 
-    sys.breakpointhook = at_breakpoint  # Python 3.6 has none
+    sys.breakpointhook = at_breakpoint  # Python 3.6 does not have it
     _after_import("pdb", teach)
     _wait_after_error(os.path.join(job, "raised"), lambda kind, trace: debugger().post_mortem(job, kind, trace))
 
@@ -174,20 +176,20 @@ def _wait_after_error(noted, wait):
 
     if os.environ.get("REMOTE_PDB_ON_ERROR") != "1":
         return
-    # of each rank the first Python alone: what that starts may fail and be expected to
+    # only the first Python of each rank, because failures of programs that it starts may be expected
     rank = os.environ.get("RANK", "-")
     if os.environ.get("REMOTE_PDB_RANK") == rank:
         return
     os.environ["REMOTE_PDB_RANK"] = rank
     try:
-        os.unlink(noted)  # of an attempt before
+        os.unlink(noted)  # from a previous attempt
     except OSError:
         pass
     plain = sys.excepthook
 
     def hook(kind, value, trace):
         plain(kind, value, trace)
-        agents = kind.__module__.startswith("torch.distributed.elastic")  # a worker has failed, and waited
+        agents = kind.__module__.startswith("torch.distributed.elastic")  # a worker has failed, and has already waited
         if issubclass(kind, Exception) and not agents and kind.__name__ != "BdbQuit" and trace is not None:
             wait(kind, trace)
 
@@ -224,7 +226,7 @@ def _go_along_with_agent(folder):
 
 
 def _after_import(name, teach):
-    """Calls teach(module) once that module has been imported."""
+    """Calls teach(module) after that module was imported."""
     import importlib.machinery
     import sys
 
@@ -240,7 +242,7 @@ def _after_import(name, teach):
             try:
                 teach(module)
             except Exception:
-                pass  # another version of it, which has to do without
+                pass  # a different version, for which this is not supported
 
     class Finder:
         def find_spec(self, wanted, path=None, target=None):
@@ -287,7 +289,7 @@ def _teach_tcp_store(_):
 
 
 def _record_flight(folder):
-    """PyTorch's flight recorder for `remote job-why` (flight.py), where torch has it and the user has not set it up."""
+    """Enables PyTorch's flight recorder for `remote job-why` (flight.py), if torch has it and the user has not configured it."""
     import os
 
     job = os.path.dirname(folder)
@@ -300,12 +302,12 @@ def _record_flight(folder):
         names = "TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE"
         if numbers < (2, 5) or any(name in os.environ for name in (size, dump, pipe) + names):
             return
-        if numbers >= (2, 9):  # it warns of the older names
+        if numbers >= (2, 9):  # it warns about the older names
             size, dump = names
         flight = os.path.join(job, "flight")
         os.makedirs(flight, 0o700, exist_ok=True)
         probe = os.path.join(flight, ".%d" % os.getpid())
-        os.mkfifo(probe, 0o600)  # torch fails where it can make no pipe
+        os.mkfifo(probe, 0o600)  # torch fails if it cannot create a pipe
         os.unlink(probe)
         os.environ.update({size: "2000", dump: os.path.join(flight, "rank."), pipe: os.path.join(flight, "pipe.")})
 
@@ -313,7 +315,7 @@ def _record_flight(folder):
 
 
 def _import_from_tree(folder):
-    """In the tree of a frozen launch: what is installed as editable comes from there, and not from the project's folder."""
+    """In the tree of a frozen launch, imports editable packages from the tree instead of the project's folder."""
     import os
     import sys
 
@@ -333,7 +335,7 @@ def _import_from_tree(folder):
 
     sys.path[:] = [moved(entry) for entry in sys.path]
     for name, module in list(sys.modules.items()):
-        if name.startswith("__editable__"):  # what setuptools makes
+        if name.startswith("__editable__"):  # created by setuptools
             for table in (getattr(module, "MAPPING", {}), getattr(module, "NAMESPACES", {})):
                 for key, value in table.items():
                     table[key] = [moved(one) for one in value] if isinstance(value, list) else moved(value)
@@ -375,7 +377,7 @@ def _main():
         try:
             part(folder)
         except Exception:
-            pass  # no program fails because of what it is only offered
+            pass  # optional features must not make a program fail
     _chain(folder)
 
 

@@ -1,11 +1,11 @@
-"""Goes along with an agent of torchrun; sitecustomize.py imports it there, before torch.
+"""Runs inside an agent of torchrun. sitecustomize.py imports it there, before torch.
 
-- What each worker writes goes into files of its own, ranks/RANK.out and ranks/RANK.err of the job's folder, and from there
-  line by line, behind "[RANK] ", to what the agent itself writes to.
-- How a worker ends is on record at once, to the millisecond, in failures/agent: torch looks only now and then, and tells
-  nothing of a worker that it then restarts.
-- A c10d rendezvous is torch_rendezvous.py's.
-- Where torch is older than 1.9 and has no torch.distributed.run, torch.distributed.launch stands in for it.
+- The output of each worker goes to separate files, ranks/RANK.out and ranks/RANK.err in the job's folder, and from there, line by
+  line and after "[RANK] ", to the agent's own output.
+- The end of a worker is recorded immediately, with milliseconds, in failures/agent: torch checks only at intervals, and does not
+  report a worker that it then restarts.
+- A c10d rendezvous is handled by torch_rendezvous.py.
+- If torch is older than 1.9 and has no torch.distributed.run, torch.distributed.launch replaces it.
 
 Python 3.6 or later, standard library only.
 """
@@ -17,10 +17,10 @@ import sys
 import threading
 import time
 
-LONGEST_LINE = 65536  # a longer one is cut into several
+LONGEST_LINE = 65536  # longer lines are split
 LOOK_SECONDS = 0.05
-LEFT_SECONDS = 15  # so long workers may take to fail by themselves when those of another server have ended
-BAR_SECONDS = 0.5  # so often the state of a progress bar is told
+LEFT_SECONDS = 15  # how long workers may take to fail on their own after those of another server have ended
+BAR_SECONDS = 0.5  # how often the state of a progress bar is printed
 OLD_LAUNCH = """
 import sys
 from remote_torch_agent import old_arguments
@@ -31,12 +31,12 @@ main()
 
 
 class Stream:
-    """What a worker writes to one of its two streams: from its file to the agent's own stream."""
+    """Copies one of a worker's two output streams from its file to the agent's own stream."""
 
     def __init__(self, path, target, rank):
         self.path = path
         self.file = open(path, "rb")
-        self.file.seek(0, os.SEEK_END)  # what an earlier attempt wrote has been told
+        self.file.seek(0, os.SEEK_END)  # skip the output of earlier attempts, which was already copied
         self.sink = os.open(path, os.O_WRONLY | os.O_APPEND)
         self.target = target
         self.header = b"[%d] " % rank
@@ -45,11 +45,11 @@ class Stream:
         self.told = time.monotonic()
 
     def close_sink(self):
-        """The worker has it now."""
+        """Call this when the worker has its own copy."""
         os.close(self.sink)
 
     def copy(self, last=False):
-        """True if there was something new."""
+        """Returns True if there was new output."""
         data = self.file.read(4 * LONGEST_LINE)
         *lines, self.rest = (self.rest + data).split(b"\n")
         while len(self.rest) > LONGEST_LINE:
@@ -73,11 +73,11 @@ class Stream:
             try:
                 text = text[os.write(self.target, text) :]
             except OSError:
-                return  # the disk is full; the worker's own file may be as well
+                return  # the disk is full; the worker's own file may be affected too
 
 
 def last_state(line):
-    """Of a progress bar, which goes back to the line's begin again and again, what is seen in the end."""
+    """The last state of a progress bar, which repeatedly returns to the beginning of the line."""
     return line.rstrip(b"\r").rpartition(b"\r")[2]
 
 
@@ -96,14 +96,14 @@ class Agent:
         self.lock = threading.Lock()
         self.copier = None
         self.attempt = None
-        self.here = set()  # the local ranks that have begun in this attempt
+        self.here = set()  # the local ranks that have started in this attempt
         self.restarts = 0
         self.began = 0.0
         self.workers = []
         self.next_look = 0.0
 
     def output_of(self, rank):
-        """The two streams of a new worker, which are watched from now on; both are None where there can be none."""
+        """The two streams of a new worker, which are watched from now on; both are None if they cannot be created."""
         folder = os.path.join(self.job, "ranks")
         try:
             os.makedirs(folder, 0o700, exist_ok=True)
@@ -133,8 +133,8 @@ class Agent:
                 time.sleep(LOOK_SECONDS)
 
     def end_waiting_workers(self):
-        """Torch begins anew without a server that is gone when a worker fails. One that waits for it may hang instead, until a
-        timeout of half an hour: it is ended, if it was there before the launch was left."""
+        """When a server is gone, torch restarts without it as soon as a worker fails. A worker that waits for that server may
+        hang until a timeout of half an hour instead, so it is stopped if it was started before the server left the launch."""
         left, patience = self.left()
         if left is not None and self.began < left <= time.time() - patience:
             with self.lock:
@@ -143,18 +143,19 @@ class Agent:
                 worker.end()
 
     def left(self):
-        """When the launch was last left by a server (its supervisor writes NAME BY into `left`), and how long workers get; None: never."""
+        """When a server last left the launch (its supervisor writes NAME BY to `left`), and how long workers are given; None:
+        never."""
         path = os.path.join(self.job, "left")
         try:
             with open(path) as file:
                 lost = " lost:" in file.read()
-            # where a server is lost, they have had the time until that was known
+            # if a server was lost, they have already had the time until that was detected
             return os.stat(path).st_mtime, 0 if lost else LEFT_SECONDS
         except OSError:
             return None, 0
 
     def finish(self):
-        """All that is there, also a last line without an end; before the agent's own last words."""
+        """Copies all remaining output, including an incomplete last line, before the agent's own last lines."""
         with self.lock:
             self.copy_the_rest()
 
@@ -166,8 +167,8 @@ class Agent:
             stream.copy(last=True)
 
     def forget(self, attempt, local_rank):
-        """Forgets the failures of an earlier attempt. Torch raises its count only when a worker of this agent has failed. When the
-        workers start again because of another agent, the only sign is a local rank that starts a second time."""
+        """Forgets the failures of an earlier attempt. Torch increases its count only if a worker of this agent has failed. If the
+        workers restart because of another agent, the only sign is a local rank that starts a second time."""
         same = attempt == self.attempt and local_rank not in self.here
         first = self.attempt is None
         self.here = self.here | {local_rank} if same else {local_rank}
@@ -176,13 +177,13 @@ class Agent:
         own_failure = not first and attempt[0] != self.attempt[0]
         self.attempt = attempt
         if first:
-            return  # under Slurm the folder is that of all agents, and another one may have begun before
+            return  # under Slurm, all agents share the folder, and another one may have started before
         self.restarts += 1
         with self.lock:
             self.began = time.time()
             line = self.tell_restart(self.restarts, self.first_failure() if own_failure else "")
             self.workers = []
-            self.copy_the_rest()  # the new workers write to the same files
+            self.copy_the_rest()  # because the new workers write to the same files
             for stream in self.streams:
                 stream.file.close()
                 if stream.target == 2:
@@ -196,7 +197,7 @@ class Agent:
             pass
 
     def first_failure(self):
-        """" after rank 3: signal 9": why the workers begin anew; "" where it was no failure here."""
+        """The reason why the workers restart: " after rank 3: signal 9", or an empty text if the failure was on another server."""
         try:
             with open(os.path.join(self.job, "failures", "agent"), encoding="ascii", errors="replace") as file:
                 rank, kind, code = file.readline().split()[:3]
@@ -205,8 +206,8 @@ class Agent:
             return ""
 
     def tell_restart(self, number, why):
-        """For the timeline of `remote report`: torch itself says nothing of it unless it is asked to. Returns the line, which also divides a
-        worker's output (agent/launch)."""
+        """Prints a line for the timeline of `remote report`, because torch itself prints nothing by default. Returns the line,
+        which also divides a worker's output (agent/launch)."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self.began)) + ".%03dZ" % (self.began % 1 * 1000)
         line = ("remote: the workers begin anew (restart %s) at %s%s\n" % (number, at, why)).encode()
         try:
@@ -233,10 +234,10 @@ class Agent:
             pass
 
     def take_the_blame(self):
-        """The agent has failed by itself: a worker that it has ended by TERM for that is not what failed."""
+        """The agent itself has failed, so a worker that it stopped with TERM because of that is not the failure."""
         path = os.path.join(self.job, "failures", "agent")
         if "SLURMD_NODENAME" in os.environ:
-            return  # all agents write there
+            return  # all agents write to it
         try:
             with open(path) as file:
                 others = [line for line in file if line.split()[1:3] != ["signal", "15"]]
@@ -281,7 +282,7 @@ def watch_workers(agent):
             try:
                 info = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
             except OSError:
-                return  # poll() was first
+                return  # poll() was faster
             if info is not None:
                 self.note(info.si_status if info.si_code == os.CLD_EXITED else -info.si_status)
 
@@ -319,8 +320,8 @@ def finish_first(agent):
 
 
 def leave_when_failed(module):
-    """An agent whose workers have failed for good ends at once, so that its end is known and the other servers' ranks are ended.
-    Torch before 2.0 waits up to 300 seconds for the other agents, whose workers may go on for ever."""
+    """An agent whose workers have failed for good exits immediately, so that its end is known and the ranks on other servers are
+    stopped. Before 2.0, torch waits up to 300 seconds for the other agents, whose workers may never end."""
     wait = module.SimpleElasticAgent._exit_barrier
 
     def barrier(self):
@@ -331,7 +332,7 @@ def leave_when_failed(module):
 
 
 def old_arguments(arguments):
-    """Those of torch.distributed.run, as torch.distributed.launch of torch 1.8 and older takes them."""
+    """Converts the arguments of torch.distributed.run to those of torch.distributed.launch in torch 1.8 and older."""
     taken = ["--use_env"]
     while arguments:
         word = arguments[0]
@@ -350,7 +351,7 @@ def old_arguments(arguments):
 
 
 class OldTorch:
-    """Last of all finders: what torch.distributed.run is where torch has none."""
+    """The last of all finders. It provides torch.distributed.run if torch has none."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -367,19 +368,19 @@ class OldTorch:
 
 
 def start(folder, words, after_import):
-    """folder: where this file lies. words: the command line. after_import(NAME, FUNCTION) calls it with the module."""
+    """folder: the folder of this file. words: the command line. after_import(NAME, FUNCTION) calls FUNCTION with the module."""
     values = {}
     for word in words:
         name, _, value = word.partition("=")
-        values.setdefault(name, value)  # what comes later may be the program's
+        values.setdefault(name, value)  # later options may belong to the program
     agent = Agent(os.path.dirname(folder))
     watch_workers(agent)
     finish_first(agent)
-    # Else torch leaves a folder of its own in /tmp, each time.
+    # Otherwise torch leaves a new folder in /tmp every time.
     os.environ.setdefault("PET_LOG_DIR", os.path.join(os.path.dirname(folder), "torch"))
     sys.meta_path.append(OldTorch(folder))
     after_import("torch.distributed.elastic.agent.server.api", leave_when_failed)
-    key = os.environ.pop("REMOTE_RENDEZVOUS_KEY", "")  # the workers need none
+    key = os.environ.pop("REMOTE_RENDEZVOUS_KEY", "")  # the workers do not need it
     if values.get("--rdzv_backend") == "remote_c10d":
         import remote_torch_rendezvous
 

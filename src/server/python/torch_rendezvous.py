@@ -1,28 +1,28 @@
-"""The c10d rendezvous of torchrun's agents; torch_agent.py imports it.
+"""The c10d rendezvous of torchrun's agents. torch_agent.py imports it.
 
-- An agent goes by the address that it reaches the first server from: names of servers need not resolve, and 127.0.1.1 beside a
-  name leads nobody astray. The nodes have their ranks in the order of the launch.
-- What the agents tell each other is a pickle, in a store that takes writes from everybody. The rendezvous `remote_c10d` is c10d
-  whose every state is signed with the launch's key, and checked before it is unpickled.
+- An agent is identified by the address from which it reaches the first server. So the servers' names do not have to be
+  resolvable, and an entry of 127.0.1.1 for a name does no harm. The nodes get their ranks in the order of the launch.
+- The agents exchange pickles through a store that anybody can write to. The rendezvous `remote_c10d` is c10d with every state
+  signed with the launch's key, which is checked before unpickling.
 
 Python 3.6 or later, standard library only.
 """
 import os
 import sys
 
-LAST_CALL_SECONDS = 1  # so long nodes that may come are waited for where one is known to be lost
+LAST_CALL_SECONDS = 1  # how long to wait for nodes that may still join if one is known to be lost
 SIGNED = "remote_c10d"  # the name of our rendezvous
 
 
 def own_address(endpoint, own_rank):
-    """The address of this server that the others reach."""
+    """The address of this server that the others can reach."""
     import socket
 
     host, _, port = endpoint.rpartition(":")
     host = host.strip("[]")
     if own_rank != 0:
         for family, _, _, _, where in socket.getaddrinfo(host, int(port), type=socket.SOCK_DGRAM):
-            with socket.socket(family, socket.SOCK_DGRAM) as probe:  # sends nothing
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:  # this sends no packet
                 try:
                     probe.connect(where)
                 except OSError:
@@ -32,7 +32,8 @@ def own_address(endpoint, own_rank):
 
 
 def go_by_address(address):
-    """Torch before 2.0 has no --local_addr: it calls this node, and as the first one MASTER_ADDR, by socket.getfqdn()."""
+    """Before 2.0, torch has no --local_addr and uses socket.getfqdn() as the name of this node and, on the first node, as
+    MASTER_ADDR."""
     os.environ["PET_LOCAL_ADDR"] = address  # --local_addr
 
     def teach(module):
@@ -45,7 +46,8 @@ def go_by_address(address):
 
 
 def order_nodes(own_rank):
-    """torch orders the nodes of a rendezvous by their names, and has no option for it; here the numbers that they are given decide."""
+    """torch orders the nodes of a rendezvous by their names, without an option to change that; here, their assigned numbers
+    decide."""
 
     def teach(module):
         module.DynamicRendezvousHandler._node_desc_generator._local_id = own_rank
@@ -55,7 +57,7 @@ def order_nodes(own_rank):
 
 
 def offer_signed_rendezvous(key, agent):
-    """Makes `remote_c10d` known to torch. Where that fails, torch knows no such rendezvous, and does not start."""
+    """Registers `remote_c10d` with torch. If that fails, torch does not know this rendezvous and refuses to start."""
 
     def teach(_):
         from torch.distributed.elastic.rendezvous.api import rendezvous_handler_registry
@@ -126,7 +128,8 @@ def signature(key, run_id, state):
 
 
 def open_store(host, port, is_host):
-    """The rendezvous' store; on the first server it listens at the launch's address alone, where torch can (since 2.1)."""
+    """The store of the rendezvous. On the first server, it listens only at the launch's address, if torch supports that (since
+    2.1)."""
     import socket
     from datetime import timedelta
 
@@ -141,12 +144,12 @@ def open_store(host, port, is_host):
             listener.bind(where)
             listener.listen(1024)
         except OSError:
-            pass  # an address that is translated on the way is not this server's own
+            pass  # a translated address does not belong to this server
         else:
             try:
-                # libuv's store takes no listener before 2.4
+                # libuv's store does not accept a listener before 2.4
                 store = TCPStore(host, port, master_listen_fd=listener.fileno(), use_libuv=False, **options)
-                listener.detach()  # it is the store's
+                listener.detach()  # the store owns it now
                 return store
             except TypeError:
                 listener.close()
@@ -154,7 +157,7 @@ def open_store(host, port, is_host):
 
 
 def meet(endpoint, key, agent, after_import):
-    """after_import(NAME, FUNCTION) calls it with the module."""
+    """after_import(NAME, FUNCTION) calls FUNCTION with the module."""
     own_rank = int(os.environ.get("NODE_RANK", "0"))
     after_import("torch.distributed.elastic.rendezvous.registry", offer_signed_rendezvous(key, agent))
     after_import("torch.distributed.elastic.rendezvous.dynamic_rendezvous", order_nodes(own_rank))
