@@ -18,6 +18,7 @@
 #include "agent/host/files.hpp"
 #include "agent/host/run.hpp"
 #include "agent/job/job_spec.hpp"
+#include "agent/source_folder.hpp"
 #include "agent/started.hpp"
 #include "base/strings.hpp"
 
@@ -41,7 +42,7 @@ class ExecJob : public ::testing::Test, protected test::FakeHost {
     fs::create_directories(job());
     fs::create_directories(jobs() / ".bin/digest");
     for (const char* name : {"lib", "python"}) {
-      fs::create_directory_symlink(fs::path(REMOTE_SOURCE_DIR) / "src/server" / name, program() / name);
+      fs::create_directory_symlink(fs::path(test::source_folder) / "src/server" / name, program() / name);
     }
     put(program() / "remote-agent", "");
     spec.program = "digest";

@@ -15,6 +15,7 @@
 #include "agent/host/files.hpp"
 #include "agent/job/job_spec.hpp"
 #include "agent/serve_client.hpp"
+#include "agent/source_folder.hpp"
 #include "agent/started.hpp"
 #include "base/strings.hpp"
 
@@ -105,7 +106,7 @@ class ForegroundRun : public ::testing::Test, protected test::FakeHost {
   void type(const std::string& text) { client().send(FrameKind::data, 1, {text.begin(), text.end()}); }
   void enter_prologue(const std::string& text) {
     request.activate = "__prologue='" + replace_all(text, "'", "'\\''") + "' __project=\"$HOME/my proj\"\n" +
-                       *read_file(Path(std::string(REMOTE_SOURCE_DIR) + "/src/server/lib/prologue.sh"));
+                       *read_file(Path(std::string(test::source_folder) + "/src/server/lib/prologue.sh"));
   }
 
   wire::RunRequest request;

@@ -9,6 +9,7 @@
 
 #include "agent/host/host.hpp"
 #include "agent/put_file.hpp"
+#include "agent/source_folder.hpp"
 
 namespace fs = std::filesystem;
 
@@ -40,7 +41,7 @@ class GpuHost : public testing::Test {
   // The body of a pretended nvidia-smi that answers from the files of `data` and logs its arguments.
   std::string pretend_nvidia(const fs::path& data) const {
     return "FAKE_GPUS='" + data.string() + "' FAKE_GPUS_LOG='" + (folder / "asked").string() +
-           "'\nexport FAKE_GPUS FAKE_GPUS_LOG\nexec sh '" + REMOTE_SOURCE_DIR +
+           "'\nexport FAKE_GPUS FAKE_GPUS_LOG\nexec sh '" + test::source_folder +
            "/tests/data/gpus/nvidia-smi.sh' \"$@\"\n";
   }
 

@@ -11,6 +11,7 @@
 #include "agent/host/files.hpp"
 #include "agent/host/processes.hpp"
 #include "agent/host/users.hpp"
+#include "agent/source_folder.hpp"
 #include "agent/waiting.hpp"
 #include "base/strings.hpp"
 
@@ -186,7 +187,7 @@ TEST_F(GpuProcesses, AreFoundOnTheRealSystem) {
   };
   const std::string child = wait_for_pid("child.pid");
   const std::string foreign = wait_for_pid("foreign.pid");
-  fs::copy(fs::path(REMOTE_SOURCE_DIR) / "tests/data/gpus/535", folder / "gpus");
+  fs::copy(fs::path(test::source_folder) / "tests/data/gpus/535", folder / "gpus");
   const std::string uuid = "GPU-00005350-1111-2222-3333-000000005350, ";
   put(folder / "gpus/apps.csv", uuid + child + ", 1024, [Not Found]\n" + uuid + foreign +
                                     ", 2048, [Not Found]\n" + uuid + "999999999, 1, [Not Found]\n");

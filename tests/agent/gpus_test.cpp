@@ -7,6 +7,7 @@
 #include "agent/gpus/ask.hpp"
 #include "agent/gpus/memory_holders.hpp"
 #include "agent/host/files.hpp"
+#include "agent/source_folder.hpp"
 #include "agent/waiting.hpp"
 #include "rules/usable.hpp"
 
@@ -36,7 +37,7 @@ class Gpus : public test::GpuHost {
   std::vector<std::string> asked() { return read_lines(folder / "asked"); }
   GpuFacts ask(GpuDetail detail = GpuDetail::full) { return read_gpus(host, detail); }
 
-  const fs::path data = fs::path(REMOTE_SOURCE_DIR) / "tests/data/gpus";
+  const fs::path data = fs::path(test::source_folder) / "tests/data/gpus";
 };
 
 TEST_F(Gpus, AreNoneWithoutAnyProgram) {
