@@ -115,6 +115,7 @@ std::string private_key_value(const std::string& key, const fs::path& here, cons
 NewServer read_new_server(const std::string& name, const std::string& address, const fs::path& here,
                           const fs::path& project, std::vector<std::string>& left_out) {
   if (!is_ssh_line(address)) {
+    refuse_other_command(address, "server '" + printable(name) + "'");
     return make_new_server(name, address);
   }
   if (const auto problem = server_name_problem(name)) {

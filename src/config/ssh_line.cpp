@@ -15,11 +15,55 @@ namespace {
 // The options of ssh(1) that have a value.
 constexpr std::string_view with_value = "BbcDEeFIiJLlmOoPpQRSWw";
 
+constexpr std::string_view uri_scheme = "ssh://";
+constexpr const char* right_line =
+    "give the ssh command that the provider shows, in quotes: 'ssh -p 40022 root@HOST'";
+
+// Whether a word ends as a shell's prompt does: "$", "root@c1:~#".
+bool ends_prompt(std::string_view word) {
+  return !word.empty() && std::string_view("$#%>").find(word.back()) != std::string_view::npos;
+}
+
+// The words without a prompt before them and a comment after them.
+std::vector<std::string> read_pasted_words(std::string_view text) {
+  std::vector<std::string> words = shell_words(text);
+  if (words.size() > 2 && words[0].starts_with('[') && ends_prompt(words[1])) {  // "[root@c1 ~]# "
+    words.erase(words.begin());
+  }
+  if (words.size() > 1 && ends_prompt(words[0])) {
+    words.erase(words.begin());
+  }
+  words.erase(std::ranges::find_if(words, [](const std::string& word) { return word.starts_with('#'); }),
+              words.end());
+  return words;
+}
+
+bool is_ssh(std::string_view word) {
+  const std::string_view name = word.substr(word.rfind('/') + 1);
+  return name == "ssh" || name == "ssh.exe";
+}
+
+// The index of ssh among the words; their number if they are no command for ssh. Skips sudo and sshpass.
+std::size_t find_ssh(const std::vector<std::string>& words) {
+  const bool has_starter = !words.empty() && (words.front() == "sudo" || words.front() == "sshpass");
+  const auto found = has_starter ? std::ranges::find_if(words, is_ssh) : words.begin();
+  return found != words.end() && is_ssh(*found) ? static_cast<std::size_t>(found - words.begin())
+                                                : words.size();
+}
+
 class LineReader {
  public:
-  LineReader(const std::string& text, const std::string& where) : where_(where), words_(shell_words(text)) {}
+  LineReader(const std::string& text, const std::string& where)
+      : where_(where), words_(read_pasted_words(text)) {}
 
   SshLine read() {
+    const std::size_t ssh = find_ssh(words_);
+    if (ssh == words_.size()) {  // "ssh://…" alone
+      words_.insert(words_.begin(), "ssh");
+    } else if (ssh > 0) {
+      line_.left_out.push_back(words_.front());  // without its arguments: a password
+      words_.erase(words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(ssh));
+    }
     for (at_ = 1; at_ < words_.size(); ++at_) {
       const std::string& word = words_[at_];
       if (word.size() > 1 && word.starts_with('-') && word != "--") {
@@ -34,10 +78,7 @@ class LineReader {
   }
 
  private:
-  Error wrong(const std::string& why) const {
-    return Error::usage(where_, why,
-                        "give the line as the provider shows it, in quotes: 'ssh -p 40022 root@HOST'");
-  }
+  Error wrong(const std::string& why) const { return Error::usage(where_, why, right_line); }
 
   // "-p 22", "-p22", "-NTp 22"
   void read_options(const std::string& word) {
@@ -67,7 +108,7 @@ class LineReader {
         line_.username = value;
         break;
       case 'i':
-        line_.private_key = value;
+        set_key(value);
         break;
       case 'J':
         line_.proxy_jump = value;
@@ -77,6 +118,15 @@ class LineReader {
         break;
       default:
         line_.left_out.push_back(std::string("-") + option + " " + value);
+    }
+  }
+
+  // The shell's rules have removed the backslashes of "C:\\Users\\ada\\key".
+  void set_key(const std::string& value) {
+    if (value.size() > 1 && value[1] == ':') {
+      line_.left_out.emplace_back("-i with a path of Windows");
+    } else {
+      line_.private_key = value;
     }
   }
 
@@ -99,7 +149,7 @@ class LineReader {
     } else if (keyword == "user") {
       line_.username = value;
     } else if (keyword == "identityfile") {
-      line_.private_key = value;
+      set_key(value);
     } else if (keyword == "proxyjump") {
       line_.proxy_jump = value;
     } else if (keyword == "hostname") {
@@ -110,10 +160,9 @@ class LineReader {
   }
 
   void read_destination(std::string word) {
-    constexpr std::string_view scheme = "ssh://";
-    const bool is_uri = word.starts_with(scheme);
+    const bool is_uri = word.starts_with(uri_scheme);
     if (is_uri) {
-      word.erase(0, scheme.size());
+      word.erase(0, uri_scheme.size());
       word.erase(word.find('/') == std::string::npos ? word.size() : word.find('/'));
     }
     const HostPort at = parse_host_port(word, where_);
@@ -153,8 +202,15 @@ class LineReader {
 }  // namespace
 
 bool is_ssh_line(std::string_view text) {
-  const std::string_view line = trim(text);
-  return line.starts_with("ssh ") || line.starts_with("ssh\t") || line == "ssh";
+  const std::vector<std::string> words = read_pasted_words(text);
+  return find_ssh(words) < words.size() || (!words.empty() && words.front().starts_with(uri_scheme));
+}
+
+void refuse_other_command(std::string_view text, const std::string& where) {
+  const std::vector<std::string> words = read_pasted_words(text);
+  if (words.size() > 1) {
+    throw Error::usage(where, "'" + printable(words.front()) + "' is not ssh", right_line);
+  }
 }
 
 SshLine parse_ssh_line(const std::string& text, const std::string& where) {

@@ -44,6 +44,37 @@ TEST(SshLine, EachFormOfAnOption) {
               ElementsAre("the command nvidia-smi -L"));
 }
 
+TEST(SshLine, AsItIsPasted) {
+  for (const char* text :
+       {"$ ssh -p 40022 root@h.example", "root@c1:~# ssh -p 40022 root@h.example",
+        "[me@c1 ~]$ ssh -p 40022 root@h.example", "ssh://root@h.example:40022",
+        "% /usr/bin/ssh -p 40022 root@h.example   # machine 7", "ssh.exe root@h.example -p 40022",
+        "sudo ssh -p 40022 root@h.example", "sshpass -p secret ssh -p 40022 root@h.example"}) {
+    ASSERT_TRUE(config::is_ssh_line(text)) << text;
+    const SshLine line = parse_ssh_line(text, "x");
+    EXPECT_EQ(line.hostname, "h.example") << text;
+    EXPECT_EQ(line.username, "root") << text;
+    EXPECT_EQ(line.port, 40022) << text;
+  }
+  EXPECT_THAT(parse_ssh_line("sshpass -p secret ssh root@h.example", "x").left_out, ElementsAre("sshpass"));
+  const SshLine windows = parse_ssh_line("ssh -i C:\\Users\\ada\\key root@h.example", "x");
+  EXPECT_FALSE(windows.private_key);
+  EXPECT_THAT(windows.left_out, ElementsAre("-i with a path of Windows"));
+}
+
+TEST(SshLine, OtherProgramsAreNamed) {
+  for (const char* text :
+       {"scp -P 40022 x root@h.example:/w", "mosh root@h.example", "gcloud compute ssh vm1",
+        "$ autossh -M 0 root@h.example", "sudo mosh h.example"}) {
+    EXPECT_FALSE(config::is_ssh_line(text)) << text;
+    EXPECT_THROW(config::refuse_other_command(text, "x"), Error) << text;
+  }
+  for (const char* text : {"h.example", "root@h.example:40022", "[2001:db8::1]:22", "", "''", "#"}) {
+    EXPECT_FALSE(config::is_ssh_line(text)) << text;
+    EXPECT_NO_THROW(config::refuse_other_command(text, "x")) << text;
+  }
+}
+
 TEST(SshLine, RefusesWhatNamesNoMachine) {
   for (const char* text : {"ssh", "ssh -p 22", "ssh -p", "ssh -p x host", "ssh -p 70000 host", "ssh root@",
                            "ssh host:22", "ssh 'a b'", "ssh -p '' host", "ssh -l"}) {
