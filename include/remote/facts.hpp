@@ -145,6 +145,7 @@ struct ServerFacts {
   GpuFacts gpus{};
   std::vector<InfinibandPort> infiniband;
   std::set<std::string> programs;  // those of a fixed list: rsync, docker, apptainer, sbatch …
+  std::string hidden_rsync{};      // path of rsync, if it is installed and not on the login's PATH
 
   // logind.conf(5)
   bool kill_user_processes = false;        // the processes of a session are killed when it ends

@@ -11,9 +11,6 @@
 #include "servers/container.hpp"
 
 namespace remote::project {
-namespace {
-
-// nullopt without packages, and if files of the project cannot be read. `prepare` then reports the error.
 std::optional<servers::PackageSources> find_package_sources(const config::Config& config) {
   try {
     return servers::package_source(config) == PackageSource::none
@@ -25,7 +22,10 @@ std::optional<servers::PackageSources> find_package_sources(const config::Config
   }
 }
 
-}  // namespace
+Finding old_packages(const std::string& server) {
+  return {"packages", CheckStatus::warn, "they are older than the project's files: remote prepare",
+          Fix{Fix::Where::here, "remote prepare --server " + server}};
+}
 
 PreparedCheck::PreparedCheck(const config::Config& config, std::string command, Env env,
                              std::optional<std::string> image)
@@ -88,9 +88,7 @@ void PreparedCheck::judge(const wire::FactsReply& answer, const config::Server& 
     refuse(servers::no_environment);
   }
   if (answer.has_old_packages) {
-    add_warning(
-        warnings, server.name,
-        {"packages", CheckStatus::warn, "they are older than the project's files: remote prepare", prepare});
+    add_warning(warnings, server.name, old_packages(server.name));
   }
 }
 

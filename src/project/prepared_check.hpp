@@ -33,6 +33,11 @@ class PreparedCheck {
   std::optional<servers::PackageSources> packages_;
 };
 
+// The files and settings from which packages are installed; nullopt: none, or they cannot be read. `prepare`
+// then reports the reason.
+std::optional<servers::PackageSources> find_package_sources(const config::Config& config);
+// The finding about a server whose packages were installed from other files than these.
+Finding old_packages(const std::string& server);
 // Why nothing can start on a server.
 Error cannot_run(const std::string& reason, const std::string& hint = {});
 // Adds a finding about a server. Servers with the same finding share one warning.

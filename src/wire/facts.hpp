@@ -396,6 +396,7 @@ struct Fields<ServerFacts> {
         field("nccl", &F::nccl, package_limit), field("packages", &F::packages, a_word("._-+!", 20'000)),
         field("driver", &F::driver, a_line()), field("gpus", &F::gpus),
         field("infiniband", &F::infiniband, at_most(1024)), field("programs", &F::programs, a_name(64)),
+        field("hidden_rsync", &F::hidden_rsync, a_line(255)),
         field("kill_user_processes", &F::kill_user_processes),
         field("kill_excluded", &F::kill_excluded, a_line(1000)),
         field("kill_only", &F::kill_only, a_line(1000)), field("linger", &F::linger),

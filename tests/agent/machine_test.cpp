@@ -184,6 +184,18 @@ TEST_F(Machine, FindsPrograms) {
   EXPECT_EQ(read().programs, (std::set<std::string>{"podman", "sbatch"}));
 }
 
+TEST_F(Machine, FindsRsyncBesideThePath) {
+  folder.host.environment["PATH"] = folder.path() / "bin";
+  EXPECT_EQ(read().hidden_rsync, "");
+  put("usr/bin/rsync", "");
+  EXPECT_EQ(read().hidden_rsync, "") << "not executable";
+  fs::permissions(folder.host.root / "usr/bin/rsync", fs::perms::owner_all);
+  EXPECT_EQ(read().hidden_rsync, "/usr/bin/rsync");
+  fs::create_directories(folder.path() / "bin");
+  fs::copy_file(folder.host.root / "usr/bin/rsync", folder.path() / "bin/rsync");
+  EXPECT_EQ(read().hidden_rsync, "");
+}
+
 // /proc and /sys are hidden in some containers.
 TEST_F(Machine, ReadsNothingWithoutFiles) {
   folder.host.environment.clear();

@@ -392,6 +392,17 @@ TEST_F(Provision, PackagesInTheHomeDirectoryDoNotCountInAnEnvironmentOfOurs) {
   EXPECT_EQ(run_python(PackageSource::pyproject), "<>") << "the user's own value";
 }
 
+TEST_F(Provision, PipOfTheUserInstallsIntoAnEnvironmentOfOurs) {
+  fake.put_program(environment() / "bin/python", "echo \"<${PIP_USER-unset}>\" >>\"$HOME/log\"");
+  python.variables = {{"PIP_USER", "1"}};
+  install({.source = PackageSource::pyproject});
+  EXPECT_THAT(read_home("log"), HasSubstr("<1>")) << "the user's own Python";
+  python.is_isolated = true;
+  fs::remove(fake.home() / "log");
+  install({.source = PackageSource::pyproject});
+  EXPECT_THAT(read_home("log"), HasSubstr("<0>"));
+}
+
 TEST_F(Provision, AFailureNamesTheDisksThatProgramsWriteTo) {
   fake.put_program(environment() / "bin/python", logging_python);
   fake.put(fake.home() / "fails", "1");

@@ -106,8 +106,12 @@ TEST_F(CommandCode, PackagesThatAreOlderThanTheFilesAreTold) {
   write("requirements.txt", "# none yet\n");
   EXPECT_THAT(launch({"--rsync"}), HasSubstr(old));
   EXPECT_THAT(launch({"--no-check"}), Not(HasSubstr(old)));
+  const CommandResult check = world.run({"check"});
+  EXPECT_THAT(check.out + check.err, HasSubstr("they are older than the project's files"));
   ASSERT_EQ(world.run({"prepare"}).code, 0);
   EXPECT_THAT(launch(), Not(HasSubstr(old)));
+  const CommandResult again = world.run({"check"});
+  EXPECT_THAT(again.out + again.err, Not(HasSubstr("they are older")));
 }
 
 TEST_F(CommandCode, AProjectThatWasNeverSentIsTold) {

@@ -202,6 +202,12 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
        warn, "61 s behind this machine's", "timedatectl"},
       {"no rsync", [](ServerFacts& f) { f.programs.clear(); }, "rsync", fail, "is not installed",
        "apt-get install -y rsync"},
+      {"a PATH without rsync",
+       [](ServerFacts& f) {
+         f.programs.clear();
+         f.hidden_rsync = "/usr/bin/rsync";
+       },
+       "rsync", fail, "/usr/bin/rsync is not on the login's PATH", "instead of replacing it"},
       {"no python", [](ServerFacts& f) { f.python.clear(); }, "python", fail, "no python3",
        "apt-get install -y python3"},
       {"shared memory ends at logout", [](ServerFacts& f) { f.in_session = f.removes_ipc = true; }, "logout",

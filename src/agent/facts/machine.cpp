@@ -13,6 +13,7 @@
 #include "agent/facts/machine_digest.hpp"
 #include "agent/host/files.hpp"
 #include "base/decimal.hpp"
+#include "base/format.hpp"
 #include "base/strings.hpp"
 #include "wire/text.hpp"
 
@@ -130,6 +131,12 @@ void read_login(const Host& host, ServerFacts& facts) {
   for (const char* program : known_programs) {
     if (!host.find_program(program).empty()) {
       facts.programs.insert(program);
+    }
+  }
+  for (const char* const folder : {"/usr/local/bin", "/usr/bin", "/bin"}) {
+    const Path program = host.system(folder) / "rsync";
+    if (!facts.programs.contains("rsync") && facts.hidden_rsync.empty() && is_program(program)) {
+      facts.hidden_rsync = text::format("{}/rsync", folder);
     }
   }
 }

@@ -125,6 +125,9 @@ class PackageInstaller {
     if (place_.python().is_isolated && packages_.source != PackageSource::pipenv) {
       variables.try_emplace("PYTHONNOUSERSITE", "1");
     }
+    if (place_.python().is_isolated) {
+      variables["PIP_USER"] = "0";  // `user = true` of the account would make pip refuse every environment
+    }
     if (!packages_.index_url.empty()) {
       for (const char* name : {"PIP_INDEX_URL", "UV_DEFAULT_INDEX", "PIPENV_PYPI_MIRROR"}) {
         variables[name] = packages_.index_url;

@@ -20,9 +20,11 @@
 #include "project/check/judge.hpp"
 #include "project/check/network.hpp"
 #include "project/core.hpp"
+#include "project/prepared_check.hpp"
 #include "project/report/kept_bandwidth.hpp"
 #include "project/unfetched.hpp"
 #include "servers/agent.hpp"
+#include "servers/container.hpp"
 #include "servers/facts.hpp"
 #include "servers/fanout.hpp"
 #include "servers/sent_state.hpp"
@@ -66,7 +68,8 @@ ssh::ConnectLimit connect_limit(const Core& core) {
   return core.config.connect_timeout_s == 0 ? ssh::ConnectLimit(4) : std::nullopt;  // 0: not set
 }
 
-Asked ask(Core& core, const config::Server& server) {
+// `packages`: what they are installed from.
+Asked ask(Core& core, const config::Server& server, const std::optional<servers::PackageSources>& packages) {
   Asked asked{ServerCheck{server.name}};
   ServerCheck& found = asked.found;
   const char* step = "connect";
@@ -75,11 +78,18 @@ Asked ask(Core& core, const config::Server& server) {
     found.findings.push_back({step, CheckStatus::ok, "connected to " + connection->peer_address(), {}});
     asked.sent = sent_state(core, server, connection->login());
     step = "facts";
-    found.facts =
-        servers::ask_facts(*connection, servers::check_request(core.config, server), core.cancel()).facts;
+    servers::FactsRequest request = servers::check_request(core.config, server);
+    if (packages && !servers::container_of(server, std::nullopt)) {
+      request.wanted.packages = servers::packages_stamp(core.config, server, *packages);
+    }
+    const servers::FactsAnswer answer = servers::ask_facts(*connection, request, core.cancel());
+    found.facts = answer.facts;
     asked.address = connection->peer_address();
     const auto judged = judge_server(core.config, server, *found.facts);
     found.findings.insert(found.findings.end(), judged.begin(), judged.end());
+    if (answer.has_old_packages) {
+      found.findings.push_back(old_packages(server.name));
+    }
   } catch (const Interrupted&) {
     throw;
   } catch (const std::exception& error) {
@@ -124,9 +134,10 @@ std::vector<Asked> ask_all(Core& core, const std::vector<config::Server>& server
     return jobs;
   };
   tell(0);
+  const std::optional<servers::PackageSources> packages = find_package_sources(core.config);
   return servers::values_of(
       servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t) {
-        Asked asked = ask(core, server);
+        Asked asked = ask(core, server, packages);
         excuse_own_load(asked.found, unfinished_jobs);
         for (const Finding& finding : asked.found.findings) {
           if (finding.status == CheckStatus::warn || finding.status == CheckStatus::fail) {

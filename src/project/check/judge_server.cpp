@@ -26,6 +26,13 @@ Finding judge_rsync(const ServerFacts& facts) {
   if (facts.programs.contains("rsync")) {
     return {"rsync", CheckStatus::ok, "is installed", {}};
   }
+  if (!facts.hidden_rsync.empty()) {
+    return {
+        "rsync", CheckStatus::fail,
+        fmt::format("{} is not on the login's PATH, so that the project cannot be sent", facts.hidden_rsync),
+        Fix{Fix::Where::advice,
+            "let the login shell's start files there add to PATH instead of replacing it"}};
+  }
   return {"rsync", CheckStatus::fail, "is not installed, so that the project cannot be sent",
           Fix{Fix::Where::server_as_root, "apt-get install -y rsync || dnf install -y rsync"}};
 }
