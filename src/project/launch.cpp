@@ -181,7 +181,7 @@ void LaunchAttempt::verify_sync() {
     }
   }
   if (!same) {
-    throw Error("nothing was started", "the project on the servers is not what it is here",
+    throw Error("nothing was started", "the project on the servers differs from the local copy",
                 "files that are newer on a server stay as they are there")
         .mended_by(Remedy::send_project);
   }

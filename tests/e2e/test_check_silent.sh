@@ -66,7 +66,7 @@ cp "$work/entry.sh" "$sandbox/entry.sh"
 sed -i '1i [ "$REMOTE_SANDBOX_NODE" != node-2 ] || { echo $$ >"$HOME/stopped" && kill -STOP $$; }' "$sandbox/entry.sh"
 code 1 servers
 kill -KILL "$(cat .remote/sandbox/node-2/home/stopped)"
-grep -q '^error: node-2: no answer: nothing came from its login shell for 10 s' "$work/err" || fail "servers waits longer for a stopped shell"
+grep -q '^error: node-2: no answer: its login shell printed nothing for 10 s' "$work/err" || fail "servers waits longer for a stopped shell"
 grep -q '^node-1 ' "$work/out" || fail "the other server is not there"
 cp "$work/entry.sh" "$sandbox/entry.sh"
 

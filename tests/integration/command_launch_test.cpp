@@ -123,7 +123,7 @@ TEST_F(CommandLaunch, LinesOfManyRanksAreFoldedFilteredAndChosen) {
   const CommandResult events =
       world.run({"--jsonl", "job-tail", "1", "--fold", "--no-follow", "--grep", "late"});
   EXPECT_THAT(events.out, AllOf(HasSubstr(R"("stream":"err","text":"late","ranks":[0,1,2,3]})")));
-  EXPECT_THAT(world.run({"job-tail", "--launch", "1", "--grep", "("}), Refused("cannot look for '('"));
+  EXPECT_THAT(world.run({"job-tail", "--launch", "1", "--grep", "("}), Refused("cannot search for '('"));
   EXPECT_THAT(world.run({"job-tail", "--launch", "1", "--rank", "1,4"}), Refused("there is no rank 4"));
   launch({"--cmd", "true", "--nproc-per-node", "1"});
   EXPECT_THAT(world.run({"job-tail", "--launch", "1", "--launch", "5", "--fold"}),
@@ -754,10 +754,10 @@ TEST_F(CommandLaunch, VerifySyncRefusesServersThatHaveOtherCode) {
   write_file_atomic(world.there("b") / "train.py", "othr\n");
   EXPECT_THAT(
       launch({"--cmd", "true", "--nproc-per-node", "1", "--verify-sync"}),
-      Ends(
-          1, "",
-          AllOf(StartsWith("b: differs from here:\n    train.py\n"),
-                HasSubstr("error: nothing was started: the project on the servers is not what it is here"))));
+      Ends(1, "",
+           AllOf(StartsWith("b: differs from here:\n    train.py\n"),
+                 HasSubstr(
+                     "error: nothing was started: the project on the servers differs from the local copy"))));
   write_file_atomic(world.there("b") / "train.py", "here\n");
   EXPECT_EQ(launch({"--cmd", "true", "--nproc-per-node", "1", "--verify-sync"}).code, 0);
 }
