@@ -50,12 +50,12 @@ TEST_F(CommandForms, ALaunchTakesWordsToo) {
 TEST_F(CommandForms, AWordBeforeTheMarkIsNotTakenForTheCommand) {
   for (const char* command : {"torch-launch", "launch", "helper-torch-launch", "job-run"}) {
     EXPECT_THAT(world.run({command, "nothing", "--dry-run", "--", "train.py"}),
-                Refused("'nothing' stands where the command begins"));
+                Refused("'nothing' is in the place of the command"));
     EXPECT_THAT(world.run({command, "--server", "a", "b", "--", "train.py"}),
                 Refused("it is a server's name"));
   }
   EXPECT_THAT(world.run({"sweep", "--param", "lr=1", "nothing", "--", "train.py"}),
-              Refused("'nothing' stands where the command begins"));
+              Refused("'nothing' is in the place of the command"));
   EXPECT_THAT(world.run({"run", "--server", "a", "b", "--", "true"}),
               Refused(" run --server a --server b -- true`"));
   EXPECT_THAT(world.run({"run", "a,b", "--", "true"}), Refused("it is a server's name"));
@@ -189,13 +189,13 @@ TEST_F(CommandForms, AFailureWithAKnownRemedyHasAHint) {
   const CommandResult result =
       world.run({"run", "--server", "a", "--cmd", "echo 'EOFError: EOF when reading a line' >&2; exit 1"});
   EXPECT_EQ(result.code, 1);
-  EXPECT_THAT(result.err, HasSubstr("\n hint: nobody can type there"));
+  EXPECT_THAT(result.err, HasSubstr("\n hint: there is no terminal to type on"));
 }
 
 TEST_F(CommandForms, OptionsOfGuidesAreAnsweredWithWhatToUseHere) {
   const std::pair<const char*, const char*> options[] = {
-      {"--rdzv_endpoint=a:29400", "a rendezvous of its own"},
-      {"--rdzv_id", "a rendezvous of its own"},
+      {"--rdzv_endpoint=a:29400", "its own rendezvous"},
+      {"--rdzv_id", "its own rendezvous"},
       {"--node_rank=0", "every server of a launch is given its own"},
       {"--master_addr", "-e MASTER_ADDR=ADDRESS"},
       {"-np", "--nproc-per-node N"},

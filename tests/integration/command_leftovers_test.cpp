@@ -35,9 +35,9 @@ TEST_F(CommandLeftovers, AreListedUntilTheyAreEnded) {
   EXPECT_THAT(world.run({"job-wait", "1"}).err,
               HasSubstr("2 processes go on behind the command, by `&`, nohup or tmux, which a job does not "
                         "need: `remote job-kill 1` ends them"));
-  EXPECT_THAT(
-      world.run({"job-kill", "--tag", "x"}),
-      Ends(0, "job 1 on a: had ended before: failed exit 3; what it left behind was ended now\n", Not("")));
+  EXPECT_THAT(world.run({"job-kill", "--tag", "x"}),
+              Ends(0, "job 1 on a: had ended before: failed exit 3; its leftover processes were ended now\n",
+                   Not("")));
   EXPECT_THAT(world.run({"job-list"}).out, Not(HasSubstr("left")));
   EXPECT_EQ(world.run({"job-list", "--json"}).json().size(), 0U);
   EXPECT_EQ(world.stored(1).state, JobState::failed);
@@ -92,8 +92,8 @@ TEST_F(CommandLeftovers, WhatMayBeOfAKilledJobIsNamed) {
   const fs::path supervisor = world.there("a") / ".jobs" / job.id.text() / "supervisor";
   ::kill(std::stoi(read_file(supervisor)), SIGKILL);
   EXPECT_THAT(world.run({"job-kill", "--job", "1"}),
-              Ends(0, "job 1 on a: what is known to be of it was killed; see below\n",
-                   HasSubstr("  job 1 on a: may be of this job, and was left alone: pid ")));
+              Ends(0, "job 1 on a: the processes known to be its own were killed; see below\n",
+                   HasSubstr("  job 1 on a: may belong to this job, and was not killed: pid ")));
 }
 
 }  // namespace

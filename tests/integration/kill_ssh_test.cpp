@@ -135,7 +135,7 @@ TEST_P(KillTorchrun, LeavesNothing) {
   EXPECT_TRUE(result.status.success()) << result.err;
   EXPECT_EQ(result.out,
             agent_is_dead
-                ? "job 1 on one: had ended before: failed SIGKILL; what it left behind was ended now\n"
+                ? "job 1 on one: had ended before: failed SIGKILL; its leftover processes were ended now\n"
                 : "job 1 on one: killed\n");
   EXPECT_EQ(world.processes(jobs[0].id.text()), std::vector<pid_t>{});
   EXPECT_TRUE(eventually([&] { return world.processes().empty(); })) << "the agent ends after its answer";

@@ -360,7 +360,7 @@ TEST(Verdict, TheLastLinesOfTheFirstFailureHaveTheirRemedy) {
   };
   expect_hint("RuntimeError: The server socket has failed to listen: Address already in use",
               "--nproc-per-node 1");
-  expect_hint("EOFError: EOF when reading a line", "nobody can type there");
+  expect_hint("EOFError: EOF when reading a line", "there is no terminal to type on");
   expect_hint("RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
               "newer CUDA");
   expect_hint(

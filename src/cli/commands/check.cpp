@@ -90,7 +90,7 @@ class News {
 };
 
 CheckReport checked(Context& context, CheckRequest request) {
-  context.when_interrupted = "interrupted: the check is incomplete; what it started on the servers ends";
+  context.when_interrupted = "interrupted: the check is incomplete; its processes on the servers end";
   News news(context, request.bandwidth || request.burn.count() > 0);
   request.on_progress = [&](const std::string& step, std::size_t done, std::size_t all) {
     news.step(step, done, all);

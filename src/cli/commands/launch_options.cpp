@@ -278,7 +278,7 @@ LeaseRequest LeaseOptions::choose(const LaunchDefaults& usual) const {
   if (!memory_.empty()) {
     const auto size = parse_size(memory_);
     if (!size) {
-      throw Error::usage(fmt::format("wrong --memory '{}'", visible_line(memory_, 60)), "it is no size",
+      throw Error::usage(fmt::format("wrong --memory '{}'", visible_line(memory_, 60)), "it is not a size",
                          "give a size such as 64G or 500M");
     }
     lease.memory = *size;

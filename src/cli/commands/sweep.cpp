@@ -75,8 +75,9 @@ int show_started(Context& context, const SweepStarted& started, bool resumed) {
     context.print(
         {{"launch", started.launch.text()}, {"servers", started.servers}, {"points", std::move(points)}});
   } else {
-    context.terminal.out(fmt::format("sweep {} {}: {} on {}\n", ranges(keys), resumed ? "goes on" : "started",
-                                     counted(started.jobs.size(), "point"), server_names(started.servers)));
+    context.terminal.out(fmt::format("sweep {} {}: {} on {}\n", ranges(keys),
+                                     resumed ? "continues" : "started", counted(started.jobs.size(), "point"),
+                                     server_names(started.servers)));
     context.terminal.notice(
         fmt::format("watch it with: remote job-list --watch; its results: remote sweep --results {}",
                     started.jobs.front().key));
