@@ -83,8 +83,8 @@ TEST(CommandJobTail, NamesTheMtuIfPacketsAreLost) {
   const CommandResult result = running->wait();
   EXPECT_EQ(result.lines().size(), 10001U) << result.err;
   EXPECT_THAT(result.err,
-              HasSubstr("a: connection lost (the link broke (injected fault)); what runs there may "
-                        "go on. Connecting again …\n hint: check the network and the server; if "
+              HasSubstr("a: connection lost (the link broke (injected fault)); its processes may keep "
+                        "running. Connecting again …\n hint: check the network and the server; if "
                         "small packets pass and large ones do not, lower the MTU of the VPN"));
 }
 
@@ -270,7 +270,7 @@ TEST(CommandJobWait, AServerThatIsNotReachedIsTriedAgain) {
   until([&] { return running->err().ends_with("a: not reached (injected fault). Trying again …\n"); },
         "the first attempt's end");
   world.servers().set_faults({});
-  until([&] { return running->err().ends_with("a: connected again, going on where it stopped\n"); },
+  until([&] { return running->err().ends_with("a: connected again, continuing where it stopped\n"); },
         "the connection");
   write_file_atomic(world.there("a") / "go", "");
   EXPECT_THAT(running->wait(), Ends(0, "", ::testing::EndsWith("job 1 on a: succeeded\n")));

@@ -70,7 +70,7 @@ TEST(CommandJobWhy, AServerThatIsNotReachedIsAFailure) {
   world.cut_off({"a"});
   const CommandResult result = world.run({"job-why", "--between", "1"});
   EXPECT_EQ(result.code, 1) << result;
-  EXPECT_THAT(result.out, HasSubstr("not enough is known"));
+  EXPECT_THAT(result.out, HasSubstr("the reason is unknown"));
   EXPECT_THAT(result.err, HasSubstr("a: "));
 }
 

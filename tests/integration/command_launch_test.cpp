@@ -667,8 +667,7 @@ TEST_F(CommandLaunch, WhenOneServerDoesNotStartItsRanksTheOthersAreEnded) {
   EXPECT_EQ(result.code, 1) << result;
   EXPECT_THAT(result.err,
               AllOf(HasSubstr("injected fault"),
-                    HasSubstr("ending the ranks that have started, or may have (--on-failure=leave keeps "
-                              "them)\n")));
+                    HasSubstr("ending the ranks that may have started (--on-failure=leave keeps them)\n")));
   world.servers().set_faults({});
   EXPECT_THAT(world.run({"--json", "job-list"}), Ends(0, "[]\n", ""));
 }
@@ -681,7 +680,7 @@ TEST_F(CommandLaunch, AServerThatIsGoneAfterASigtermIsNamed) {
             0);
   until([&] { return world.run({"--json", "job-list"}).json().empty(); }, "the end of the ranks");
   const std::string gone =
-      " and does not answer any more: it may have been shut down, or taken back by its provider";
+      " and no longer answers: it may have been shut down, or taken back by its provider";
   EXPECT_THAT(world.run({"job-wait", "--launch", "last"}).err,
               AllOf(HasSubstr("rank 1 on b failed first (SIGTERM, "), Not(HasSubstr(gone))));
   world.cut_off({"b"});

@@ -32,9 +32,10 @@ TEST_F(CommandLeftovers, AreListedUntilTheyAreEnded) {
   }
   EXPECT_EQ(world.run({"job-list", "--json"}).json().at(0)["processes_left"], 2);
   EXPECT_THAT(world.run({"job-wait"}), Ends(0, "", HasSubstr("nothing to wait for")));
-  EXPECT_THAT(world.run({"job-wait", "1"}).err,
-              HasSubstr("2 processes go on behind the command, by `&`, nohup or tmux, which a job does not "
-                        "need: `remote job-kill 1` ends them"));
+  EXPECT_THAT(
+      world.run({"job-wait", "1"}).err,
+      HasSubstr("2 processes still run behind the command, by `&`, nohup or tmux, which a job does not "
+                "need: `remote job-kill 1` ends them"));
   EXPECT_THAT(world.run({"job-kill", "--tag", "x"}),
               Ends(0, "job 1 on a: had ended before: failed exit 3; its leftover processes were ended now\n",
                    Not("")));

@@ -174,7 +174,7 @@ TEST(KillOverSsh, WhatCannotBeKilledIsNamedAndTheJobIsNotCalledKilled) {
   const ExecResult listing = world.remote({"job-list", "--json"});
   EXPECT_TRUE(contains(listing.out, "\"state\": \"running\"")) << listing.out;
   const ExecResult table = world.remote({"job-list"});
-  EXPECT_TRUE(contains(table.out, fmt::format("told to end, but its process {} is not gone", other.pid)))
+  EXPECT_TRUE(contains(table.out, fmt::format("asked to end, but its process {} still runs", other.pid)))
       << table.out;
   // Once that process is gone, so is the job.
   ::kill(other.pid, SIGKILL);

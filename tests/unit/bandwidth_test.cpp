@@ -87,12 +87,12 @@ TEST(BandwidthFindings, AServerThatTookNoPartIsNamed) {
   EXPECT_EQ(all[4][0].detail, "left out of the measurement: it reaches no other server");
   ui::Terminal terminal({.in = -1, .out = -1, .err = -1});
   std::string text = cli::bandwidth_text(network, terminal);
-  EXPECT_THAT(text, HasSubstr("\nnode-4 was left out: it cannot be reached from here\\x1b[2J\n"));
-  EXPECT_THAT(text, Not(HasSubstr("node-1 was left out")));
+  EXPECT_THAT(text, HasSubstr("\nnode-4 was not measured: it cannot be reached from here\\x1b[2J\n"));
+  EXPECT_THAT(text, Not(HasSubstr("node-1 was not measured")));
   network.bandwidth->flows.clear();
   text = cli::bandwidth_text(network, terminal);
   EXPECT_THAT(text, HasSubstr("no bandwidth was measured\n"));
-  EXPECT_THAT(text, HasSubstr("\nnode-5 was left out: it reaches no other server\n"));
+  EXPECT_THAT(text, HasSubstr("\nnode-5 was not measured: it reaches no other server\n"));
 }
 
 TEST(BandwidthFindings, GpusNeedMore) {
