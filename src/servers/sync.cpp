@@ -313,7 +313,7 @@ std::vector<PathKind> look_at(ssh::Connection& connection, const std::vector<std
   question.timeout = std::chrono::seconds(30);
   auto reply = take_reply<wire::PathsReply>(ask_agent(connection, question, cancel));
   if (reply.kinds.size() != paths.size()) {
-    throw Error("cannot look at the files", "the server's answer does not name all of them")
+    throw Error("cannot check the files", "the server's answer does not name all of them")
         .mended_by(Remedy::tell_more);
   }
   return std::move(reply.kinds);

@@ -158,7 +158,7 @@ TEST(Import, AnAnsibleInventoryAsYaml) {
 }
 
 TEST(Import, WhatIsWrongHasItsLine) {
-  EXPECT_THAT(refusal("a\nb slots=many\n"), HasSubstr("list:2: 'many' is no number of ranks"));
+  EXPECT_THAT(refusal("a\nb slots=many\n"), HasSubstr("list:2: 'many' is not a number of ranks"));
   EXPECT_THAT(refusal("Host a\n  HostName -oProxyCommand=x\n"),
               HasSubstr("list:1: the host '-oProxyCommand=x'"));
   EXPECT_THAT(refusal("Host a\n  Port 99999\n"), HasSubstr("list:1: the port '99999'"));
