@@ -357,7 +357,7 @@ SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>
   paths.push_back((absolute_path(local_folder) / "").string());
   SyncReport report;
   try {
-    run(connection, {"cannot bring the files here", Side::receives, mark, std::move(arguments), paths},
+    run(connection, {"cannot copy the files here", Side::receives, mark, std::move(arguments), paths},
         options, cancel, report);
   } catch (...) {
     remove_links_out(local_folder, report);

@@ -364,7 +364,7 @@ TEST_F(CommandForms, HostsOfALaunchStandInAFileOrAList) {
   EXPECT_THAT(servers_of(plan({"launch", "-H", "b:2", "--nproc-per-node", "1", "true"})), ElementsAre("b"));
   write_file_atomic(file, "a\nb slots=2\ngpu9\n");
   EXPECT_THAT(world.run({"launch", "--hostfile", file, "true"}),
-              Refused("my hosts:3: 'gpu9' is no server of configs.yaml\n hint: there are a (host-a), b"));
+              Refused("my hosts:3: 'gpu9' is not a server of configs.yaml\n hint: there are a (host-a), b"));
   EXPECT_THAT(world.run({"launch", "-H", "127.0.0.1:2", "true"}),
               Refused("'127.0.0.1' is the address of several servers\n hint: name the server as"));
   EXPECT_THAT(world.run({"launch", "-H", "a", "--server", "a", "true"}), Refused("excludes"));
@@ -399,7 +399,7 @@ TEST_F(CommandForms, IncludeAndExcludeChooseServersAndGpus) {
   EXPECT_THAT(refused({"--include", "a", "--exclude", "b"}), Refused("excludes"));
   EXPECT_THAT(refused({"--include", "a", "--server", "a"}), Refused("excludes"));
   EXPECT_THAT(refused({"--include", "a:7"}), Refused("--include a:7: there is no GPU 7 on a"));
-  EXPECT_THAT(refused({"--include", "gpu9"}), Refused("'gpu9' is no server of configs.yaml"));
+  EXPECT_THAT(refused({"--include", "gpu9"}), Refused("'gpu9' is not a server of configs.yaml"));
   EXPECT_THAT(refused({"--include", "a:0", "--env", "CUDA_VISIBLE_DEVICES", "1"}), Refused("keep one"));
 }
 

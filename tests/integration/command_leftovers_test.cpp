@@ -59,7 +59,7 @@ TEST_F(CommandLeftovers, AreNamedAtTheEndOfALaunchThatIsFollowed) {
       world.run({"launch", "--nproc-per-node", "1", "--server", "a", "--follow", "--cmd",
                  "(until test -e go; do sleep 0.2; done) >/dev/null 2>&1 & true"});
   EXPECT_EQ(end.code, 0) << end;
-  EXPECT_THAT(end.err, AllOf(HasSubstr("the rank succeeded\n"), HasSubstr(" on behind the command, by `&`"),
+  EXPECT_THAT(end.err, AllOf(HasSubstr("the rank succeeded\n"), HasSubstr(" behind the command, by `&`"),
                              HasSubstr("`remote job-kill --launch 1` ends")));
   write_file_atomic(world.there("a") / "go", "");
   until_nothing_runs();
