@@ -148,9 +148,9 @@ Why look_kept(const Site& site, const std::vector<Job>& jobs) {
   }
   std::erase_if(samples, [](const WhySample& sample) { return !sample.answer.hang; });
   if (!kept) {
-    throw errors.empty() ? Error::usage("job-why", "nothing was kept of this launch",
-                                        "a launch with hang detection (--hang-after) keeps it")
-                         : errors.front();
+    throw errors.empty()
+        ? Error::usage("job-why", "nothing was kept of this launch", "a launch with hang detection keeps it")
+        : errors.front();
   }
   std::ranges::copy_if(jobs, std::back_inserter(others), [&](const Job& job) {
     return std::ranges::find(errors, job.server, &Error::server) != errors.end();

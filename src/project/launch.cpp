@@ -54,7 +54,7 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
   for (const config::Server& server : servers_) {
     if (servers::container_of(server, request.image) && request.hang_after.count() > 0) {
       throw Error::usage("launch", "hang detection does not work for ranks in a container",
-                         "leave out --hang-after, or launch without a container");
+                         "turn off hang detection, or launch without a container");
     }
   }
   connect_all();
@@ -65,7 +65,7 @@ void LaunchAttempt::check_restarts() {
   if (request_.restarts == 0) {
     if (request_.min_servers) {
       throw Error::usage("launch", "a smallest number of servers is for a launch with restarts",
-                         "set the number of restarts: --restarts");
+                         "set the number of restarts");
     }
     return;
   }
@@ -87,13 +87,13 @@ void LaunchAttempt::check_hang() {
   if (request_.hang_after.count() <= 0) {
     if (is_cause && request_.restarts > 0) {
       throw Error::usage("launch", "restarting on a hang needs hang detection",
-                         "set the minutes without progress: --hang-after");
+                         "set the minutes without progress after which it hangs");
     }
     return;
   }
   if (request_.on_hang == OnHang::restart && request_.restarts == 0) {
     throw Error::usage("launch", "a launch without restarts cannot restart on a hang",
-                       "set the number of restarts: --restarts");
+                       "set the number of restarts");
   }
   if (request_.on_hang == OnHang::restart && !causes.empty() && !is_cause) {
     throw Error::usage("launch", "it restarts on a hang, but hang is not among the causes of restarts",

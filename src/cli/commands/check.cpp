@@ -182,8 +182,7 @@ void add_check(CLI::App& command, Context& context) {
   auto& arguments = arguments_of(command, context, run_check);
   add_server_option(command, context, arguments.request.servers);
   context.completers[command
-                         .add_option("--well", arguments.request.well,
-                                     "Servers that are well again after being left out")
+                         .add_option("--well", arguments.request.well, "Excluded servers that are well again")
                          ->type_name("NAME")
                          ->delimiter(',')
                          ->allow_extra_args(false)] = NameKind::servers;

@@ -90,8 +90,8 @@ void add_job_why(CLI::App& command, Context& context) {
   arguments.jobs.add_words(command, context);
   command.add_flag("--kept", arguments.kept,
                    "Show how it was when the launch was found to hang (--hang-after)");
-  command.add_flag("--evidence", arguments.evidence, "Show what each rank and server showed");
-  add_number_option(command, "--between", arguments.seconds, "Seconds between two looks (default: 5)",
+  command.add_flag("--evidence", arguments.evidence, "Show the evidence of each rank and server");
+  add_number_option(command, "--between", arguments.seconds, "Seconds between two samples (default: 5)",
                     "SECONDS", 1, 600);
 }
 

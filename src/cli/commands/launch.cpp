@@ -314,8 +314,7 @@ void add_running_options(CLI::App& command, LaunchArguments& arguments) {
   add_number_option(command, "--failure-grace", arguments.failure_grace_s,
                     "Seconds for the other ranks to exit after a failure (default: 5)", "SECONDS", 0, 86400);
   add_number_option(command, "--lost-after", arguments.lost_after_s,
-                    "Seconds of silence after which a server counts as lost (default: 60)", "SECONDS", 2,
-                    86400);
+                    "Seconds of silence until a server counts as lost (default: 60)", "SECONDS", 2, 86400);
   arguments.restarts.add(command);
   arguments.lease.add(command);
   arguments.hang.add(command);

@@ -81,7 +81,7 @@ void add_login(CLI::App& command, Context& context) {
   auto& arguments = arguments_of(command, context, run_login);
   command
       .add_option("--for", arguments.open_for,
-                  "Stay open so long after the last command: 30m, 8h, 2d (default: 8h)")
+                  "Time to stay open after the last command: 30m, 8h, 2d (default: 8h)")
       ->type_name("TIME");
   add_server_option(command, context, arguments.request.servers);
 }

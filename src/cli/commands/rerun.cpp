@@ -238,10 +238,10 @@ void add_rerun(CLI::App& command, Context& context) {
       ->type_name("C");
   command
       .add_option("--code", arguments.code,
-                  "Code to run: then, which fails where it is gone; git, as then but not from the tree of a "
+                  "Code to run: then, which fails if it is gone; git, as then but not from the tree of a "
                   "frozen launch; or now")
       ->check(CLI::IsMember({"then", "git", "now"}));
-  command.add_flag("-y,--yes", arguments.yes, "Start it also where it cannot be as it was");
+  command.add_flag("-y,--yes", arguments.yes, "Start it even if it cannot be the same as before");
   command.add_flag("--dry-run", arguments.dry_run, "Show what would start, and start nothing");
   command.add_option("--name", request.name, "Name in the history (default: its own)")->type_name("NAME");
   command.add_option("--note", request.note, "Note for the history")->type_name("TEXT");
