@@ -115,7 +115,7 @@ class Server:
     def copy_script(self, script: str, script_name: str) -> str:
         """Copies a script's text to the server; returns its path there."""
         if Path(script_name).name != script_name or script_name in ("", ".", ".."):
-            raise RemoteError(f"'{script_name}' is no file name", usage=True)
+            raise RemoteError(f"'{script_name}' is not a file name", usage=True)
         write_script(Configs.get().project_scripts_folder / script_name, script)
         remote_path = f"{self.remote_scripts_path}/{script_name}"
         text = base64.b64encode(script.encode("utf-8")).decode("ascii")

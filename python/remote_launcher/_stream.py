@@ -80,7 +80,7 @@ class Reader:
             raise RemoteError(
                 "remote ended early",
                 reason=f"exit status {code}" + (f": {last[0]}" if last else ""),
-                hint="is it older than this package? `remote --version` tells" if not self.begun else None,
+                hint="is it older than this package? check with `remote --version`" if not self.begun else None,
             )
 
 

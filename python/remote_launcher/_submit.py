@@ -132,7 +132,7 @@ def _remove(project: "Project", servers: Sequence[str], token: str) -> None:
 def _failure(verdict: Verdict) -> RemoteError:
     first = verdict.first_failed
     if verdict.hung_s is not None:
-        return RemoteError("the function hung", None, f"its ranks were ended after standing still for {verdict.hung_s} s")
+        return RemoteError("the function hung", None, f"its ranks were stopped after hanging for {verdict.hung_s} s")
     if first is None:
         return RemoteError("the function did not succeed", verdict.lost_server, "its ranks were ended or lost")
     how = f"signal {first.signal}" if first.signal else f"exit code {first.exit_code}"
@@ -162,7 +162,7 @@ def _task(project: "Project", function: Callable[..., Any], args: Tuple[Any, ...
     """What the worker reads: the call as one pickle, so that an object that is in it twice stays one object (the
     ``self`` of a bound method among them), and what defines the names of __main__ that it refers to."""
     if not callable(function):
-        raise _cannot("this", f"{function!r} is no function")
+        raise _cannot("this", f"{function!r} is not a function")
     name = _name(function)
     task = {"name": name}
     call = (function, args, kwargs)

@@ -97,15 +97,15 @@ Error file_error(const char* action, const fs::path& path, int error) {
   } else if (error == EACCES || error == EPERM || error == EROFS) {
     hint = "check the permissions of " + closed_part(path).string();
   } else if (error == ENOENT) {
-    hint = "check the name, and the folder that it is looked for in";
+    hint = "check the name and the folder";
   } else if (error == EISDIR || error == ENOTDIR) {
-    hint = error == EISDIR ? "it is a folder; name a file" : "a part of the path is no folder";
+    hint = error == EISDIR ? "it is a folder; name a file" : "a part of the path is not a folder";
   } else if (error == ELOOP) {
     hint = "it is a link; put a file in its place";
   } else if (error == EMFILE || error == ENFILE) {
     hint = "too many files are open; raise the limit (ulimit -n)";
   } else {
-    hint = "look at the disk, and at the file's name";
+    hint = "check the disk and the file's name";
   }
   return Error(std::string("cannot ") + action + " " + path.string(), std::generic_category().message(error),
                hint)
@@ -297,7 +297,7 @@ FileLock::FileLock(const fs::path& path, const Cancel* cancel, std::optional<std
     }
     if (limit && watch.seconds() >= static_cast<double>(limit->count())) {
       throw Error("cannot lock " + path.string(), "another process has held it for " + watch.text(),
-                  "look for another `remote` that stands still, and end it");
+                  "another `remote` may hang: find it and stop it");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
   }

@@ -18,8 +18,8 @@ LinePattern::LinePattern(const std::string& text) {
   if (const int code = ::regcomp(fresh.get(), text.c_str(), REG_EXTENDED | REG_NOSUB); code != 0) {
     std::array<char, 200> why{};
     ::regerror(code, fresh.get(), why.data(), why.size());
-    throw Error::usage("cannot look for '" + text + "'", why.data(),
-                       "it is an extended regular expression, as of grep -E");
+    throw Error::usage("cannot search for '" + text + "'", why.data(),
+                       "it must be an extended regular expression, as for grep -E");
   }
   compiled_.reset(fresh.release());
 }

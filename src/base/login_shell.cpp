@@ -86,7 +86,7 @@ Error login_shell_ended(const std::string& ended, std::string_view printed) {
   const std::string quoted = said.empty() ? "" : "; it printed: " + said;
   if (detail.empty()) {
     return {"no answer from the server",
-            "its login shell ended without an error, but nothing of the script's output came" + quoted,
+            "its login shell ended without an error, but the script's output did not arrive" + quoted,
             "one of the shell's start files there sends the output elsewhere (exec >FILE), or ends the shell "
             "when "
             "there is no terminal: fix that until `ssh HOST echo hello` prints hello"};
@@ -102,7 +102,7 @@ Error login_shell_ended(const std::string& ended, std::string_view printed) {
   return {"nothing was run on the server",
           "its login shell ended before the script began: " + detail + quoted,
           "one of the shell's start files there (~/.bashrc, ~/.zshenv, config.fish, ~/.tcshrc) ends it when "
-          "there is no terminal: fix that until `ssh HOST true` ends with 0"};
+          "there is no terminal: fix that until `ssh HOST true` exits with 0"};
 }
 
 Error login_shell_waits(const std::string& printed, std::chrono::milliseconds time) {
@@ -113,10 +113,10 @@ Error login_shell_waits(const std::string& printed, std::chrono::milliseconds ti
   if (has_binary(printed)) {
     return {"no answer",
             "one of the login shell's start files there starts another program, which reads the input",
-            "put exec zsh, ssh-agent bash and the like behind [ -t 0 ], so that only terminals get them"};
+            "put exec zsh, ssh-agent bash and the like behind [ -t 0 ], so that only terminals run them"};
   }
   return Error("no answer",
-               fmt::format("nothing{} came from its login shell for {} s{}", said.empty() ? "" : " more",
+               fmt::format("its login shell printed nothing{} for {} s{}", said.empty() ? "" : " more",
                            time.count() / 1000, said.empty() ? "" : "; it printed: " + said),
                "log in with ssh: a start file of the shell may be waiting, start another shell (exec zsh) or "
                "redirect "
@@ -134,7 +134,7 @@ std::string_view Greeting::strip(std::string_view data,
     data.remove_prefix(end == std::string_view::npos ? data.size() : end + 1);
     if (text_.size() > most) {
       throw Error("nothing was run on the server", "its login shell prints without end",
-                  "look at what the shell's start files there print");
+                  "check what the shell's start files there print");
     }
     if (end == std::string_view::npos) {
       break;

@@ -96,7 +96,7 @@ constexpr Command declared[] = {
     {"show", "Jobs", "Show everything on record about a launch", "remote show last\nremote show nightly",
      add_show},
     {"note", "Jobs", "Write a note about a launch", "remote note 45 'lr too high'", add_note},
-    {"pull", "Jobs", "Copy what a launch wrote to results/KEY", "remote pull\nremote pull 45", add_pull},
+    {"pull", "Jobs", "Copy a launch's output files to results/KEY", "remote pull\nremote pull 45", add_pull},
     {"diff", "Jobs", "Show what differs between two launches", "remote diff 45 49\nremote diff nightly now",
      add_diff},
     {"job-kill", "Jobs", "Stop jobs and check that nothing is left",

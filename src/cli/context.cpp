@@ -37,7 +37,7 @@ fs::path self_path() {
   ::_NSGetExecutablePath(nullptr, &size);  // returns the required size
   std::string buffer(size, '\0');
   if (::_NSGetExecutablePath(buffer.data(), &size) != 0) {
-    throw Error("cannot find this program's own file", "the system does not tell")
+    throw Error("cannot find this program's own file", "the system does not report it")
         .mended_by(Remedy::report_bug);
   }
   std::error_code error;
@@ -81,21 +81,21 @@ constexpr RemedyWords remedy_words[] = {
      "name a folder that all of them share: --init-dir DIR; or let the ranks find each other without a file: "
      "--init-method tcp, or env"},
     {Remedy::use_env_method, "--init-method env does that for one launch"},
-    {Remedy::no_image, "--image none does without the container once"},
-    {Remedy::skip_check, "--no-check starts it all the same"},
+    {Remedy::no_image, "--image none starts it once without the container"},
+    {Remedy::skip_check, "--no-check starts it anyway"},
     {Remedy::prepare_servers, "`remote prepare` makes it"},
     {Remedy::find_program, "`remote prepare` finds one there, or names the reason why not"},
     {Remedy::start_sandbox, "`remote sandbox up` starts the practice servers"},
-    {Remedy::name_servers, "--server NAME names those that are to take part"},
+    {Remedy::name_servers, "--server NAME chooses the servers"},
     {Remedy::check_server, "`remote check{server}` shows what is wrong there"},
     {Remedy::read_manual, "`remote help {detail}` describes it"},
-    {Remedy::tell_more, "the same command with -vv tells what the server said"},
-    {Remedy::report_bug, "this is a bug of remote: please report it, with what -vv tells"},
-    {Remedy::choose_code, "--code git takes it from git, --code now what is here"},
+    {Remedy::tell_more, "run the same command with -vv to see the server's answer"},
+    {Remedy::report_bug, "this is a bug in remote: please report it, with the output of -vv"},
+    {Remedy::choose_code, "--code git takes it from git, --code now uses the current code"},
     {Remedy::wait_for_turn, "--wait starts it when they are free"},
-    {Remedy::resume_sweep, "go on with what is missing of it: remote sweep --resume {detail}"},
+    {Remedy::resume_sweep, "run the missing points: remote sweep --resume {detail}"},
     {Remedy::rerun_failed, "to run the failed points again, add --again failed"},
-    {Remedy::rerun_unknown, "if it is sure that nothing runs there any more: --again unknown"},
+    {Remedy::rerun_unknown, "if you are sure that nothing runs there any more: --again unknown"},
     {Remedy::overwrite_files, "replace them there with: remote rsync --overwrite"},
     {Remedy::follow_job, "follow it with: remote job-tail --job {detail}",
      "name one: remote job-tail --job KEY"},

@@ -12,7 +12,8 @@ namespace remote::cli {
 namespace {
 
 constexpr std::string_view no_terminal =
-    "nobody can type there: give the answer as an option, a variable (-e NAME=VALUE) or a file; `remote run "
+    "there is no terminal to type on: give the answer as an option, a variable (-e NAME=VALUE) or a file; "
+    "`remote run "
     "--tty` has a terminal";
 constexpr std::string_view key_as_variable =
     "-e NAME copies a variable from here, such as -e WANDB_API_KEY or -e HF_TOKEN; or log in once on the "
@@ -95,7 +96,7 @@ constexpr std::string_view no_ssh_key =
     "the login on the server has no key for that host, as the keys of this machine are not forwarded: make "
     "one there, or fetch the data here and send it with `remote rsync`";
 constexpr std::string_view notebook =
-    "a notebook is no program: jupyter nbconvert --to script FILE.ipynb, and start the .py";
+    "a notebook is not a program: jupyter nbconvert --to script FILE.ipynb, and start the .py";
 
 constexpr std::array hints{
     FailureHint{{"EOFError: EOF when reading a line"}, no_terminal},
@@ -138,7 +139,7 @@ constexpr std::array hints{
     FailureHint{{"No such option", "--local-rank"}, local_rank},
     FailureHint{
         {"unrecognized arguments:", "--nproc"},
-        "options of the launch stand before the program: remote torch-launch --nproc-per-node 2 -- train.py"},
+        "options of the launch go before the program: remote torch-launch --nproc-per-node 2 -- train.py"},
     FailureHint{{"$'\\r': command not found"}, windows_lines},
     FailureHint{{"\\r': No such file or directory"}, windows_lines},
     FailureHint{{"\r: command not found"}, windows_lines},

@@ -27,15 +27,14 @@ constexpr std::string_view with_jobs =
 // docker, kubectl, pdsh, top and apptainer.
 constexpr GuideWord guide_words[] = {
     {" --rdzv-endpoint --rdzv-id --rdzv-conf ",
-     "leave it out: each launch has a rendezvous of its own on its first server; with --launcher torchrun, "
-     "--rdzv "
-     "says of which kind"},
+     "leave it out: each launch has its own rendezvous on its first server; with --launcher torchrun, --rdzv "
+     "sets its kind"},
     {" --node-rank --local-addr ", "leave it out: every server of a launch is given its own"},
     {" --master-addr ",
      "leave it out: it is the first server's address; -e MASTER_ADDR=ADDRESS sets another one"},
     {" --standalone ", "name one server: --server S"},
-    {" --no-python ", "remote launch starts what is not Python"},
-    {" -m --module ", "it stands behind the options: remote torch-launch -- -m package.train"},
+    {" --no-python ", "use remote launch for programs other than Python"},
+    {" -m --module ", "it goes after the options: remote torch-launch -- -m package.train"},
     {" --monitor-interval --start-method --run-path ", "leave it out: remote chooses it"},
     {" -r -t --redirects --tee --log-dir ",
      "leave it out: the output of every rank is kept, and remote job-tail --rank N shows it"},

@@ -86,13 +86,13 @@ std::string commands_of(const CLI::App& command, const std::string& name, bool r
 
 constexpr std::string_view exit_status =
     ".SH EXIT STATUS\n"
-    ".TP\n.B 0\nAll is well.\n"
+    ".TP\n.B 0\nSuccess.\n"
     ".TP\n.B 1\nThe operation failed on at least one server or job.\n"
     ".TP\n.B 2\nThe command line or the configuration is wrong.\n"
     ".TP\n.B 130\nIt was interrupted.\n"
     ".PP\n.B remote run\non one server and\n.B remote job\\-tail\nof one job return its own code.\n"
-    ".PP\nA server that does not answer makes what is asked of servers fail. Lists of what is known\n"
-    ".RB ( status ,\n.BR job\\-list ,\n.BR report )\ncall its jobs unknown, and return 0.\n";
+    ".PP\nA command that needs an answer of a server fails if it does not answer. Lists of known jobs\n"
+    ".RB ( status ,\n.BR job\\-list ,\n.BR report )\nshow its jobs as unknown, and return 0.\n";
 
 std::string topics() {
   std::string text = ".SH TOPICS\nThe pages of the documentation, which\n.B remote help\n.I TOPIC\nprints:\n";
@@ -145,7 +145,7 @@ std::string manual_page(const CLI::App& command, const std::string& name, const 
                      synopsis(command, name) + ".SH DESCRIPTION\n" + paragraph(command.get_description());
   if (!root) {
     page +=
-        ".PP\nThe options of every command, such as\n.B \\-\\-project\nand\n.BR \\-\\-json ,\nare told "
+        ".PP\nThe options of every command, such as\n.B \\-\\-project\nand\n.BR \\-\\-json ,\nare described "
         "in\n.BR remote (1).\n";
   }
   const std::string options = options_of(command);

@@ -103,9 +103,8 @@ LaunchDefaults launch_defaults_of(Context& context, const std::string& command, 
   const auto& words = context.command_words;
   const std::string word = words && !words->marked && !words->words.empty() ? words->words.front() : "";
   if (!launch.empty() && !word.empty()) {
-    throw Error::usage(
-        fmt::format("remote {}: '{}' is behind the launch's name", command, visible_line(word)), "",
-        "another command for it goes behind --, or to --cmd");
+    throw Error::usage(fmt::format("remote {}: '{}' follows the launch's name", command, visible_line(word)),
+                       "", "another command for it goes after --, or to --cmd");
   }
   const bool could_be = word.find_first_of("./ =") == std::string::npos;
   const std::vector<std::string> names =
@@ -116,7 +115,7 @@ LaunchDefaults launch_defaults_of(Context& context, const std::string& command, 
   if (!word.empty() && (!near.empty() || (command_follows && !names.empty()))) {
     throw Error::usage(fmt::format("configs.yaml has no launch '{}'", visible_line(word)), "",
                        (near.empty() ? "it has " + join(names, ", ") + "." : near) +
-                           " A command of this name goes behind --");
+                           " A command of this name goes after --");
   }
   return context.project().launch_defaults(launch);
 }

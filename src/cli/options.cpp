@@ -235,9 +235,9 @@ void check_first_word(Context& context, const CLI::App& command, const std::vect
   const std::string& first = words.front();
   const std::string& name = command.get_name();
   const std::string what =
-      fmt::format("remote {}: '{}' stands where the command begins", name, visible_line(first, 60));
+      fmt::format("remote {}: '{}' is in the place of the command", name, visible_line(first, 60));
   const std::string itself =
-      fmt::format("a command of this name goes behind --: remote {} -- {} …", name, visible_line(first, 60));
+      fmt::format("a command of this name goes after --: remote {} -- {} …", name, visible_line(first, 60));
   const std::vector<std::string> named = servers_in(context, first);
   const std::vector<std::string> rest = without_mark({words.begin() + 1, words.end()});
   if (!named.empty()) {
@@ -257,7 +257,7 @@ void check_first_word(Context& context, const CLI::App& command, const std::vect
   }
   const bool may_be_file = first.find_first_of("./") != std::string::npos;
   if (name != "run" && !may_be_file && std::ranges::find(words, "--") != words.end()) {
-    throw Error::usage(what, "the command seems to begin behind --", "leave the word out; " + itself);
+    throw Error::usage(what, "the command seems to begin after --", "leave the word out; " + itself);
   }
 }
 
@@ -307,7 +307,7 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
   }
   const std::vector<std::string>& words = context.command_words->words;
   if (words.empty() || trim(words.front()).empty()) {
-    throw Error::usage(name, "the command is empty", "give it behind --, or as --cmd 'LINE'");
+    throw Error::usage(name, "the command is empty", "give it after --, or as --cmd 'LINE'");
   }
   const bool marked = context.command_words->marked;
   check_assignments(context, name, words);
@@ -320,7 +320,7 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
     context.terminal.warning(fmt::format(
         "'{}' is taken as the name of one program; {}", visible_line(words.front(), 60),
         words.size() == 1 ? "a line for the shell goes to --cmd, without the --"
-                          : "a line for the shell goes to --cmd, and options stand before the command"));
+                          : "a line for the shell goes to --cmd, and options go before the command"));
   }
   const bool is_line = words.size() == 1 && !marked;
   std::string whole = is_line ? words.front() : shell_join(words);
@@ -364,7 +364,7 @@ Instant parse_since(const std::string& text) {
     local.tm_isdst = -1;  // use the daylight saving time of that day in the user's time zone
     return Instant(std::chrono::seconds(std::mktime(&local)));
   }
-  throw Error::usage("--since '" + visible_line(text) + "' is no time", "",
+  throw Error::usage("--since '" + visible_line(text) + "' is not a time", "",
                      "give an age such as 12h, 7d or 2w, or a day such as 2026-11-21");
 }
 

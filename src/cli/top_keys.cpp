@@ -75,7 +75,7 @@ const std::vector<std::string>& top_help() {
       "q, Esc or Ctrl-C     back, and out",
       "Ctrl-Z               stop remote for a while",
       "",
-      "A GPU's last column says who has memory of it: a job of this project by",
+      "A GPU's last column shows the users of its memory: a job of this project by",
       "its key, another process with its owner, its name and its number."};
   return text;
 }

@@ -79,7 +79,7 @@ bool TopPage::is_silent(const std::string& server) const {
 }
 
 std::string TopPage::others_go_on() const {
-  return fmt::format("{} {} on", counted(others, "other rank"), others == 1 ? "goes" : "go");
+  return fmt::format("{} {} running", counted(others, "other rank"), others == 1 ? "keeps" : "keep");
 }
 
 std::vector<std::string> TopPage::body(const Context& context, std::size_t rows) {
@@ -166,7 +166,7 @@ std::vector<std::string> stack_lines(const StacksResult& result) {
     lines.push_back(error.message());
   }
   if (lines.empty()) {
-    lines.emplace_back("nothing of it runs");
+    lines.emplace_back("none of its ranks is running");
   }
   return lines;
 }

@@ -371,7 +371,7 @@ class TopScreen {
       return "some of its processes live on; see: remote job-kill";
     }
     if (has(Outcome::refused)) {
-      return "it was left alone; see: remote job-kill";
+      return "it was not ended; see: remote job-kill";
     }
     return result.entries.size() == 1 ? "it is ended" : "they are ended";
   }

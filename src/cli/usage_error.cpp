@@ -262,7 +262,7 @@ void check_quotes(const CLI::App& app, const std::vector<std::string>& words) {
   if (const std::string hint = quotes_hint(*command, words); !hint.empty()) {
     throw Error::usage(
         fmt::format("remote {}: --cmd takes one word", command->get_name()), "",
-        fmt::format("{}; an option of `remote` itself, such as {}, stands before --cmd", hint, own));
+        fmt::format("{}; an option of `remote` itself, such as {}, goes before --cmd", hint, own));
   }
 }
 

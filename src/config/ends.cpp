@@ -56,7 +56,7 @@ Checkpoint read_checkpoint(const YamlNode& node, const std::string& file, Warnin
     throw section.unfit("complete", *complete, *problem);
   }
   if (std::ranges::count(complete->value, '*') > 1) {
-    throw section.unfit("complete", *complete, "it may have one '*'");
+    throw section.unfit("complete", *complete, "it can have at most one '*'");
   }
   return {name, complete->value};
 }

@@ -48,8 +48,7 @@ std::vector<std::string> read_globs(const Section& section, const std::vector<Se
     for (const std::string& glob : split_names({found.value})) {
       if (std::ranges::none_of(names, [&](const std::string& name) { return glob_match(glob, name); })) {
         const std::string near = did_you_mean(glob, names);
-        throw section.error(found.mark,
-                            "'servers' names '" + printable(glob) + "', and there is no such server",
+        throw section.error(found.mark, "'servers' names '" + printable(glob) + "', which is not a server",
                             near.empty() ? "there are " + join(names, ", ") : near);
       }
       globs.push_back(glob);

@@ -23,10 +23,10 @@ std::string read_name(const Section& top, const Config& config) {
   }
   std::string folder = config.project.filename().string();
   if (const auto problem = name_problem(folder)) {
-    throw top.error(
-        {},
-        "'name' is missing, and the folder's name '" + printable(folder) + "' cannot stand in: " + *problem,
-        "add a line such as name: my_project");
+    throw top.error({},
+                    "'name' is missing, and the folder's name '" + printable(folder) +
+                        "' cannot be used instead: " + *problem,
+                    "add a line such as name: my_project");
   }
   return folder;
 }
@@ -88,7 +88,7 @@ void read_packages(const Section& top, Config& config) {
   for (const auto& found : top.texts("system_packages")) {
     // These words become arguments of a command that runs as root.
     if (!is_package(found.value)) {
-      throw top.error(found.mark, "'" + printable(found.value) + "' is no name of a package",
+      throw top.error(found.mark, "'" + printable(found.value) + "' is not the name of a package",
                       "give one package an item of the list, as NAME or NAME=VERSION");
     }
     config.system_packages.push_back(found.value);
@@ -120,7 +120,7 @@ std::string read_bounded(const fs::path& file) {
     throw Error::usage(what, "there is no such file").mended_by(Remedy::make_project);
   }
   if (!error && !fs::is_regular_file(status)) {
-    throw Error::usage(what, "it is not a regular file", "move it away, and make it anew")
+    throw Error::usage(what, "it is not a regular file", "move it away, and create it again")
         .mended_by(Remedy::make_project);
   }
   std::ifstream stream(file, std::ios::binary);

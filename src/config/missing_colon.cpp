@@ -56,8 +56,8 @@ std::optional<MissingColon> find_missing_colon(const std::string& text, int line
     const int next = error_line(joined(lines, at, mended));
     if (next == 0 || next > line) {
       return MissingColon{{number, static_cast<int>(end) + 1},
-                          colon ? "there is no blank behind '" + printable(word) + ":'"
-                                : "there is no ':' behind '" + printable(word) + "'",
+                          colon ? "a blank is missing after '" + printable(word) + ":'"
+                                : "a ':' is missing after '" + printable(word) + "'",
                           "write " + printable(std::string(trim(mended)))};
     }
   }

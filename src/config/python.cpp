@@ -167,7 +167,7 @@ Python read_python(const YamlNode& node, const std::string& file, Warnings& warn
   python.miniconda_sha256 = read_sha256(section, warnings);
   if (lower_case(python.miniconda_url).starts_with("http:") && python.miniconda_sha256.empty()) {
     warnings.add(section.node("miniconda_url")->mark,
-                 "what comes over http can be changed on its way; give miniconda_sha256, or use https");
+                 "downloads over http can be changed on their way; give miniconda_sha256, or use https");
   }
   if (const auto index = section.text("index_url")) {
     python.index_url = argument(section, "index_url", *index);

@@ -80,8 +80,8 @@ Advice advice(Level level, const std::string& key) {
   const std::string word = plain.substr(0, plain.find_first_of(" :"));
   if (word.size() < plain.size() &&
       (knows(level, word) || (level == Level::server && meant_key(word) != nullptr))) {
-    return {plain[word.size()] == ':' ? "; a blank is missing behind '" + word + ":'"
-                                      : "; a ':' is missing behind '" + word + "'"};
+    return {plain[word.size()] == ':' ? "; a blank is missing after '" + word + ":'"
+                                      : "; a ':' is missing after '" + word + "'"};
   }
   if (level == Level::server) {
     if (const std::string* meant = meant_key(plain)) {
@@ -128,11 +128,11 @@ std::string hint_for_map(Level level, const YamlNode& node) {
   const std::string key = meant != nullptr ? *meant : word;
   if (knows(level, key) && word.size() < node.text.size()) {
     const bool colon = node.text[word.size()] == ':';
-    return std::string(colon ? "a blank" : "a ':'") + " is missing behind '" + printable(word) +
+    return std::string(colon ? "a blank" : "a ':'") + " is missing after '" + printable(word) +
            (colon ? ":'" : "'") + "; write " + key + ": VALUE";
   }
   if (level == Level::server && node.text.find_first_of(" \t\n") == std::string::npos) {
-    return "an address stands under the server's name; write {hostname: " + printable(node.text) + "}";
+    return "there is only an address under the server's name; write {hostname: " + printable(node.text) + "}";
   }
   if (level == Level::python && word == node.text) {
     return "write {manager: " + printable(word) + "}";

@@ -120,7 +120,7 @@ Server read_server(const YamlNode::Entry& entry, const Config& config, const std
     if (const YamlNode::Entry* other = section.misnamed("hostname")) {
       throw config_error(file, other->mark,
                          "server '" + entry.key + "' has no 'hostname', and '" + printable(other->key) +
-                             "' is no key of a server",
+                             "' is not a key of a server",
                          "write hostname: " + printable(other->value->text));
     }
     throw config_error(file, entry.mark, "server '" + entry.key + "' has no 'hostname'",

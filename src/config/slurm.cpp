@@ -92,7 +92,7 @@ std::optional<std::string> sbatch_problem(const std::string& option) {
     return "remote sets " + std::string(*meant) + " itself";
   }
   if (const auto meant = meant_of(other_than_submit, word)) {
-    return "with " + std::string(*meant) + ", there would be no job that remote could find";
+    return "with " + std::string(*meant) + ", remote could not find the job";
   }
   return std::nullopt;
 }

@@ -78,7 +78,7 @@ std::optional<std::string> git_problem(const std::string& path) {
 std::optional<std::string> component_problem(const std::string& name) {
   return first_of({
       {name.empty(), "it is empty"},
-      {name == "." || name == "..", "'" + name + "' is no name for a folder"},
+      {name == "." || name == "..", "'" + name + "' is not a name for a folder"},
       {name.find('/') != std::string::npos, "it must be the name of one folder, without '/'"},
       {has_control(name), "it has a control character"},
       {name.size() > 200, "it is longer than 200 bytes"},
@@ -118,7 +118,7 @@ std::optional<std::string> user_problem(const std::string& user) {
   return first_of({
       {user.empty(), "it is empty"},
       {user.starts_with('-'), "it begins with '-'"},
-      {has_control(user) || strange || user.size() > 255, "it is no user name"},
+      {has_control(user) || strange || user.size() > 255, "it is not a user name"},
   });
 }
 

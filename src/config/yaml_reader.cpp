@@ -46,7 +46,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) {
-      fail(mark_of(mark), "this alias stands inside what it refers to");
+      fail(mark_of(mark), "this alias is inside the node that it refers to");
     }
     count(mark_of(mark));
     place(found->second, mark_of(mark));
@@ -160,8 +160,8 @@ class TreeBuilder : public YAML::EventHandler {
 
   void take_key(Open& top, const YamlNode& node, Mark mark) const {
     if (node.kind != YamlNode::Kind::scalar) {
-      fail(mark,
-           node.kind == YamlNode::Kind::null ? "there is no key before the ':'" : "a key must be plain text");
+      fail(mark, node.kind == YamlNode::Kind::null ? "the key before the ':' is missing"
+                                                   : "a key must be plain text");
     }
     const auto [first, fresh] = top.lines.emplace(node.text, mark.line);
     if (!fresh) {
@@ -339,7 +339,8 @@ Error syntax_error(const YAML::ParserException& error, const std::string& text, 
   }
   static const std::map<std::string, std::pair<const char*, const char*>> words = {
       {"illegal map value",
-       {"a ':' where no key can stand", "is the line above complete? Put a value that holds ': ' in quotes"}},
+       {"a ':' where no key is allowed",
+        "is the line above complete? Put a value that holds ': ' in quotes"}},
       {"end of map not found",
        {"the indentation does not fit the lines above", "lines of one map begin in the same column"}},
       {"end of sequence not found",

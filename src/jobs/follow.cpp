@@ -74,7 +74,7 @@ void work(FollowTask& task, ServerJobs& mine) {
       constexpr int most_refusals = 50;
       if (++refusals >= most_refusals) {
         throw Error("cannot follow", "the server refuses every session on a new connection",
-                    "look at MaxSessions in its sshd_config");
+                    "check MaxSessions in its sshd_config");
       }
       nap(milliseconds(200), task.site.cancel);
     } catch (const ssh::Unreachable& error) {

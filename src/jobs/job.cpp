@@ -111,7 +111,7 @@ constexpr std::array sentences{
     Sentence{Kind::processes_gone, "processes_gone", "supervisor and processes are gone"},
     Sentence{Kind::server_restarted, "server_restarted", "server restarted"},
     Sentence{Kind::waiting, "waiting", "waiting: *"},
-    Sentence{Kind::told_to_end, "told_to_end", "told to end, but its process # is not gone"},
+    Sentence{Kind::told_to_end, "told_to_end", "asked to end, but its process # still runs"},
     Sentence{Kind::unsupervised, "unsupervised", "its supervisor is gone"},
     Sentence{Kind::no_lifeline, "no_lifeline", "no lifeline: *"},
     Sentence{Kind::lifeline_dead, "lifeline_dead", "its lifeline has died: *"},
@@ -144,14 +144,14 @@ std::string reason_text(const JobReason& reason) {
     return stop_text(reason);
   }
   if (reason.kind == Kind::after_hang) {
-    return fmt::format("hung: ended after {} of standing still",
+    return fmt::format("hung: ended after {} without progress",
                        format_duration(std::chrono::seconds(reason.number)));
   }
   if (reason.kind == Kind::no_answer) {
-    return reason.last_state ? fmt::format("no answer; last news {} ago: {}",
+    return reason.last_state ? fmt::format("no answer; last report {} ago: {}",
                                            format_duration(std::chrono::seconds(reason.number)),
                                            to_string(*reason.last_state))
-                             : "no answer, and no news yet";
+                             : "no answer, and no report yet";
   }
   std::string text(sentence_of(reason.kind).text);
   if (const std::size_t place = text.find_first_of("#*"); place != std::string::npos) {

@@ -224,7 +224,7 @@ class FieldReader {
     }
     for (const Json& one : *found) {
       if (!one.is_object()) {
-        throw not_a_record(fmt::format("'{}' has what is no attempt", name));
+        throw not_a_record(fmt::format("'{}' has an item that is not an attempt", name));
       }
       FieldReader fields(one);
       visit_fields_of_attempt(all.emplace_back(), fields);
@@ -250,7 +250,7 @@ class FieldReader {
   void values(const char* name, std::vector<std::pair<std::string, std::string>>& values) const {
     const Json* found = find(name);
     if (found == nullptr || !found->is_object()) {
-      throw not_a_record(fmt::format("'{}' is no object", name));
+      throw not_a_record(fmt::format("'{}' is not an object", name));
     }
     for (const auto& [parameter, value] : found->items()) {
       take(value, values.emplace_back(parameter, "").second, name);

@@ -60,7 +60,7 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store&
   for (Job job : place.jobs) {
     const auto found = answer.results.find(job.id);
     if (found == answer.results.end()) {
-      throw Error("cannot tell whether the job ended", "the server's answer does not name it")
+      throw Error("cannot determine whether the job ended", "the server's answer does not name it")
           .mended_by(Remedy::list_jobs);
     }
     const wire::StopResult& result = found->second;

@@ -29,7 +29,7 @@ constexpr std::size_t most_entries = 65536;  // of a list in a launch record
 const Json& list_of(const Json& record, const char* name) {
   const Json& list = record.at(name);
   if (!list.is_array() || list.size() > most_entries) {
-    throw not_a_record(fmt::format("'{}' is no list, or too long", name));
+    throw not_a_record(fmt::format("'{}' is not a list, or is too long", name));
   }
   return list;
 }

@@ -128,7 +128,8 @@ Error describe(const Refusal& refusal, const std::string& what, const std::strin
   if (reason.starts_with("sbatch: ")) {
     return Error(
         what, reason,
-        fmt::format("what the cluster has: remote run --server {} --cmd 'sinfo -o \"%P %l %G %f\"'", server));
+        fmt::format("resources of the cluster: remote run --server {} --cmd 'sinfo -o \"%P %l %G %f\"'",
+                    server));
   }
   if (refusal.can_wait) {
     return Error(what, reason).mended_by(Remedy::wait_for_turn);

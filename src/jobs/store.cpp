@@ -291,8 +291,8 @@ FileLock Store::hold_start(const JobId& start_id) const {
     // jobs.
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  throw Error(fmt::format("cannot start {}", start_id.text()), "another process is starting these very jobs",
-              "wait until it has ended, then look at the jobs");
+  throw Error(fmt::format("cannot start {}", start_id.text()), "another process is starting the same jobs",
+              "wait until it has ended, then list the jobs");
 }
 
 bool Store::starter_is_dead(const JobId& start_id) const {

@@ -101,7 +101,7 @@ Why look_why(const Site& site, const std::vector<Job>& jobs, const WhyRequest& r
   std::vector<Job> others;
   for (const Job& job : jobs) {
     if (!is_final(job.state) && is_of_slurm(site.config, job)) {
-      throw Error::usage("cannot look into jobs of Slurm for this", "their processes are on its nodes")
+      throw Error::usage("cannot inspect jobs of Slurm for this", "their processes are on its nodes")
           .mended_by(Remedy::read_manual, "slurm");
     }
     const bool skip = is_final(job.state) || job.state == JobState::unknown;
@@ -148,9 +148,9 @@ Why look_kept(const Site& site, const std::vector<Job>& jobs) {
   }
   std::erase_if(samples, [](const WhySample& sample) { return !sample.answer.hang; });
   if (!kept) {
-    throw errors.empty() ? Error::usage("job-why", "nothing was kept of this launch",
-                                        "a launch keeps it when it is watched for standing still")
-                         : errors.front();
+    throw errors.empty()
+        ? Error::usage("job-why", "nothing was kept of this launch", "a launch with hang detection keeps it")
+        : errors.front();
   }
   std::ranges::copy_if(jobs, std::back_inserter(others), [&](const Job& job) {
     return std::ranges::find(errors, job.server, &Error::server) != errors.end();

@@ -18,12 +18,13 @@ constexpr const char* grammar = "write SERVER or SERVER:0,2, and @ between sever
 std::vector<int> parse_gpus(std::string_view text, const std::string& where) {
   std::vector<int> gpus;
   if (text.empty()) {
-    throw Error::usage(where, "no GPU stands behind a ':'", grammar);
+    throw Error::usage(where, "no GPU follows the ':'", grammar);
   }
   for (const std::string& word : split(text, ',')) {
     const auto index = parse_number<int>(std::string(trim(word)));
     if (!index || *index < 0 || *index >= most_gpus) {
-      throw Error::usage(where, fmt::format("'{}' is no index of a GPU", visible_line(word, 60)), grammar);
+      throw Error::usage(where, fmt::format("'{}' is not the index of a GPU", visible_line(word, 60)),
+                         grammar);
     }
     if (std::ranges::find(gpus, *index) == gpus.end()) {
       gpus.push_back(*index);
@@ -211,7 +212,7 @@ std::vector<int> launch::gpus_of(const LaunchHost& host, const UsableGpus& gpus,
   }
   if (left.empty()) {
     throw Error::usage(host.where, fmt::format("no GPU of {} is left", host.name),
-                       "leave out the whole server");
+                       "exclude the whole server");
   }
   return left;
 }

@@ -12,8 +12,8 @@ namespace {
 int slots_of(std::string_view text, const std::string& where) {
   const auto number = parse_number<int>(text);
   if (!number || *number < 1 || *number > most_ranks_per_server) {
-    throw Error::usage(where, fmt::format("'{}' is no number of ranks", visible_line(text, 60)),
-                       "it is a number from 1 up, as in HOST slots=4");
+    throw Error::usage(where, fmt::format("'{}' is not a number of ranks", visible_line(text, 60)),
+                       "give a number from 1 up, as in HOST slots=4");
   }
   return *number;
 }

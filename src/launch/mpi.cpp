@@ -58,7 +58,7 @@ void check_runtimes(const std::vector<Node>& nodes) {
   };
   for (const Node& node : nodes) {
     if (!node.mpi) {
-      throw Error("cannot launch with mpi", "there is no mpirun that is known (Open MPI, or MPICH's Hydra)",
+      throw Error("cannot launch with mpi", "there is no supported mpirun (Open MPI, or MPICH's Hydra)",
                   "install it there (Debian: openmpi-bin), or let `prologue` or the Python environment in "
                   "configs.yaml put it on the PATH")
           .on(node.server);

@@ -16,7 +16,7 @@ constexpr std::size_t shown = 60;
 void check_name(const std::string& name) {
   if (name.empty() || !std::ranges::all_of(name, is_name_character) ||
       (name.front() >= '0' && name.front() <= '9')) {
-    throw Error::usage(fmt::format("'{}' is no name of a parameter", visible_line(name, shown)), "",
+    throw Error::usage(fmt::format("'{}' is not a name for a parameter", visible_line(name, shown)), "",
                        "it has letters, digits and '_', and does not begin with a digit");
   }
 }
@@ -86,7 +86,7 @@ std::vector<std::string> next_row(std::string_view csv, std::size_t& at, int& li
 SweepParameter parse_sweep_parameter(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals + 1 == text.size()) {
-    throw Error::usage(fmt::format("'{}' is no parameter with values", visible_line(text, shown)), "",
+    throw Error::usage(fmt::format("'{}' is not a parameter with values", visible_line(text, shown)), "",
                        "give a name and its values, such as lr=1e-3,1e-4 or seed=0..4");
   }
   SweepParameter parameter{text.substr(0, equals), {}};
@@ -162,8 +162,8 @@ std::vector<SweepRow> sweep_points(const std::vector<SweepParameter>& parameters
   std::set<std::string> names;
   for (const auto& [name, value] : points.front()) {
     if (!names.insert(sweep_variable(name)).second) {
-      throw Error::usage(fmt::format("the parameter {} stands twice", name),
-                         "names count without regard to upper and lower case", "give it once");
+      throw Error::usage(fmt::format("the parameter {} is given twice", name), "names are not case-sensitive",
+                         "give it once");
     }
   }
   if (names.empty()) {
@@ -184,7 +184,7 @@ std::string fill_sweep_word(const std::string& word, const SweepRow& point) {
     }
     const std::size_t end = c == '{' ? word.find('}', i) : std::string::npos;
     if (end == std::string::npos) {
-      throw Error::usage(fmt::format("a brace in '{}' stands alone", visible_line(word, shown)), "",
+      throw Error::usage(fmt::format("a brace in '{}' is unmatched", visible_line(word, shown)), "",
                          "write a literal brace twice: {{ or }}");
     }
     const std::string name = word.substr(i + 1, end - i - 1);

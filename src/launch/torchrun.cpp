@@ -85,7 +85,7 @@ Rendezvous rendezvous_of(const TorchrunOptions& options, std::size_t servers) {
   rendezvous.c10d = options.rendezvous ? *options.rendezvous == RendezvousMethod::c10d
                                        : rendezvous.elastic() || rendezvous.max_restarts > 0;
   if (!rendezvous.c10d && rendezvous.elastic()) {
-    throw Error::usage("cannot launch with a static rendezvous", "it cannot go on with fewer servers",
+    throw Error::usage("cannot launch with a static rendezvous", "it cannot continue with fewer servers",
                        "use the rendezvous c10d, or one number of nodes");
   }
   return rendezvous;
@@ -117,7 +117,7 @@ void refuse_unfit(const LaunchSpec& spec, const Rendezvous& rendezvous) {
 void refuse_unfit_again(const LaunchSpec& spec, const Rendezvous& rendezvous) {
   if (spec.restarts && rendezvous.elastic()) {
     throw Error::usage("cannot launch with restarts",
-                       "an elastic launch goes on without a lost server by itself",
+                       "an elastic launch already continues without a lost server",
                        "give a fixed number of nodes, and say how few servers are enough to start again");
   }
 }

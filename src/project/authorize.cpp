@@ -65,12 +65,12 @@ std::vector<Chosen> choose_keys(Core& core, const AuthorizeRequest& request,
 
 // The likely reason why the login still fails although the key is installed.
 Error explained(const Error& error, const wire::AuthorizeReply& report, const fs::path& file) {
-  std::string hint = "look at AuthorizedKeysFile and PubkeyAuthentication in the server's sshd_config";
+  std::string hint = "check AuthorizedKeysFile and PubkeyAuthentication in the server's sshd_config";
   if (report.state == wire::KeyState::restricted) {
-    hint = "the key stands in authorized_keys with options before it: see whether they forbid this login";
+    hint = "the key is in authorized_keys with options before it: check whether they forbid this login";
   } else if (!report.open_folder.empty()) {
     hint = fmt::format(
-        "others may write to {0} on the server, so sshd does not trust what is in it: chmod go-w {0}",
+        "others can write to {0} on the server, so sshd does not trust its content: chmod go-w {0}",
         report.open_folder);
   } else if (!is_there(file)) {
     hint = "the private half " + file.string() + " is not here: the login was not tried with it";

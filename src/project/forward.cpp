@@ -43,7 +43,7 @@ void check_port(const ForwardedPort& port) {
   const auto possible = [](int number) { return number > 0 && number < 65536; };
   if (!possible(port.port) || (port.local != 0 && !possible(port.local)) || port.host.empty()) {
     throw Error::usage("cannot forward a port",
-                       fmt::format("{} is no port", possible(port.port) ? port.local : port.port),
+                       fmt::format("{} is not a port", possible(port.port) ? port.local : port.port),
                        "a port is a number from 1 to 65535");
   }
 }

@@ -384,7 +384,7 @@ using jobs::Store;
 History::History(const std::filesystem::path& folder) : project_(folder) {
   const config::Config config = config::load(folder);
   if (!config::TrustStore(folder).not_allowed(config::folder_demands(config)).empty()) {
-    throw Error::usage("this project is not trusted yet", "what it keeps would be written outside its folder")
+    throw Error::usage("this project is not trusted yet", "its records would be written outside its folder")
         .mended_by(Remedy::trust_settings);
   }
   store_ = project::store_folder(config);

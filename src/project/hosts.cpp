@@ -32,7 +32,7 @@ std::vector<LaunchHost> resolve_hosts(const Core& core, const std::vector<Launch
         known.push_back(one.name == one.hostname ? one.name : fmt::format("{} ({})", one.name, one.hostname));
       }
       throw Error::usage(host.where.empty() ? "launch" : host.where,
-                         fmt::format("'{}' is no server of configs.yaml", visible_line(host.name, 60)),
+                         fmt::format("'{}' is not a server of configs.yaml", visible_line(host.name, 60)),
                          "there are " + join(known, ", "));
     }
     const auto same = std::ranges::find(found, server->name, &LaunchHost::name);

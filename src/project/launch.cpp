@@ -53,8 +53,8 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
   }
   for (const config::Server& server : servers_) {
     if (servers::container_of(server, request.image) && request.hang_after.count() > 0) {
-      throw Error::usage("launch", "nobody can see from outside whether ranks in a container stand still",
-                         "do not watch for that, or launch without a container");
+      throw Error::usage("launch", "hang detection does not work for ranks in a container",
+                         "turn off hang detection, or launch without a container");
     }
   }
   connect_all();
@@ -65,7 +65,7 @@ void LaunchAttempt::check_restarts() {
   if (request_.restarts == 0) {
     if (request_.min_servers) {
       throw Error::usage("launch", "a smallest number of servers is for a launch with restarts",
-                         "say how often it may start again");
+                         "set the number of restarts");
     }
     return;
   }
@@ -86,24 +86,22 @@ void LaunchAttempt::check_hang() {
   const bool is_cause = std::ranges::find(causes, RestartCause::hang) != causes.end();
   if (request_.hang_after.count() <= 0) {
     if (is_cause && request_.restarts > 0) {
-      throw Error::usage("launch", "nobody watches whether it stands still, which is to start it again",
-                         "say after how many minutes it does");
+      throw Error::usage("launch", "restarting on a hang needs hang detection",
+                         "set the minutes without progress after which it hangs");
     }
     return;
   }
   if (request_.on_hang == OnHang::restart && request_.restarts == 0) {
-    throw Error::usage("launch", "a launch without restarts cannot start again when it stands still",
-                       "say how often it may");
+    throw Error::usage("launch", "a launch without restarts cannot restart on a hang",
+                       "set the number of restarts");
   }
   if (request_.on_hang == OnHang::restart && !causes.empty() && !is_cause) {
-    throw Error::usage("launch",
-                       "it is to start again when it stands still, but not among the causes of restarts",
+    throw Error::usage("launch", "it restarts on a hang, but hang is not among the causes of restarts",
                        "add hang to these causes, or let the ranks be ended");
   }
   if (request_.on_hang != OnHang::leave && !request_.end_others) {
-    throw Error::usage("launch",
-                       "ranks that are left running after a failure are not ended for standing still",
-                       "leave them then, too, or let them be ended after a failure");
+    throw Error::usage("launch", "ranks that keep running after a failure cannot be ended after a hang",
+                       "also keep them after a hang, or end them after a failure");
   }
 }
 
@@ -181,8 +179,8 @@ void LaunchAttempt::verify_sync() {
     }
   }
   if (!same) {
-    throw Error("nothing was started", "the project on the servers is not what it is here",
-                "files that are newer on a server stay as they are there")
+    throw Error("nothing was started", "the project on the servers differs from the local copy",
+                "files that are newer on a server are not replaced there")
         .mended_by(Remedy::send_project);
   }
 }

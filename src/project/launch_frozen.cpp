@@ -60,7 +60,7 @@ void judge(const wire::MakeTreeReply& answer, const std::string& tree, bool agai
       throw not_frozen(answer.reason, servers::disk_hint(answer.reason));
     case wire::TreeOutcome::differs:
       throw not_frozen(
-          fmt::format("not what was sent: {} ({})",
+          fmt::format("differs from the sent version: {} ({})",
                       counted(answer.differing.size() + static_cast<std::size_t>(answer.more), "file"),
                       some(answer.differing)),
           "copy the project again, or name in .remote/exclude.txt what programs write there");
@@ -71,7 +71,7 @@ void judge(const wire::MakeTreeReply& answer, const std::string& tree, bool agai
     throw not_frozen("the tree " + tree.substr(0, 12) + " is gone there",
                      "job-clean removes a tree with the last launch that ran in it");
   }
-  throw not_frozen("what was sent is gone there").mended_by(Remedy::send_project);
+  throw not_frozen("the sent files are gone there").mended_by(Remedy::send_project);
 }
 
 }  // namespace
@@ -83,8 +83,8 @@ void LaunchAttempt::freeze() {
     return;
   }
   if (!request_.tree.empty() && !wire::is_digest(request_.tree)) {
-    throw Error::usage("cannot freeze the code", "'" + request_.tree + "' is no digest of a tree",
-                       "the records of launches have them");
+    throw Error::usage("cannot freeze the code", "'" + request_.tree + "' is not the digest of a tree",
+                       "the records of launches contain them");
   }
   tree_ = request_.tree.empty() ? digest_sent(core_.config, servers_, logins_) : request_.tree;
   const std::string list = servers::sent_text(core_.config, tree_);

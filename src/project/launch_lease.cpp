@@ -119,7 +119,7 @@ std::optional<Error> lease_problem(const LeaseRequest& wanted, const FreshLeases
   }
   const auto waiting = static_cast<std::size_t>(std::ranges::count(found.leases, true, &Lease::waits));
   if (waiting > 0) {
-    return Error("cannot lease", fmt::format("{} for what is free there",
+    return Error("cannot lease", fmt::format("{} for the free resources there",
                                              waiting == 1 ? "another launch waits"
                                                           : fmt::format("{} launches wait", waiting)))
         .mended_by(Remedy::wait_for_turn);
@@ -133,8 +133,8 @@ void judge_lease(const LeaseRequest& wanted, const servers::FactsAnswer& answer,
   all.gpus *= times;
   all.cpus *= times;
   all.memory *= static_cast<std::uint64_t>(times);
-  const std::string silent =
-      answer.leases.no_leases.empty() ? "the server did not say what is free" : answer.leases.no_leases;
+  const std::string silent = answer.leases.no_leases.empty() ? "the server did not report its free resources"
+                                                             : answer.leases.no_leases;
   const std::optional<Error> problem =
       answer.leases.free
           ? lease_problem(all, {*answer.leases.free, answer.leases.leases, answer.facts.gpus.gpus})
@@ -173,7 +173,8 @@ Error name_holders(const Core& core, const Error& problem) {
 
 void check_lease(const LeaseRequest& lease, const Env& env, const std::string& what) {
   if (lease.wait && !lease.any()) {
-    throw Error::usage(what, "there is nothing to wait for", "say what it needs: GPUs, cores or memory");
+    throw Error::usage(what, "there is nothing to wait for",
+                       "give the resources that it needs: GPUs, cores or memory");
   }
   for (const std::string_view name : rules::visibility_variables) {
     if (lease.gpus > 0 && std::ranges::find(env, name, &Env::value_type::first) != env.end()) {

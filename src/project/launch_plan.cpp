@@ -123,9 +123,9 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
   if (!answer.route || answer.route->address.empty()) {
     throw Error(
         "cannot launch", fmt::format("this server cannot resolve the master's address '{}'", master_addr),
-        fmt::format("give server '{}' an internal_address in configs.yaml: an IP address by which the others "
-                    "reach it",
-                    servers_.front().name))
+        fmt::format(
+            "give server '{}' an internal_address in configs.yaml: an IP address that the others reach",
+            servers_.front().name))
         .on(server.name);
   }
   const UsableCpus cpus = rules::count_cpus(answer.facts);

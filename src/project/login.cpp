@@ -160,7 +160,7 @@ class Logins {
     const ExecResult result = connection->exec(request, core_.cancel());
     if (!result.status.success()) {
       throw Error("cannot run a command over the new login", "`true` ended there with " + result.describe(),
-                  "look at what the login shell's start files do");
+                  "check the login shell's start files");
     }
     return true;
   }

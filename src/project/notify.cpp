@@ -34,7 +34,7 @@ wire::NotifySpec make_spec(const config::Config& config, const config::Server& f
 
 NotifyTrial try_notify(Core& core) {
   if (!core.config.notify) {
-    throw Error::usage("nobody is to be told", "configs.yaml has no notify",
+    throw Error::usage("notifications are not configured", "configs.yaml has no notify",
                        "add a line such as notify: {url: https://ntfy.sh/TOPIC, shape: ntfy}");
   }
   const config::Server server = core.servers({}).front();

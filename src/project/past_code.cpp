@@ -204,8 +204,8 @@ fs::path PastCode::write(const Tree& tree) {
   const auto failed = [&](bool well) {
     cancel_.check();
     if (!well) {
-      throw Error("cannot make the code of the launch again", "git failed",
-                  "start it with what is here now, or check out its commit");
+      throw Error("cannot restore the code of the launch", "git failed",
+                  "start it with the current code, or check out its commit");
     }
   };
   failed(git_.ask({"read-tree", tree.id}).has_value());

@@ -29,15 +29,15 @@ constexpr std::size_t partial_name = 16;  // hexadecimal digits
 
 std::string full_path(const std::string& project, const std::string& asked) {
   if (asked.empty()) {
-    throw Error::usage("cannot bring files", "a path is empty",
+    throw Error::usage("cannot copy files", "a path is empty",
                        "give the path of a file or folder that the job wrote");
   }
   if (asked.starts_with('/') || asked.starts_with("~/")) {
     return asked;
   }
   if (fs::path(asked).lexically_normal().begin()->string() == "..") {
-    throw Error::usage(fmt::format("cannot bring '{}'", asked), "it leads out of the project's folder",
-                       "to bring it all the same, name it in full: /… or ~/…");
+    throw Error::usage(fmt::format("cannot copy '{}'", asked), "it leads out of the project's folder",
+                       "to copy it anyway, name it in full: /… or ~/…");
   }
   std::string_view path = asked;
   while (path.starts_with("./")) {
@@ -62,12 +62,12 @@ std::vector<AskedPath> asked_paths(const std::string& project, const std::vector
       path.name.clear();
     }
     if (decides_what_runs(path.name)) {
-      throw Error::usage(fmt::format("cannot bring '{}'", text),
-                         fmt::format("what is in '{}' decides what runs on this machine", path.name),
-                         "bring it under another name, or copy it by hand");
+      throw Error::usage(fmt::format("cannot copy '{}'", text),
+                         fmt::format("files in '{}' control what runs on this machine", path.name),
+                         "copy it under another name, or by hand");
     }
     if (!path.name.empty() && !names.insert(path.name).second) {
-      throw Error::usage("cannot bring files",
+      throw Error::usage("cannot copy files",
                          fmt::format("two of the paths would both become '{}' here", path.name),
                          "bring them one after the other, each into a folder of its own");
     }
@@ -129,8 +129,8 @@ std::vector<PulledPart> look(ssh::Connection& connection, const std::vector<Aske
     }
   }
   if (!missing.empty()) {
-    throw Error("cannot bring " + join(missing, ", "), "there is no such file or folder on the server",
-                fmt::format("paths are looked for in {}", project));
+    throw Error("cannot copy " + join(missing, ", "), "there is no such file or folder on the server",
+                fmt::format("paths are relative to {}", project));
   }
   std::erase_if(parts, [](const PulledPart& part) { return part.paths.empty(); });
   return parts;
@@ -194,8 +194,8 @@ SyncReport pull(Core& core, const PullRequest& request) {
   const fs::path to = absolute_path(request.to).lexically_normal();
   const fs::path real = resolved(to);
   if (std::ranges::any_of(real, decides_what_runs)) {
-    throw Error::usage("cannot bring files into " + to.string(),
-                       "what is there decides what runs on this machine", "choose another folder");
+    throw Error::usage("cannot copy files into " + to.string(),
+                       "files there control what runs on this machine", "choose another folder");
   }
   try {
     const auto connection = core.connector().connect(server, core.cancel());

@@ -122,8 +122,8 @@ Rerun plan_rerun(const Core& core, const RerunRequest& asked) {
   again.launch = History(core.config.project).launch(asked.launch);
   if (again.launch.beginning.launcher == Launcher::sweep) {
     throw Error::usage(
-        "cannot start a sweep again in this way", "its points are a list of its own",
-        fmt::format("go on with what is missing: remote sweep --resume {}", again.launch.first_key));
+        "cannot start a sweep again with rerun", "its points are a list of its own",
+        fmt::format("run the missing points: remote sweep --resume {}", again.launch.first_key));
   }
   if (!again.launch.request) {
     throw Error::usage("cannot start the launch again",
@@ -208,7 +208,7 @@ void send_kept(Core& core, const Rerun& again) {
   PastCode code(core.config.project, core.cancel());
   const PastCode::Tree tree = code.then(again.launch);
   if (tree.kept != CodeKept::kept) {
-    throw Error("cannot start the launch again", "its code is gone", "start it with what is here now");
+    throw Error("cannot start the launch again", "its code is gone", "start it with the current code");
   }
   config::Config then = core.config;
   then.project = code.write(tree);
@@ -217,7 +217,7 @@ void send_kept(Core& core, const Rerun& again) {
   std::error_code error;
   fs::create_directory_symlink(core.config.project / ".remote", then.project / ".remote", error);
   if (error) {
-    throw Error("cannot make the code of the launch again in " + then.project.string(), error.message(),
+    throw Error("cannot restore the code of the launch in " + then.project.string(), error.message(),
                 "make room there, or set TMPDIR to another folder");
   }
   send(core, again.request, then, true);

@@ -143,7 +143,7 @@ Results pull_results(Core& core, const ResultsRequest& request) {
       std::vector<WrittenFile> files = found[i].value->files;
       if (const int odd = found[i].value->odd; odd > 0) {
         results.warnings.push_back(fmt::format(
-            "{}: left out {} with control characters in their names, or that decide what runs here (.git)",
+            "{}: skipped {} with control characters in their names, or that control what runs here (.git)",
             jobs[i].server, counted(static_cast<std::size_t>(odd), "file")));
       }
       const fs::path below = place_of(jobs, i, files);

@@ -237,7 +237,7 @@ Attached attach(Core& core, const AttachRequest& request) {
     case 13:
       return Attached::gone;
     default:
-      throw Error("cannot attach to the debugger", status.describe(), "see what the server has printed")
+      throw Error("cannot attach to the debugger", status.describe(), "check the server's output")
           .on(server.name);
   }
 }

@@ -56,7 +56,7 @@ std::string nearest(const Core& core, const std::string& name) {
   std::vector<std::string> names;
   for (const servers::FileStamp& one : here.files()) {
     if (fs::path(one.name).filename() == file) {
-      return fmt::format("did you mean {}? It is looked for as {}", visible_line(one.name),
+      return fmt::format("did you mean {}? The server looks for {}", visible_line(one.name),
                          visible_line(name));
     }
     if (fs::path(one.name).extension() == fs::path(name).extension()) {

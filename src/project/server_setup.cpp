@@ -104,7 +104,7 @@ void read_variables(const jobs::Store& store, const Job& first, std::vector<Serv
       }
     }
   } catch (const Json::exception&) {
-    throw Error("cannot read " + file.string(), "it is no list of variables that this version knows",
+    throw Error("cannot read " + file.string(), "it is not a list of variables that this version supports",
                 "the report has no variables");
   }
 }

@@ -31,13 +31,13 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
   if (!request.hosts.empty()) {
     throw refusal(
         fmt::format("server '{}' is a login node of Slurm, which chooses the hosts itself", login.name),
-        "name the server, and how many nodes and ranks a node there are to be");
+        "name the server, and give the number of nodes and ranks per node");
   }
   container_on_slurm(login, request.image);
   if (request.init_method != InitMethod::env) {
     throw refusal("INIT_METHOD does not go with Slurm, whose nodes are known only when the job begins",
-                  "let the ranks find each other by MASTER_ADDR and MASTER_PORT, which the job sets; where "
-                  "configs.yaml has launch: {init_method: …}, take it out there")
+                  "let the ranks find each other by MASTER_ADDR and MASTER_PORT, which the job sets; if "
+                  "configs.yaml has launch: {init_method: …}, remove it there")
         .mended_by(Remedy::use_env_method);
   }
   if (request.mpi_over_ssh) {
@@ -47,7 +47,7 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
   }
   if (request.torchrun.rendezvous || request.torchrun.nodes || request.torchrun.max_restarts) {
     throw refusal("under Slurm, the agents of torchrun meet at a static rendezvous and are not restarted",
-                  "leave out what chooses another way, or use servers without a scheduler");
+                  "leave out the options for another way, or use servers without a scheduler");
   }
   if (request.frozen.value_or(false) || !request.tree.empty()) {
     throw refusal("a frozen launch does not go with Slurm, whose jobs may begin long after they are queued",
@@ -63,8 +63,8 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
                   "set gpus_per_node or sbatch of the server in configs.yaml");
   }
   if (request.hang_after.count() > 0) {
-    throw refusal("under Slurm, nobody watches whether a launch stands still",
-                  "leave that out; where configs.yaml has launch: {hang_after: …}, take it out there");
+    throw refusal("hang detection does not work under Slurm",
+                  "leave out --hang-after; if configs.yaml has launch: {hang_after: …}, remove it there");
   }
   if (request.verify_sync) {
     throw refusal("the comparison of all contents does not go with Slurm",
@@ -82,7 +82,7 @@ std::optional<Container> container_on_slurm(const config::Server& login,
   }
   if (container->engine && container->engine != ContainerEngine::apptainer) {
     throw refusal(
-        fmt::format("server '{}' is a login node of Slurm, and containers of {} are no processes of Slurm's "
+        fmt::format("server '{}' is a login node of Slurm, and containers of {} are not processes of Slurm's "
                     "jobs: they would escape its limits and outlive scancel",
                     login.name, to_string(*container->engine)),
         "give the server `container: {engine: apptainer}` in configs.yaml, which runs images of docker too "
@@ -270,7 +270,8 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
   jobs::StartResult started = jobs::start(core.site(), {std::move(job)});
   result.jobs = std::move(started.jobs);
   result.errors = std::move(started.errors);
-  const std::string news = core.config.notify ? "nobody is told by remote: use sbatch's --mail-type" : "";
+  const std::string news =
+      core.config.notify ? "remote sends no notifications: use sbatch's --mail-type" : "";
   memory.started(result.jobs, std::nullopt, news);
   core.tell(Launched{result});
   if (started.unsaved) {

@@ -185,7 +185,7 @@ std::vector<Job> recorded_points(Core& core, const std::string& launch) {
   std::vector<Job> all = stored_jobs(core);
   std::erase_if(all, [&](const Job& job) { return job.launch != id || !job.point; });
   if (all.empty()) {
-    throw Error::usage(fmt::format("'{}' is no sweep", visible_line(launch, 60)), "it is another launch")
+    throw Error::usage(fmt::format("'{}' is not a sweep", visible_line(launch, 60)), "it is another launch")
         .mended_by(Remedy::list_jobs);
   }
   return sweep_results(all).points;

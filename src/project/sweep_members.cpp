@@ -70,7 +70,7 @@ std::vector<Member> ready_all(Core& core, const std::vector<config::Server>& ser
     throw Error("nothing was started", "no server can run points of a sweep").mended_by(Remedy::check_server);
   }
   if (members.size() > 1 && !members.front().port) {
-    throw Error("nothing was started", "no port is free by which the other servers could reach it")
+    throw Error("nothing was started", "no free port that the other servers could reach")
         .mended_by(Remedy::check_server)
         .on(members.front().server.name);
   }

@@ -84,7 +84,7 @@ SweepView stop_runners(Core& core, const std::vector<Job>& points, const ResumeR
                              std::chrono::ceil<std::chrono::seconds>(ask_limit));
   const std::string& first = view.servers.front();
   if (!view.answered(first) && !request.unknown) {
-    throw Error("cannot go on with the sweep",
+    throw Error("cannot resume the sweep",
                 first + " gives out its points and does not answer: it may be running them")
         .mended_by(Remedy::rerun_unknown)
         .on(first);
@@ -121,9 +121,8 @@ void reopen_record(Core& core, const SweepStarted& started, const std::vector<Jo
 SweepStarted resume_sweep(Core& core, const ResumeRequest& request) {
   std::vector<Job> points = recorded_points(core, request.launch);
   if (points.front().backend == jobs::slurm_backend) {
-    throw Error::usage("cannot go on with the sweep",
-                       "it is an array of Slurm, to which no task can be added",
-                       "start a new sweep of the points that are missing");
+    throw Error::usage("cannot resume the sweep", "it is an array of Slurm, and tasks cannot be added to it",
+                       "start a new sweep of the missing points");
   }
   SweepStarted result{.launch = *points.front().launch, .jobs = {}, .servers = {}, .errors = {}};
   const SweepView view = stop_runners(core, points, request);
@@ -131,7 +130,7 @@ SweepStarted resume_sweep(Core& core, const ResumeRequest& request) {
   std::vector<config::Server> servers;
   for (const std::string& name : view.servers) {
     if (view.answered(name)) {
-      servers.push_back(core.one_server(name, "cannot go on with the sweep", "a sweep"));
+      servers.push_back(core.one_server(name, "cannot resume the sweep", "a sweep"));
     }
   }
   const std::vector<Member> members = ready_all(core, servers, std::nullopt, {}, result.errors);

@@ -175,7 +175,7 @@ void end_processes(const std::function<std::vector<Process>()>& find, std::chron
     }
     if (Clock::now() >= give_up) {
       throw Error("cannot end all processes", "still running: " + describe(left),
-                  "try again; those of another user, their user ends");
+                  "try again; processes of another user must be stopped by that user");
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::milliseconds(50));

@@ -79,7 +79,7 @@ SandboxServer bring_up(const SandboxNode& node, const SandboxOptions& options, c
   }
   if (!up) {
     throw Error("cannot start sshd", "20 ports that seemed free were taken when it asked for them",
-                "try again; ss -ltnp lists who has which port");
+                "try again; ss -ltnp lists the owner of each port");
   }
   SandboxServer result = describe(node);
   result.started = true;
@@ -222,7 +222,7 @@ int Sandbox::end(bool remove) {
   }
   if (error) {
     throw Error("cannot remove " + folder_.string(), error.message(),
-                "what is in it belongs to another user, perhaps; remove it by hand");
+                "its files may belong to another user; remove it by hand");
   }
   return ended;
 }

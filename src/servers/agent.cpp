@@ -261,7 +261,8 @@ void Agent::wait(std::chrono::milliseconds limit, std::chrono::milliseconds sile
     return;
   }
   if (is_taking_) {
-    throw Error("no answer", "what the server sent before was not understood").mended_by(Remedy::tell_more);
+    throw Error("no answer", "an earlier reply of the server was not understood")
+        .mended_by(Remedy::tell_more);
   }
   if (!streams_.empty() && flow_->over()) {
     throw explain_end();
@@ -276,10 +277,9 @@ void Agent::wait(std::chrono::milliseconds limit, std::chrono::milliseconds sile
       throw login_shell_waits(printed, silence);
     }
   }
-  pump_.wait(
-      std::min(limit, ssh::time_left(pump_.connection(), heard, silence, "nothing came from the server for",
-                                     "it may be busy, or the network may have gone; try again")),
-      also);
+  pump_.wait(std::min(limit, ssh::time_left(pump_.connection(), heard, silence, "the server sent nothing for",
+                                            "it may be busy, or the network may be down; try again")),
+             also);
 }
 
 void Agent::wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit,

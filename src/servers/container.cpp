@@ -33,7 +33,7 @@ std::string hint_for(const std::string& reason) {
     return "install podman, docker or apptainer there, or let `prologue` in configs.yaml load it";
   }
   if (lower.find("cannot fetch") != std::string::npos) {
-    return "look at the image's name, and whether this server reaches the registry and may log in to it";
+    return "check the image's name, and whether this server can reach the registry and log in to it";
   }
   return {};
 }
@@ -122,11 +122,10 @@ ContainerRun ready_container(ssh::Connection& connection, const config::Config& 
   if (answer.outcome == missing) {
     throw Error("cannot start a container",
                 fmt::format("{} has no image {}", to_string(answer.engine.value()), container.image),
-                is_file
-                    ? "it is a file: look at its path, and put it where the jobs see it, such as into the "
-                      "project's folder"
-                    : "fetch or build it there, or let configs.yaml have it fetched: container: {pull: "
-                      "missing}")
+                is_file ? "it is a file: check its path, and put it where the jobs see it, such as into the "
+                          "project's folder"
+                        : "fetch or build it there, or let configs.yaml have it fetched: container: {pull: "
+                          "missing}")
         .on(server.name);
   }
   if (answer.outcome == failed) {

@@ -46,7 +46,7 @@ Error cannot_connect(const Tunnel& tunnel, const std::string& why) {
       why == "Connection refused"
           ? Error(tunnel.host == "127.0.0.1" ? fmt::format("nothing listens on port {}", tunnel.port)
                                              : "nothing listens on " + place,
-                  "", "start the program there, or name the port that it printed; the forwarding goes on")
+                  "", "start the program there, or name the port that it printed; the forwarding continues")
           : Error("cannot connect to " + place, why,
                   "is a program listening there, and does the server's sshd_config allow forwarding "
                   "(AllowTcpForwarding, PermitOpen)?");
@@ -185,7 +185,7 @@ void Forwarding::take_incoming(int port) {
     refuse(i, Error(fmt::format("cannot connect to port {} of this machine", tunnels_[i].local),
                     links_.size() < most_links ? std::generic_category().message(errno)
                                                : "too many connections are open",
-                    "start what is to answer there"));
+                    "start the program that listens there"));
     break;
   }
   static_cast<void>(open([](ssh::Stream, std::string_view) {}));  // opens it only to close it

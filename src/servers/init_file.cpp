@@ -39,7 +39,7 @@ wire::InitFileReply check_reply(wire::InitFileReply reply) {
         .mended_by(Remedy::tell_more);
   }
   if (!fits_into_url(reply.folder)) {
-    reply.failure = fmt::format("{} has a character that torch does not take in file://…",
+    reply.failure = fmt::format("{} has a character that torch does not accept in file://…",
                                 visible_line(reply.folder, 300));
   }
   return reply;

@@ -185,8 +185,8 @@ std::vector<OutsideLink> outside_links(const config::Config& config,
   std::error_code error;
   const fs::path project = fs::canonical(config.project, error);
   if (error) {
-    throw Error("cannot look at " + config.project.string(), error.message(),
-                "may you read all folders of the project?");
+    throw Error("cannot read " + config.project.string(), error.message(),
+                "do you have permission to read all folders of the project?");
   }
   Walk walk(config, project, allowed, cancel);
   if (!walk.any()) {

@@ -38,12 +38,12 @@ bool PathPattern::fits_within(const std::string& name) const {
 
 void check_matches(const PathPattern& pattern, const std::vector<std::string>& names) {
   if (!std::ranges::all_of(names, [&](const std::string& name) { return pattern.fits(name); })) {
-    throw Error("cannot look for " + pattern.text(), "the server names a file that does not fit")
+    throw Error("cannot search for " + pattern.text(), "the server names a file that does not match")
         .mended_by(Remedy::tell_more);
   }
   if (names.size() > wire::max_matches) {
-    throw Error("cannot look for " + pattern.text(), fmt::format("more than {} files fit", wire::max_matches),
-                "name their folder");
+    throw Error("cannot search for " + pattern.text(),
+                fmt::format("more than {} files match", wire::max_matches), "name their folder");
   }
 }
 

@@ -229,7 +229,7 @@ void Peers::Part::take(const SyncOptions& options, const std::function<void(cons
 void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& options,
                        const Cancel& cancel) {
   const auto give_up = [&](const std::string& reason) -> Error {
-    return {"cannot bring the project",
+    return {"cannot send the project",
             fmt::format("it cannot take the project from {} ({}): {}", source.server, source.host, reason)};
   };
   if (source.login.host_key.empty() || source.host.empty()) {

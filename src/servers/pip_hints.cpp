@@ -184,15 +184,15 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
   if (const std::string name = between(decisive, "No matching distribution found for ", "\r\n");
       !name.empty()) {
     return fmt::format(
-        "is '{}' the right name, and does that version exist for the Python there (python.version)? If it "
-        "comes from another index, name that: python.index_url, extra_index_urls or find_links; pip says the "
+        "is '{}' the right name, and does that version exist for the Python there (python.version)? If it is "
+        "in another index, name that: python.index_url, extra_index_urls or find_links; pip says the "
         "same "
         "if an index refuses the password",
         name);
   }
   if (says({"gcc' failed", "g++' failed", "Python.h: No such file", "Unable to find a compiler"})) {
     return "a package has to be compiled: system_packages: [build-essential, python3-dev] in configs.yaml "
-           "installs what that needs";
+           "installs the tools for that";
   }
   if (const std::string path = between(decisive, "[Errno 13] Permission denied: '", "'"); !path.empty()) {
     return own_environment ? fmt::format("the login may not write to {} on the server", path)

@@ -413,7 +413,7 @@ void Preparation::remember(const SentFiles& sent, const SyncReport& files,
       SentFiles::forget(config_, other, forgotten);
     }
   } catch (const Error& error) {
-    report_.notes.push_back("what was sent is not remembered, so no later sync removes it: " +
+    report_.notes.push_back("the list of sent files was not saved, so no later sync removes them: " +
                             error.message());
   }
 }

@@ -64,7 +64,7 @@ std::optional<std::string> marker_of(const std::string& name, const config::Chec
 void WrittenFiles::take(std::vector<WrittenFile> more) {
   for (WrittenFile& file : more) {
     if (!is_within(outputs_, file.name)) {
-      throw Error("cannot list what the launch wrote",
+      throw Error("cannot list the files of the launch",
                   "the server names a file that is in none of the outputs")
           .mended_by(Remedy::tell_more);
     }
@@ -73,7 +73,7 @@ void WrittenFiles::take(std::vector<WrittenFile> more) {
       continue;
     }
     if (files.size() == most_files) {
-      throw Error("cannot list what the launch wrote",
+      throw Error("cannot list the files of the launch",
                   fmt::format("there are more than {} files", most_files), "name fewer of them in `outputs`");
     }
     files.push_back(std::move(file));

@@ -51,7 +51,7 @@ std::optional<SharedWork> SharedFolders::Part::look() {
     return other.work;
   }
   if (!other.lost) {
-    throw Error("not prepared", "it has one folder with " + first_ + ", where it failed");
+    throw Error("not prepared", "it has one folder with " + first_ + ", which failed");
   }
   if (other.successor.empty()) {
     other.successor = server_;

@@ -314,7 +314,7 @@ std::vector<PathKind> look_at(ssh::Connection& connection, const std::vector<std
   question.timeout = std::chrono::seconds(30);
   auto reply = take_reply<wire::PathsReply>(ask_agent(connection, question, cancel));
   if (reply.kinds.size() != paths.size()) {
-    throw Error("cannot look at the files", "the server's answer does not name all of them")
+    throw Error("cannot check the files", "the server's answer does not name all of them")
         .mended_by(Remedy::tell_more);
   }
   return std::move(reply.kinds);
@@ -358,7 +358,7 @@ SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>
   paths.push_back((absolute_path(local_folder) / "").string());
   SyncReport report;
   try {
-    run(connection, {"cannot bring the files here", Side::receives, mark, std::move(arguments), paths},
+    run(connection, {"cannot copy the files here", Side::receives, mark, std::move(arguments), paths},
         options, cancel, report);
   } catch (...) {
     remove_links_out(local_folder, report);

@@ -102,7 +102,7 @@ class Login {
     if (!shown_page_ && asks && said.find("://") != std::string::npos) {
       shown_page_ = true;
       if (secrets_.tell_once(
-              Error("the login waits", "the server says: " + said, "do that; the login then goes on")
+              Error("the login waits", "the server says: " + said, "do that; the login then continues")
                   .on(target_.name))) {
         patience_.extend(page_time);
       }
@@ -178,7 +178,7 @@ class Login {
           "name the right key with `private_key` in configs.yaml, or set IdentitiesOnly in ~/.ssh/config");
     }
     throw Unreachable(what_failed_, fmt::format("the connection to {} broke: {}", target_.describe(), reason),
-                      "run the command again; if it stays so, look at the server's sshd log");
+                      "run the command again; if it fails again, check the server's sshd log");
   }
 
   // Whether the server allows a method. Before its first answer, every method counts as allowed.
@@ -531,7 +531,7 @@ class Login {
       }
     }
     throw Error(what_failed_, fmt::format("{} asks questions without end", target_.host.value),
-                "look at the server's PAM settings");
+                "check the server's PAM settings");
   }
 
   // A server lists the allowed methods when it refuses something.

@@ -20,10 +20,10 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
   const Sink sink = [&](Stream stream, std::string_view data) {
     received += data.size();
     if (received > request.max_output) {
-      throw Error("too much output",
-                  fmt::format("the server sent more than {} MB, and the end is not in sight",
-                              request.max_output >> 20U),
-                  "look at what the login shell's start files print");
+      throw Error(
+          "too much output",
+          fmt::format("the server sent more than {} MB and has not finished", request.max_output >> 20U),
+          "check what the login shell's start files print");
     }
     if (request.sink) {
       request.sink(stream, data);

@@ -127,8 +127,7 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
                         fmt::format("{} and libssh have no algorithm in common: {}", where, reason),
                         "set `connection: openssh` in configs.yaml: OpenSSH knows more algorithms");
     }
-    throw Unreachable("cannot connect", fmt::format("{}: {}", where, reason),
-                      "`ssh -v` shows more of what the server does");
+    throw Unreachable("cannot connect", fmt::format("{}: {}", where, reason), "`ssh -v` shows more details");
   }
   // libssh makes the socket blocking again once it is connected. A large write would then block everything.
   ::fcntl(ssh_get_fd(session.get()), F_SETFL, O_NONBLOCK);

@@ -220,7 +220,7 @@ namespace {
   if (state == KeyState::revoked) {
     throw Error("the server's key is revoked",
                 fmt::format("{} is marked @revoked in known_hosts; the server showed {}", name, shown),
-                "do not connect; ask who runs the server for its new key");
+                "do not connect; ask the server's administrator for its new key");
   }
   const auto line = std::ranges::find_if(known, [&](const KnownKey& key) {
     return key.is_host_key() && (state == KeyState::other_type || key.type == type);
@@ -228,14 +228,15 @@ namespace {
   const std::string told =
       fmt::format("{} {} ({}:{})", line->type, fingerprint_of(*line), line->file.string(), line->line);
   const std::string hint = fmt::format(
-      "this may be an attack, or the server was set up anew. If you trust it: ssh-keygen -R {} -f {}",
+      "this may be an attack, or the server was reinstalled. If you trust it: ssh-keygen -R {} -f {}",
       shell_quote(name), shell_quote(line->file.string()));
   if (state == KeyState::changed) {
     throw Error("the server's key has changed",
-                fmt::format("{} showed {}, but known is {}", name, shown, told), hint);
+                fmt::format("{} showed {}, but the known key is {}", name, shown, told), hint);
   }
   throw Error("the server shows a key of another type",
-              fmt::format("{} showed {}, but known is {}, which it did not offer", name, shown, told), hint);
+              fmt::format("{} showed {}, but the known key is {}, which it did not offer", name, shown, told),
+              hint);
 }
 
 // Whether the file was not chosen by the user's own ~/.ssh/config.
@@ -247,10 +248,10 @@ bool is_foreign_choice(const config::Setting<std::vector<fs::path>>& files) {
 // must have the right form, because it could be any file of the user.
 std::string unfit_reason(const fs::path& file, const std::string& text, bool named_by_project) {
   if (resolved(file).filename().string().starts_with("authorized_keys")) {
-    return "it says who may log in to this machine";
+    return "it controls logins to this machine";
   }
   const int line = named_by_project ? foreign_line(remove_byte_order_mark(text, file)) : 0;
-  return line == 0 ? "" : fmt::format("line {} is none of a known_hosts file", line);
+  return line == 0 ? "" : fmt::format("line {} does not belong in a known_hosts file", line);
 }
 
 std::string write_failure(const fs::path& file, int error) {
@@ -279,7 +280,7 @@ std::optional<NewHostKey> check_host_key(ssh_session session, const Target& targ
   const KeyPtr key = make_key(ssh_get_server_publickey, session);
   if (!key) {
     throw Error("cannot check the server's key", last_error(session, "the server showed none"),
-                "is it an SSH server? `ssh -v` tells what it says");
+                "is it an SSH server? `ssh -v` shows its answers");
   }
   const std::string type = key_type_name(key.get());
   const std::string base64 = key_base64(key.get());

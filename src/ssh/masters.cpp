@@ -157,7 +157,7 @@ void Masters::require_folder() const {
   make_folders(path.parent_path(), 0700);
   make_folders(path, 0700);
   if (!is_private_folder(path)) {
-    throw Error::usage("cannot have control sockets", "others than you may look into " + path.string(),
+    throw Error::usage("cannot have control sockets", "other users may read " + path.string(),
                        "chmod 700 " + path.string());
   }
 }
@@ -325,7 +325,7 @@ void Masters::start(const Target& target, const OpenMaster& how, const Cancel& c
   if (!ssh.wait().success()) {
     if (how.on_terminal) {
       throw Error("cannot log in as " + target.user.value, "ssh could not, as it says above",
-                  "check user, key and code; `ssh -v` tells more")
+                  "check user, key and code; `ssh -v` shows more")
           .because(Cause::auth);
     }
     throw_refusal(target, said);

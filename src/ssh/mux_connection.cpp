@@ -201,10 +201,9 @@ std::unique_ptr<Channel> MuxConnection::open_with(const std::function<StatePtr()
     if (others > 0) {
       throw TooManyChannels();
     }
-    throw Error(
-        "cannot open a channel", state->refusal(),
-        "the server allows no further session over this control socket: end others, or raise MaxSessions in "
-        "its sshd_config")
+    throw Error("cannot open a channel", state->refusal(),
+                "the server allows no more sessions over this control socket: close others, or raise "
+                "MaxSessions in its sshd_config")
         .because(Cause::refused);
   }
 }

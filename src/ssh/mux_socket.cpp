@@ -34,7 +34,7 @@ void check_owner(const fs::path& path) {
     fail(path, std::generic_category().message(errno));
   }
   if (!S_ISSOCK(info.st_mode) || info.st_uid != ::geteuid()) {
-    fail(path, S_ISSOCK(info.st_mode) ? "it belongs to another user" : "it is no socket");
+    fail(path, S_ISSOCK(info.st_mode) ? "it belongs to another user" : "it is not a socket");
   }
   if (const std::string why = others_hand(path.parent_path()); !why.empty()) {
     fail(path, "of its folder: " + why);

@@ -317,7 +317,7 @@ std::string local_rsync(const Cancel& cancel) {
       return program;
     }
     if (other.empty()) {
-      other = program + " is no rsync 3, but " + version.substr(0, version.find('\n'));
+      other = program + " is not rsync 3, but " + version.substr(0, version.find('\n'));
     }
   }
   throw Error("cannot send files", other.empty() ? "rsync was not found on this machine" : other,

@@ -70,7 +70,7 @@ Secrets::KeyResult Secrets::key(const std::filesystem::path& file, bool may_ask)
     if (!result.key) {
       result.is_public = make_key(ssh_pki_import_pubkey_file, file.c_str()) != nullptr;
       if (none.wanted) {
-        result.problem = "it is encrypted and nobody gave the passphrase";
+        result.problem = "it is encrypted and no passphrase was given";
         result.hint = "`ssh-add " + file.string() + "` gives it to your agent";
       } else if (result.is_public) {
         result.problem = "it is the public half of a key, and no agent holds the private one";

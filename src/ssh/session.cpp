@@ -107,7 +107,7 @@ std::unique_ptr<Channel> Session::open_with(const Begin& begin) {
       throw TooManyChannels();
     }
     throw Error("cannot open a channel", state->refusal(),
-                "the server allows no command on this connection: look at MaxSessions in its sshd_config")
+                "the server allows no command on this connection: check MaxSessions in its sshd_config")
         .because(Cause::refused);
   }
 }
@@ -282,7 +282,7 @@ bool Session::deliver_rest() {
 
 std::string Session::why_closed() const {
   const char* farewell = ssh_get_disconnect_message(session_.get());
-  return farewell != nullptr ? std::string("the server ended it: ") + farewell
+  return farewell != nullptr ? std::string("the server closed it: ") + farewell
                              : last_error(session_.get(), "the server closed it");
 }
 

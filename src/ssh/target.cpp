@@ -276,7 +276,7 @@ class Resolver {
     if (++depth_ > longest_chain) {
       throw Error::usage(target.proxy_jump.origin,
                          fmt::format("the jump hosts of '{}' lead in a circle", given.host.value),
-                         "look at the ProxyJump lines of ~/.ssh/config");
+                         "check the ProxyJump lines of ~/.ssh/config");
     }
     bool first = true;
     for (const std::string& word : split(target.proxy_jump.value, ',')) {

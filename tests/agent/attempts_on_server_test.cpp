@@ -215,8 +215,8 @@ TEST_F(AttemptsOnServerTest, TheCauseIsForPeople) {
             "rank 7 on b\\x1b[2J\\x0a failed (signal 11)\n");
   EXPECT_EQ(describe_cause(wire::ServerLoss{"b"}), "the loss of b\n");
   EXPECT_EQ(describe_cause(wire::SupervisorDeath{"a"}), "the death of the lifeline on a\n");
-  EXPECT_EQ(describe_cause(wire::Hang{119}), "119 s of standing still\n");
-  EXPECT_EQ(describe_cause(wire::Hang{185}), "3 min of standing still\n");
+  EXPECT_EQ(describe_cause(wire::Hang{119}), "119 s without progress\n");
+  EXPECT_EQ(describe_cause(wire::Hang{185}), "3 min without progress\n");
   EXPECT_EQ(describe_cause({}), "an unknown failure\n");
 }
 

@@ -195,7 +195,7 @@ TEST_F(ExecJob, LeasedDevicesAndAttemptsAreVariables) {
       "echo \"$GPUS $MASTER_PORT $INIT_METHOD $RESTART_COUNT ${PET_RDZV_ID-none} ${gone-none}\"";
   spec.variables = {{"MASTER_ADDR", "n1"}, {"MASTER_PORT", "1"}, {"INIT_METHOD", "tcp://x:1"}};
   spec.is_leased = true;
-  EXPECT_EQ(run_failure(), "remote: cannot read what is leased for it\n");
+  EXPECT_EQ(run_failure(), "remote: cannot read the resources leased for it\n");
   put(job() / "devices", "leased gpus=0,1 cpus=0\nGPUS=0,1=x\ngone=1\nMASTER_PORT=2\n");
   EXPECT_EQ(run_out(show), "0,1=x 2 tcp://n1:2  none none\n");
   put(job() / "again", "60 n1\n");

@@ -79,9 +79,9 @@ TEST_F(InitFileChecks, WhatWasWrittenMustBeRead) {
   ask(InitFileStep::make);
   fake.put(shared / "launch", "1" + id.substr(1) + "\n");
   EXPECT_EQ(ask(InitFileStep::see).failure,
-            "what is read in " + disk.string() + " is not what was written there");
+            "a file in " + disk.string() + " differs from the one that was written there");
   fs::remove(shared / "launch");
-  const std::string unreadable = "cannot read in " + disk.string() + " what was written there";
+  const std::string unreadable = "cannot read in " + disk.string() + " the file that was written there";
   EXPECT_EQ(ask(InitFileStep::see).failure, unreadable);
   ASSERT_EQ(::mkfifo((shared / "launch").c_str(), 0600), 0);
   EXPECT_EQ(ask(InitFileStep::see).failure, unreadable) << "a FIFO delays nothing";

@@ -292,7 +292,7 @@ TEST_F(NodeStacksTest, SayWhyThereAreNone) {
   const std::string id = add_job("12");
   set_rows(row("12", "RUNNING", "None", "remote-" + id, "n[1-2]"));
   add_program("srun", "echo 'srun: error: no' >&2; exit 1");
-  EXPECT_EQ(trouble(id), "srun could not look into the job on its nodes: srun: error: no");
+  EXPECT_EQ(trouble(id), "srun could not inspect the job on its nodes: srun: error: no");
   EXPECT_EQ(count_calls("scontrol show hostnames n[1-2]"), 1U);
   add_program("srun", "");
   EXPECT_EQ(trouble(id), "") << "its processes have just exited";

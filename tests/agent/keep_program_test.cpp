@@ -214,13 +214,13 @@ TEST_F(KeepProgram, RefusesFoldersOfOthers) {
 
 TEST_F(KeepProgram, AWrongArchiveLeavesNothing) {
   const std::string cannot_write =
-      "cannot write in " + jobs().string() + ": no right to, or the disk is full";
+      "cannot write in " + jobs().string() + ": no permission, or the disk is full";
   EXPECT_EQ(refusal("rubbish"), cannot_write);
   EXPECT_EQ(refusal(archive.substr(0, archive.size() / 2)), cannot_write);
   EXPECT_TRUE(fs::is_empty(bin()));
   program.size += 1;
   EXPECT_EQ(refusal(archive), "other users may change the programs in " + bin().string() +
-                                  ": look at who owns them, and at their modes");
+                                  ": check their owner and permissions");
 }
 
 TEST_F(KeepProgram, NamesTheFolderThatCannotBeMade) {
@@ -228,10 +228,10 @@ TEST_F(KeepProgram, NamesTheFolderThatCannotBeMade) {
   EXPECT_EQ(refusal(archive), "cannot make the folder " + project().string());
   fs::remove(project());
   put(jobs(), "a file");
-  EXPECT_EQ(refusal(archive), "cannot write in " + jobs().string() + ": no right to, or the disk is full");
+  EXPECT_EQ(refusal(archive), "cannot write in " + jobs().string() + ": no permission, or the disk is full");
   fs::remove(jobs());
   put(bin(), "a file");
-  EXPECT_EQ(refusal(archive), "cannot write in " + jobs().string() + ": no right to, or the disk is full");
+  EXPECT_EQ(refusal(archive), "cannot write in " + jobs().string() + ": no permission, or the disk is full");
 }
 
 // Processes of its build may still start it.
@@ -256,7 +256,7 @@ TEST_F(KeepProgram, ThatHasNoPlaceForTheAgentIsAnError) {
   keep();
   fs::remove(copy() / "remote-agent");
   fs::create_directories(copy() / "remote-agent/x");
-  EXPECT_THAT(refusal(archive), HasSubstr("no right to, or the disk is full"));
+  EXPECT_THAT(refusal(archive), HasSubstr("no permission, or the disk is full"));
 }
 
 TEST_F(KeepProgram, RemovesCopiesThatNothingUses) {

@@ -348,7 +348,7 @@ TEST_F(LocalState, OfLabmlIsToldByTheFilesThatItHasOpen) {
   fs::remove(folder(id) / "job.out");
   EXPECT_EQ(phase(id), JobPhase::unknown);
   EXPECT_EQ(state(id).reason,
-            "it cannot be told whether process " + std::to_string(other.pid()) + " is still the job's");
+            "cannot determine whether process " + std::to_string(other.pid()) + " still belongs to the job");
   put(id, "job.pid", "x\n");
   EXPECT_EQ(phase(id), JobPhase::gone);
 }

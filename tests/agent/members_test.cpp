@@ -371,7 +371,7 @@ TEST_F(AsUser, WhatCannotBeKilledIsNamed) {
               jobs.place.jobs = closed;
               return to_text(jobs.stop(id, SIGTERM, 0));
             }).substr(0, 40),
-            ("refused 0 no right to look into " + closed).substr(0, 40));
+            ("refused 0 no permission to read " + closed).substr(0, 40));
   EXPECT_EQ(jobs.stop(id).result.outcome, Outcome::killed);
 }
 

@@ -283,11 +283,11 @@ TEST_F(MpiBySshTest, RefusedOrdersAreErrors) {
   fs::remove(folder() / "mpi_hosts");
   EXPECT_EQ(run_ssh({"remote-b", "orted"}).wait(), 1);
   EXPECT_EQ(read("said"),
-            "remote: mpirun asks for remote-c, which is no server of this launch\n"
+            "remote: mpirun asks for remote-c, which is not a server of this launch\n"
             "remote: the order is for none of mpirun's daemons\n"
             "remote: the order is for none of mpirun's daemons\n"
             "remote: the order is for none of mpirun's daemons\n"
-            "remote: mpirun asks for remote-b, which is no server of this launch\n");
+            "remote: mpirun asks for remote-b, which is not a server of this launch\n");
 }
 
 TEST_F(MpiBySshTest, AnSshThatFailsIsReported) {
@@ -423,8 +423,8 @@ TEST_F(MpiRankTest, HasTheVariablesOfTorch) {
 
 TEST_F(MpiRankTest, NeedsTheVariablesOfMpirun) {
   const std::string error =
-      "remote: mpirun told this process no rank: OMPI_COMM_WORLD_RANK (or PMI_RANK) and its like are "
-      "missing\n";
+      "remote: mpirun gave this process no rank: OMPI_COMM_WORLD_RANK (or PMI_RANK) and similar variables "
+      "are missing\n";
   for (const auto& [name, value] : first_of_one) {
     for (const char* wrong : {"", "-1", "x", "1x", "../1"}) {
       EXPECT_EQ(run_rank("true", with(first_of_one, {{name, wrong}})), 1);

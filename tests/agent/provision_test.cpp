@@ -355,7 +355,7 @@ TEST_F(Provision, AFailedPrologueIsReported) {
   EXPECT_EQ(reply.errors, "it broke\n");
   const Provisioned setup = set_up();
   EXPECT_EQ(setup.failure, reply.failure->reason);
-  EXPECT_EQ(setup.hint, "where it needs files of the project, send the project first");
+  EXPECT_EQ(setup.hint, "if it needs files of the project, send the project first");
   EXPECT_EQ(setup.errors, "it broke\n");
   python.prologue = "head -c 200000 /dev/zero >&2; echo the end >&2; __failed=1\n";
   EXPECT_THAT(ask().errors, EndsWith("the end\n"));
@@ -572,9 +572,9 @@ TEST_F(Provision, AnotherAptGetIsWaitedFor) {
 TEST_F(Provision, AForeignEnvironmentIsNeverRemoved) {
   fs::create_directories(environment() / "bin");
   const std::string folder = environment().string();
-  EXPECT_EQ(set_up().failure, folder + " is there and is no virtual environment");
+  EXPECT_EQ(set_up().failure, folder + " exists but is not a virtual environment");
   fake.put(environment() / "pyvenv.cfg", "");
-  EXPECT_EQ(set_up().failure, folder + " is there and has no working Python with pip");
+  EXPECT_EQ(set_up().failure, folder + " exists but has no working Python with pip");
   fake.put_program(environment() / "bin/python", "case $2 in *version_info*) exit 1 ;; esac");
   python.version = "3.11";
   EXPECT_EQ(set_up().failure, folder + " is there and has another Python than 3.11");
@@ -735,8 +735,8 @@ TEST_F(ProvisionPackages, FilesThatDifferFromTheClientsAreNamed) {
        {wire::PackageFile{"ü.whl", "", 6}, {"ü.whl", std::string(64, '0'), 5}, {"missing", digest, 5}}) {
     packages.files = {{"ü.whl", "", 5}, wrong};
     EXPECT_THAT(install(packages).notes,
-                ElementsAre("the packages are those of the project on the server, where " + wrong.name +
-                            " is not what it is here: send the project, then update again"));
+                ElementsAre("the packages are those of the project on the server, and its " + wrong.name +
+                            " differs from the local copy: send the project, then update again"));
     EXPECT_EQ(read_file(stamp()), "unfinished\n");
   }
 }

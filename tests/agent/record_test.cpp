@@ -275,7 +275,7 @@ TEST_F(Record, FoldersThatMayNotBeEnteredAreObstacles) {
                                    [&] {
                                      return !read_record(host(), jobs(), id) &&
                                                     find_obstacle(jobs(), id) ==
-                                                        "no right to look into " + barrier.string()
+                                                        "no permission to read " + barrier.string()
                                                 ? 7
                                                 : 1;
                                    }),

@@ -229,7 +229,7 @@ TEST_F(SlurmStateTest, ScancelByThisProgramIsNot) {
 TEST_F(SlurmStateTest, AJobAfterOneThatFailedWasNotStopped) {
   const std::string id = add_job();
   set_rows(row("7", "CANCELLED", "DependencyNeverSatisfied"));
-  EXPECT_EQ(reason(id), "the job that it was to come after has failed");
+  EXPECT_EQ(reason(id), "the job that it depended on has failed");
   EXPECT_EQ(test::read_stop(job_file(id, "")), "");
 }
 

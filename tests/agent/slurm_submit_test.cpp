@@ -257,19 +257,17 @@ TEST_F(SlurmSubmitTest, CannotComeAfterWhatDoesNotSucceed) {
   const auto submit_after = [&](const std::string& before) { return submit_one(add_after({before})); };
   const std::string before = add_job("7");
   put_job(before, "journal.jsonl", test::format_end("exit 3 1700000000000 slurm\n"));
-  EXPECT_EQ(submit_after(before), "failed the job that it is to come after has not succeeded (exit 3)");
+  EXPECT_EQ(submit_after(before), "failed the job that it depends on has not succeeded (exit 3)");
   put_job(before, "journal.jsonl", test::format_end("signal 9 1700000000000 slurm\n"));
-  EXPECT_EQ(submit_after(before), "failed the job that it is to come after has not succeeded (signal 9)");
+  EXPECT_EQ(submit_after(before), "failed the job that it depends on has not succeeded (signal 9)");
   put_job(before, "journal.jsonl", test::format_end("never 0 1700000000000 claim\n"));
-  EXPECT_EQ(submit_after(before), "failed the job that it is to come after has not succeeded (never 0)");
+  EXPECT_EQ(submit_after(before), "failed the job that it depends on has not succeeded (never 0)");
 
   const std::string gone(32, 'b');
-  EXPECT_EQ(submit_after(gone),
-            "failed the job that it is to come after is not there any more (" + gone + ")");
-  EXPECT_EQ(submit_after("../x\x1b"),
-            "failed the job that it is to come after is not there any more (../x\\x1b)");
+  EXPECT_EQ(submit_after(gone), "failed the job that it depends on no longer exists (" + gone + ")");
+  EXPECT_EQ(submit_after("../x\x1b"), "failed the job that it depends on no longer exists (../x\\x1b)");
 
-  const std::string not_of_slurm = "failed the job that it is to come after is no job of Slurm";
+  const std::string not_of_slurm = "failed the job that it depends on is not a Slurm job";
   EXPECT_EQ(submit_after(add_job("")), not_of_slurm);
   const std::string local = add_job("7");
   put_job(local, "backend", "local\n");

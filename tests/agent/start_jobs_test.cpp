@@ -260,7 +260,7 @@ TEST_F(StartJobs, WhatCannotBeWrittenLeavesNoFolder) {
       EXPECT_EQ(reply.outcome, StartOutcome::started);
     } else {
       expect_failed(reply,
-                    "cannot write in " + job(reply.id).string() + ": no right to, or the disk is full");
+                    "cannot write in " + job(reply.id).string() + ": no permission, or the disk is full");
     }
   }
   for (const std::string& id : bad) {
@@ -273,7 +273,7 @@ TEST_F(StartJobs, AFolderOfJobsThatCannotBeMadeIsARefusal) {
   fs::remove_all(jobs());
   put(jobs(), "a file");
   add("");
-  EXPECT_EQ(refusal(), "cannot write in " + jobs().string() + ": no right to, or the disk is full");
+  EXPECT_EQ(refusal(), "cannot write in " + jobs().string() + ": no permission, or the disk is full");
 }
 
 TEST_F(StartJobs, NothingIsStartedAtTheProcessLimit) {

@@ -84,7 +84,7 @@ code 0 status
 has "waiting in breakpoint() train.py:$line"
 # the arrows bring back what was typed; a terminal's escapes from the rank are text
 typing '(Pdb) ' 'dist.get_rank() + 40\r' '41' '\x1b[A\r' '41' 'print(chr(27) + "]0;bad" + chr(7))\r' '^[]0;bad' 'n\r' '-> ' '' \
-  '(Pdb) ' 'c\r' 'goes on' '' -- "$REMOTE" attach 1 || fail "attach to the training: $(cat "$work/err" "$work/out")"
+  '(Pdb) ' 'c\r' 'continues' '' -- "$REMOTE" attach 1 || fail "attach to the training: $(cat "$work/err" "$work/out")"
 code 0 job-wait --launch 1
 code 0 job-tail 2 --no-follow
 has "remote: waiting in breakpoint() at train.py:$line: remote attach 1"
@@ -124,11 +124,11 @@ typing '(Pdb) ' 'x\r' '70' '\x03' 'still waits: remote attach 2 --job 7' '' -- "
 "$python" "$work/type.py" '(Pdb) ' "@$work/attached" 'attached from elsewhere' '' -- "$REMOTE" attach 2 >"$work/first" 2>&1 &
 follower=$!
 until_true test -e "$work/attached"
-typing '(Pdb) ' '\x04' 'rank 2 on node-2 goes on' '' -- "$REMOTE" attach 2 --launch last || fail "$(cat "$work/err")"
+typing '(Pdb) ' '\x04' 'rank 2 on node-2 continues' '' -- "$REMOTE" attach 2 --launch last || fail "$(cat "$work/err")"
 follower_ends 1
 grep -q 'attached from elsewhere' "$work/first" || fail "$(cat "$work/first")"
 # after the error the rank stays, and the launch has no verdict yet
-typing '(Pdb) ' 'c\r' 'goes on' '' -- "$REMOTE" attach || fail "$(cat "$work/err")"
+typing '(Pdb) ' 'c\r' 'continues' '' -- "$REMOTE" attach || fail "$(cat "$work/err")"
 until_true waits 1
 [ "$(of_jobs "[(job['state'], job['waiting'][0]['error']) for job in d if job['waiting']]")" = "[('running', 'ValueError')]" ] || fail 'the error in JSON'
 code 0 job-list
@@ -153,7 +153,7 @@ socket.socket(socket.AF_UNIX).connect(sys.argv[2])' "${folder%/*}" "debug/${sock
   chmod 700 "$folder"
 fi
 
-typing '(Pdb) ' 'x\r' '6' 'q\r' 'goes on' '' -- "$REMOTE" attach 3 || fail "$(cat "$work/err")"
+typing '(Pdb) ' 'x\r' '6' 'q\r' 'continues' '' -- "$REMOTE" attach 3 || fail "$(cat "$work/err")"
 code 1 job-wait --launch last
 has 'rank 3 on node-2 failed' err
 has 'ValueError: of rank 3' err

@@ -57,7 +57,7 @@ if filter 2 -j DROP 2>"$work/why" && filter 3 -j REJECT --reject-with icmp-admin
   filter 4 -j REJECT --reject-with tcp-reset 2>"$work/why"; then
   looked 1
   says node-1 'network-port fail node-2 at 10.77.0.2'
-  says node-1 'no answer. A firewall drops the packets, or they go to where nobody is; the other direction works, node-2 reaches node-1'
+  says node-1 'no answer. A firewall drops the packets, or no machine has this address; the other direction works, node-2 reaches node-1'
   says node-1 'a firewall rejects the connection, with a message from 10.77.0.3; the other direction works'
   says node-1 'refused, although something listens there. A firewall resets the connection'
   for n in 2 3 4; do
@@ -87,7 +87,7 @@ if [ -n "$v6" ]; then
   internal 2 both-2
   looked 1
   says node-1 'network-route fail node-2 at fd77::99'
-  says node-1 'nobody on that network has this address'
+  says node-1 'no machine on that network has this address'
   says node-1 '| in .remote/configs.yaml, under node-2: internal_address: 10.77.0.2'
   says node-3 'network-route fail node-2 at fd77::99'
   says node-2 'network ok reaches all others'
@@ -124,7 +124,7 @@ looked 1
 says node-1 'network-name fail MASTER_ADDR=host-1 is 127.0.1.1 on this server itself, and 10.77.0.1 on the others'
 says node-1 '| in .remote/configs.yaml, under node-1: internal_address: 10.77.0.1'
 says node-4 'network-route fail node-2 at 10.88.0.2'
-says node-4 'by eth1: nobody on that network has this address'
+says node-4 'by eth1: no machine on that network has this address'
 says node-4 '| in .remote/configs.yaml, under node-2: internal_address: 10.77.0.2'
 says node-4 'network-identity fail node-3 at 172.17.0.1'
 says node-4 "this server itself answers there, so the address is not node-3's alone"

@@ -50,7 +50,7 @@ check_with_stopped() { # check_with_stopped PROGRAM...: the program prints the p
   follower_ends 1
   # shellcheck disable=SC2086
   kill -KILL $stopped 2>/dev/null || true
-  grep -q 'node-2  network: .*nothing came from the server for 6 s' "$work/out" || fail "it waits longer for what has stopped ($1)"
+  grep -q 'node-2  network: .*the server sent nothing for 6 s' "$work/out" || fail "it waits longer for what has stopped ($1)"
   grep -q '^node-1  warn ' "$work/out" || fail "the other server is not there"
 }
 sessions() { # of sshd, which hold the connections to node-2
@@ -66,7 +66,7 @@ cp "$work/entry.sh" "$sandbox/entry.sh"
 sed -i '1i [ "$REMOTE_SANDBOX_NODE" != node-2 ] || { echo $$ >"$HOME/stopped" && kill -STOP $$; }' "$sandbox/entry.sh"
 code 1 servers
 kill -KILL "$(cat .remote/sandbox/node-2/home/stopped)"
-grep -q '^error: node-2: no answer: nothing came from its login shell for 10 s' "$work/err" || fail "servers waits longer for a stopped shell"
+grep -q '^error: node-2: no answer: its login shell printed nothing for 10 s' "$work/err" || fail "servers waits longer for a stopped shell"
 grep -q '^node-1 ' "$work/out" || fail "the other server is not there"
 cp "$work/entry.sh" "$sandbox/entry.sh"
 
@@ -74,7 +74,7 @@ cp "$work/entry.sh" "$sandbox/entry.sh"
 # shellcheck disable=SC2016
 sed -i 's/^cd "\$HOME"/[ "$REMOTE_SANDBOX_NODE" != node-2 ] || sleep 300\n&/' "$sandbox/entry.sh"
 code 1 check
-grep -q 'node-2 .*nothing came from the server for 6 s' "$work/out" || fail "it waits longer for the shell"
+grep -q 'node-2 .*the server sent nothing for 6 s' "$work/out" || fail "it waits longer for the shell"
 grep -q '^node-1 ' "$work/out" || fail "the other server is not there"
 code 1 --quiet check
 ! [ -s "$work/err" ] || fail "--quiet shows what is found as it comes"

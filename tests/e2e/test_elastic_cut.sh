@@ -38,7 +38,7 @@ echo "its workers were started again $((again - cut)) s after the cut"
 sleep 5 # the cut-off server ends its ranks by itself
 ip link set to2 up
 code 0 job-wait --launch last
-grep -qx 'the launch succeeded with 1 rank; it went on without node-2' "$work/err" || fail 'the verdict'
+grep -qx 'the launch succeeded with 1 rank; it continued without node-2' "$work/err" || fail 'the verdict'
 if grep -q 'loss of\|lost' "$work/err"; then
   fail 'a server is called lost'
 fi

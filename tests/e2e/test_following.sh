@@ -45,7 +45,7 @@ after=$(resident)
 kill -INT $follower
 until_true gone
 follower_ends 130
-grep -q 'stopped following; the job goes on' "$work/err" || fail "it does not say that the job goes on"
+grep -q 'stopped following; the job keeps running' "$work/err" || fail "it does not say that the job goes on"
 # The same when stderr goes nowhere too: the notice is lost, the end is not.
 held both
 until_true listens

@@ -112,7 +112,7 @@ code 0 torch-launch --frozen --follow --no-check --nproc-per-node 1 --cmd 'pytho
 grep -q more "$one/data.txt" || fail "what was written into data.txt is lost"
 before=$(find .remote/jobs -name job.json | wc -l)
 code 1 torch-launch --frozen --no-check --nproc-per-node 1 --cmd 'python3 train.py third'
-grep -q 'node-1.*not what was sent: 1 file (data.txt)' "$work/err" || fail "the file is not named"
+grep -q 'node-1.*differs from the sent version: 1 file (data.txt)' "$work/err" || fail "the file is not named"
 # ---- servers with different code
 sleep 1.1 # rsync compares whole seconds
 code_is third

@@ -57,14 +57,14 @@ start() {
   code "$@" --cmd "$python train.py $how" --nproc-per-node 2 --enable-stacks --no-check
 }
 verdict_is_kept() {
-  grep -q '^as it was at .*, after [0-9ms ]* of standing still:' "$work/out" || fail "when"
+  grep -q '^as it was at .*, after [0-9ms ]* without progress:' "$work/out" || fail "when"
   grep -q "^3 of 4 ranks wait in all_reduce (train.py:$(line_of reduced))\$" "$work/out" || fail "who waits"
   grep -q "^rank 2 on node-2 waits in barrier (train.py:$(line_of barrier))" "$work/out" || fail "for whom"
 }
 
 # ---- one server, and no Python: idle and silent is enough
 code 1 launch --server node-1 --hang-after 0.05 --on-hang kill --follow --no-check -- sleep 600
-grep -q 'hung: ended after [0-9ms ]* of standing still' "$work/err" || fail "the verdict"
+grep -q 'hung: ended after [0-9ms ]* without progress' "$work/err" || fail "the verdict"
 code 0 job-why --launch last
 grep -q 'sleeps' "$work/out" || fail "what it did"
 until_true arrived 1
@@ -72,7 +72,7 @@ until_true arrived 1
 
 # ---- ended
 start skips 1 launch --hang-after 0.1 --on-hang kill --follow
-grep -q 'hung: ended after [0-9ms ]* of standing still' "$work/err" || fail "the verdict"
+grep -q 'hung: ended after [0-9ms ]* without progress' "$work/err" || fail "the verdict"
 grep -q 'remote job-why --launch [0-9]' "$work/err" || fail "the hint"
 code 0 job-why --launch last
 verdict_is_kept
@@ -90,7 +90,7 @@ grep -q 'killed\|hung' "$work/out" || fail "the history"
 
 # ---- again
 start skips 0 launch --hang-after 0.1 --on-hang restart --restarts 1 --follow
-grep -q 'begin anew (restart 1) at .* after [0-9]* \(s\|min\) of standing still' "$work/out" "$work/err" || fail 'the restart is not told'
+grep -q 'begin anew (restart 1) at .* after [0-9]* \(s\|min\) without progress' "$work/out" "$work/err" || fail 'the restart is not told'
 code 0 job-why --launch last
 verdict_is_kept
 until_true arrived 4
@@ -101,7 +101,7 @@ start spins 0 launch --hang-after 0.1 --no-follow
 hangs() { [ "$(of_jobs "all(j['state'] == 'running' and j['hung'] for j in d[-4:]) and 'hung'")" = hung ]; }
 until_true hangs
 code 0 job-list
-grep -q 'running (hung: standing still since .*)' "$work/out" || fail "the list"
+grep -q 'running (hung: no progress since .*)' "$work/out" || fail "the list"
 code 0 job-why --kept --launch last
 verdict_is_kept
 code 0 job-kill --launch last --yes

@@ -121,7 +121,7 @@ grep -q ' beside *unknown; rank 1 failed exit 4  ' "$work/out" || fail "it says 
 grep -q ' beside .* ago *- ' "$work/out" || fail "it tells a time"
 code 0 show beside
 grep -q '^state *unknown$' "$work/out" || fail "show says that it runs where nobody answers"
-grep -q '^ *[0-9]*  unknown (no answer; last news .*: running)  node-1' "$work/out" || fail "show says that a rank runs"
+grep -q '^ *[0-9]*  unknown (no answer; last report .*: running)  node-1' "$work/out" || fail "show says that a rank runs"
 code 0 show beside --json
 [ "$(picks 'd["state"], [job["state"] for job in d["jobs"]]')" = "('unknown', ['unknown', 'failed'])" ] || fail "JSON says that it runs"
 code 0 history --offline

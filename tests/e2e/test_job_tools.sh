@@ -46,7 +46,7 @@ code 0 rsync
 code 0 launch --cmd 'python3 train.py' --nproc-per-node 2 --enable-stacks
 until_says 'load_batch (' job-stacks
 remote job-stacks || fail "job-stacks gives no 0 although all ranks have stacks"
-head -n 1 "$work/out" | grep -q '^rank 2 (node-2, .* stands elsewhere' || fail "the odd one out is not named first"
+head -n 1 "$work/out" | grep -q '^rank 2 (node-2, .* is at a different place' || fail "the odd one out is not named first"
 exists '^ranks 0-1, 3 (node-1, node-2):' out || fail "the equal ones are not together"
 exists 'all_reduce (.*train.py:7)' out || fail "the place is not shown"
 code 0 job-stacks --json --threads

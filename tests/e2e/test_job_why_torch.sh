@@ -77,7 +77,7 @@ runs=0
 while [ $runs -lt "${HEALTHY_RUNS-1}" ]; do
   runs=$((runs + 1))
   start well
-  verdict '^no rank stands still' # until all have met
+  verdict '^no rank hangs' # until all have met
   for _ in 1 2 3; do
     code 0 job-why --between 3 --json
     [ "$(picks "d['kind']")" = moving ] || fail "a healthy run: $(cat "$work/out")"

@@ -229,5 +229,5 @@ ln -s /usr/bin/* "$work/bin"
 rm "$work/bin/mpirun"
 printf 'prologue: "export PATH=\\"%s\\""\n' "$work/bin" >>.remote/configs.yaml
 code 1 launch --launcher mpi -- true
-grep -q 'node-1: cannot launch with mpi: there is no mpirun' "$work/err" || fail "it does not say that mpirun is missing"
+grep -q 'node-1: cannot launch with mpi: there is no supported mpirun' "$work/err" || fail "it does not say that mpirun is missing"
 [ "$(of_jobs 'len(d)')" = "$key" ] || fail "something was started"

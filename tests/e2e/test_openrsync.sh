@@ -34,5 +34,5 @@ ln -s "$work/macos/rsync" "$work/only/rsync"
 got=0
 PATH="$work/only" remote rsync >"$work/out" 2>"$work/err" || got=$?
 [ "$got" != 0 ] || fail "another program was taken for rsync"
-grep -q 'no rsync 3, but openrsync' "$work/err" || fail "what is there is not named"
+grep -q 'not rsync 3, but openrsync' "$work/err" || fail "what is there is not named"
 grep -q 'brew install rsync' "$work/err" || fail "it does not say what to install"

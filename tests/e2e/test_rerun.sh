@@ -175,7 +175,7 @@ mv data.away data.bin
 rm .remote/sent/.tree.* .remote/jobs/launches/*/sent.* # as when it was too large to be kept
 code 0 rsync
 code 2 rerun "$without_git"
-grep -q 'which files differ here now is not known' "$work/err" || fail "it does not say that it cannot name the files"
+grep -q 'it is unknown which files differ here now' "$work/err" || fail "it does not say that it cannot name the files"
 # A record of an older version has no options
 find .remote/jobs/launches -name launch.json -exec python3 -c '
 import json, sys

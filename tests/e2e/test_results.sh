@@ -60,7 +60,7 @@ printf 'sh train.sh\ntouch ready\nuntil [ -e end ]; do sleep 0.3; done\n' >hold.
 code 0 launch --no-follow -- sh hold.sh
 until_true [ -e "$node1/ready" ]
 code 0 pull 1
-grep -q 'already up to date: results/1\|what was copied before is in results/1' "$work/err" || fail "a launch has what a later one wrote"
+grep -q 'already up to date: results/1\|earlier copies are in results/1' "$work/err" || fail "a launch has what a later one wrote"
 [ "$(cat results/1/metrics.csv)" = 'rank 0' ] || fail "what another launch wrote was put in its place"
 code 0 pull
 cmp "$node1/checkpoints/ckpt-2.pt" results/3/checkpoints/ckpt-2.pt || fail "not what the launch that runs wrote"

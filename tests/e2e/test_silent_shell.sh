@@ -34,7 +34,7 @@ for name in run job-tail job-wait job-kill launch rsync top job-pull; do
     cp "$work/by/$name.$stream" "$work/$stream"
   done
   [ "$(cat "$work/by/$name.code")" = 1 ] || fail "$name exits with $(cat "$work/by/$name.code")"
-  cat "$work/out" "$work/err" | grep -q 'node-2.* no answer: nothing came from its login shell for 10 s' || fail "$name says something else"
+  cat "$work/out" "$work/err" | grep -q 'node-2.* no answer: its login shell printed nothing for 10 s' || fail "$name says something else"
   cat "$work/out" "$work/err" | grep -q 'hint: .*log in with ssh: a start file of the shell may be waiting' || fail "$name has no hint"
 done
 grep -q '^node-1 | ' "$work/by/run.out" || fail "run has not run on the other server"

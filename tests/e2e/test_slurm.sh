@@ -119,7 +119,7 @@ code 0 job-kill --job "$key" --yes
 code 2 job-run --sbatch '--wrap=ls' --cmd true
 code 1 job-run --sbatch --bogus --cmd true
 grep -q "was not started: sbatch: unrecognized option '--bogus'" "$work/err" || fail "the wrong option is not named"
-grep -q "^ hint: what the cluster has: remote run --server node-1 --cmd 'sinfo " "$work/err" || fail "no hint for a wrong option"
+grep -q "^ hint: resources of the cluster: remote run --server node-1 --cmd 'sinfo " "$work/err" || fail "no hint for a wrong option"
 # no node has that memory: it never runs
 code 1 job-run --sbatch --mem=100 --follow --cmd true
 [ "$(of_jobs 'd[-1]["state"]') $(of_jobs 'd[-1]["exit_code"]')" = 'failed 1' ] || fail "a job that never ran has a signal"

@@ -179,7 +179,7 @@ until_true workers_are_gone '[23]'
 [ "$(job 7 state)" = running ] || fail 'the launch ended with the server that it does not need'
 echo >"$work/orders/all"
 code 0 job-wait --launch 7
-has 'the launch succeeded with 2 ranks; it went on without node-2' err
+has 'the launch succeeded with 2 ranks; it continued without node-2' err
 rm "$work/orders/all"
 
 # --- the same on the first server is the end: the others would not find each other
@@ -232,7 +232,7 @@ rm "$work/orders/all"
 on_node_2 CONT
 until_true workers_are_gone '[23]'
 code 0 job-wait --launch 15
-has 'the launch succeeded with 2 ranks; it went on without node-2' err
+has 'the launch succeeded with 2 ranks; it continued without node-2' err
 
 # --- workers that begin anew because those of another server do: no line comes twice, and how they were ended is forgotten
 launch

@@ -113,9 +113,9 @@ TEST_F(CommandFolders, ACopyDoesNotEndOrRemoveTheJobsOfItsOriginal) {
   EXPECT_THAT(world.run({"job-list"}).out, Not(HasSubstr("another folder")));
   const CommandResult all = world.run_in(copy, {"job-kill", "--yes"});
   EXPECT_EQ(all.code, 0) << all;
-  EXPECT_THAT(all.err, HasSubstr("1 job that was started from another folder left alone"));
+  EXPECT_THAT(all.err, HasSubstr("1 job that was started from another folder skipped"));
   EXPECT_THAT(world.run_in(copy, {"job-clean", "--yes"}).err,
-              HasSubstr("1 job that was started from another folder left alone"));
+              HasSubstr("1 job that was started from another folder skipped"));
   const CommandResult named = world.run_in(copy, {"job-kill", "--job", "2"});
   EXPECT_EQ(named.code, 2) << named;
   EXPECT_THAT(named.err, HasSubstr("add --yes"));

@@ -50,12 +50,12 @@ TEST_F(CommandForms, ALaunchTakesWordsToo) {
 TEST_F(CommandForms, AWordBeforeTheMarkIsNotTakenForTheCommand) {
   for (const char* command : {"torch-launch", "launch", "helper-torch-launch", "job-run"}) {
     EXPECT_THAT(world.run({command, "nothing", "--dry-run", "--", "train.py"}),
-                Refused("'nothing' stands where the command begins"));
+                Refused("'nothing' is in the place of the command"));
     EXPECT_THAT(world.run({command, "--server", "a", "b", "--", "train.py"}),
                 Refused("it is a server's name"));
   }
   EXPECT_THAT(world.run({"sweep", "--param", "lr=1", "nothing", "--", "train.py"}),
-              Refused("'nothing' stands where the command begins"));
+              Refused("'nothing' is in the place of the command"));
   EXPECT_THAT(world.run({"run", "--server", "a", "b", "--", "true"}),
               Refused(" run --server a --server b -- true`"));
   EXPECT_THAT(world.run({"run", "a,b", "--", "true"}), Refused("it is a server's name"));
@@ -189,13 +189,13 @@ TEST_F(CommandForms, AFailureWithAKnownRemedyHasAHint) {
   const CommandResult result =
       world.run({"run", "--server", "a", "--cmd", "echo 'EOFError: EOF when reading a line' >&2; exit 1"});
   EXPECT_EQ(result.code, 1);
-  EXPECT_THAT(result.err, HasSubstr("\n hint: nobody can type there"));
+  EXPECT_THAT(result.err, HasSubstr("\n hint: there is no terminal to type on"));
 }
 
 TEST_F(CommandForms, OptionsOfGuidesAreAnsweredWithWhatToUseHere) {
   const std::pair<const char*, const char*> options[] = {
-      {"--rdzv_endpoint=a:29400", "a rendezvous of its own"},
-      {"--rdzv_id", "a rendezvous of its own"},
+      {"--rdzv_endpoint=a:29400", "its own rendezvous"},
+      {"--rdzv_id", "its own rendezvous"},
       {"--node_rank=0", "every server of a launch is given its own"},
       {"--master_addr", "-e MASTER_ADDR=ADDRESS"},
       {"-np", "--nproc-per-node N"},
@@ -364,7 +364,7 @@ TEST_F(CommandForms, HostsOfALaunchStandInAFileOrAList) {
   EXPECT_THAT(servers_of(plan({"launch", "-H", "b:2", "--nproc-per-node", "1", "true"})), ElementsAre("b"));
   write_file_atomic(file, "a\nb slots=2\ngpu9\n");
   EXPECT_THAT(world.run({"launch", "--hostfile", file, "true"}),
-              Refused("my hosts:3: 'gpu9' is no server of configs.yaml\n hint: there are a (host-a), b"));
+              Refused("my hosts:3: 'gpu9' is not a server of configs.yaml\n hint: there are a (host-a), b"));
   EXPECT_THAT(world.run({"launch", "-H", "127.0.0.1:2", "true"}),
               Refused("'127.0.0.1' is the address of several servers\n hint: name the server as"));
   EXPECT_THAT(world.run({"launch", "-H", "a", "--server", "a", "true"}), Refused("excludes"));
@@ -399,7 +399,7 @@ TEST_F(CommandForms, IncludeAndExcludeChooseServersAndGpus) {
   EXPECT_THAT(refused({"--include", "a", "--exclude", "b"}), Refused("excludes"));
   EXPECT_THAT(refused({"--include", "a", "--server", "a"}), Refused("excludes"));
   EXPECT_THAT(refused({"--include", "a:7"}), Refused("--include a:7: there is no GPU 7 on a"));
-  EXPECT_THAT(refused({"--include", "gpu9"}), Refused("'gpu9' is no server of configs.yaml"));
+  EXPECT_THAT(refused({"--include", "gpu9"}), Refused("'gpu9' is not a server of configs.yaml"));
   EXPECT_THAT(refused({"--include", "a:0", "--env", "CUDA_VISIBLE_DEVICES", "1"}), Refused("keep one"));
 }
 

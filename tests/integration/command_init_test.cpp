@@ -77,7 +77,7 @@ TEST_F(CommandInit, WrongOptionsAreRefusedAndNothingIsWritten) {
               Refused("--server a: two servers have this name"));
   EXPECT_THAT(init({"--name", "a/b"}), Refused("--name a/b: it must be the name of one folder"));
   EXPECT_THAT(init({"--name", ""}), Refused("it is empty"));
-  EXPECT_THAT(init({"--key", "k"}), Refused("there is no server that it is for"));
+  EXPECT_THAT(init({"--key", "k"}), Refused("there is no server to use it for"));
   EXPECT_FALSE(written());
 }
 

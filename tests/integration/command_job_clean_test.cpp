@@ -28,7 +28,7 @@ TEST_F(CommandJobClean, RemovesEndedJobsHereAndThereAndLeavesTheOthers) {
   const auto ended = world.ended_job("a", "echo out");
   const auto failed = world.ended_job("b", "exit 1");
   const auto running = world.job("a", "sleep 1000");
-  EXPECT_THAT(clean({"--yes"}), Ends(0, "", "1 unfinished job left alone\n2 jobs removed\n"));
+  EXPECT_THAT(clean({"--yes"}), Ends(0, "", "1 unfinished job skipped\n2 jobs removed\n"));
   EXPECT_FALSE(there(ended) || here(ended) || there(failed) || here(failed));
   EXPECT_TRUE(there(running) && here(running));
   EXPECT_EQ(world.job("a", "true").key, 4);  // no key is given twice
@@ -111,8 +111,8 @@ TEST_F(CommandJobClean, AJobOfAServerThatIsGoneCanBeForgotten) {
   EXPECT_THAT(clean({"1", "--yes"}), Ends(1, "", HasSubstr("remote job-clean --forget 1\n")));
   EXPECT_TRUE(here(gone));
   EXPECT_THAT(clean({"--forget", "--yes"}), Refused("no job is named"));
-  EXPECT_THAT(clean({"--forget", "1"}), Refused("that would remove 1 job here alone"));
-  EXPECT_THAT(clean({"--forget", "1", "--yes"}), Ends(0, "", "1 job removed, here alone\n"));
+  EXPECT_THAT(clean({"--forget", "1"}), Refused("that would remove 1 job only here"));
+  EXPECT_THAT(clean({"--forget", "1", "--yes"}), Ends(0, "", "1 job removed, only here\n"));
   EXPECT_TRUE(!here(gone) && there(gone) && here(other));
 }
 

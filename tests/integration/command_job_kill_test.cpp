@@ -29,8 +29,8 @@ TEST_F(CommandJobKill, WithoutJobsThereIsNothingToEnd) {
 TEST_F(CommandJobKill, EndsTheOneThatIsNamedAndNoOther) {
   const auto first = world.job("a", "sleep 1000");
   const auto second = world.job("b", "sleep 1000");
-  EXPECT_THAT(kill({"--job", "1"}),
-              Ends(0, "job 1 on a: killed\n", "ending 1 job; what has not ended after 10 s is killed\n"));
+  EXPECT_THAT(kill({"--job", "1"}), Ends(0, "job 1 on a: killed\n",
+                                         "ending 1 job; processes still running after 10 s are killed\n"));
   EXPECT_FALSE(lives(*first.pid));
   EXPECT_TRUE(lives(*second.pid));
   EXPECT_EQ(state(1), "killed");

@@ -156,7 +156,7 @@ TEST(CommandJobList, PatienceIsHowLongAServerMayBeSilent) {
   world.job("a", "sleep 1000");
   delay_agent(world.servers().home("a"), 2);
   EXPECT_THAT(world.run({"job-list", "--patience", "1"}),
-              Ends(0, HasSubstr("unknown"), HasSubstr("a: no answer: nothing came from the server for 1 s")));
+              Ends(0, HasSubstr("unknown"), HasSubstr("a: no answer: the server sent nothing for 1 s")));
   EXPECT_THAT(world.run({"job-list", "--patience", "60"}), Ends(0, HasSubstr("running"), ""));
   EXPECT_THAT(world.run({"job-list", "--patience", "0"}), Refused("--patience"));
 }

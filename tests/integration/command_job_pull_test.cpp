@@ -71,12 +71,10 @@ TEST_F(CommandJobPull, WhatIsNewerHereStaysUnlessForced) {
 }
 
 TEST_F(CommandJobPull, AMissingPathIsNamedAndNothingIsMade) {
-  EXPECT_THAT(
-      pull({"--job", "1", "out", "nowhere"}),
-      Ends(
-          1, "",
-          "error: a: cannot bring 'nowhere': there is no such file or folder on the server\n hint: paths are "
-          "looked for in ~/proj\n"));
+  EXPECT_THAT(pull({"--job", "1", "out", "nowhere"}),
+              Ends(1, "",
+                   "error: a: cannot copy 'nowhere': there is no such file or folder on the server\n hint: "
+                   "paths are relative to ~/proj\n"));
   EXPECT_FALSE(fs::exists(to));
 }
 
@@ -125,7 +123,7 @@ TEST_F(CommandJobPull, PatternsStandForWhatFitsThem) {
   EXPECT_EQ(here("odd *.txt"), "two\n");
   EXPECT_EQ(here("odd 1.txt"), "(none)");
   EXPECT_THAT(pull({"1", "out/*.zip"}),
-              Ends(1, "", HasSubstr("cannot bring 'out/*.zip': there is no such file")));
+              Ends(1, "", HasSubstr("cannot copy 'out/*.zip': there is no such file")));
 }
 
 TEST_F(CommandJobPull, ATagNamesTheNewest) {

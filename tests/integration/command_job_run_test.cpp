@@ -142,7 +142,7 @@ TEST(CommandJobRun, AnInterruptEndsTheFollowingAndNotTheJob) {
   running->interrupt();
   EXPECT_THAT(running->wait(),
               Ends(130, "job 1 started on a\nup\n",
-                   "stopped following; the job goes on. To end it: remote job-kill --job 1\n"));
+                   "stopped following; the job keeps running. To end it: remote job-kill --job 1\n"));
   EXPECT_EQ(world.run({"--json", "job-list"}).json()[0]["state"], "running");
 }
 

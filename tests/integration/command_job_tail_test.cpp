@@ -52,7 +52,7 @@ TEST(CommandAttach, TakesItsCommandsFromAPipe) {
   EXPECT_EQ(looked.code, 0) << looked;
   EXPECT_THAT(looked.out, AllOf(HasSubstr("(Pdb) p x + 1\n42\n"), Not(HasSubstr("@remote1"))));
   EXPECT_THAT(looked.err, HasSubstr("job 1 on a still waits: remote attach --job 1\n"));
-  EXPECT_THAT(attach("c\n").err, HasSubstr("job 1 on a goes on\n"));
+  EXPECT_THAT(attach("c\n").err, HasSubstr("job 1 on a continues\n"));
   EXPECT_THAT(world.run({"job-tail", "1"}).out, HasSubstr("x is 41\n"));
   EXPECT_EQ(attach("c\n").code, 1);
 }
@@ -83,8 +83,8 @@ TEST(CommandJobTail, NamesTheMtuIfPacketsAreLost) {
   const CommandResult result = running->wait();
   EXPECT_EQ(result.lines().size(), 10001U) << result.err;
   EXPECT_THAT(result.err,
-              HasSubstr("a: connection lost (the link broke (injected fault)); what runs there may "
-                        "go on. Connecting again …\n hint: check the network and the server; if "
+              HasSubstr("a: connection lost (the link broke (injected fault)); its processes may keep "
+                        "running. Connecting again …\n hint: check the network and the server; if "
                         "small packets pass and large ones do not, lower the MTU of the VPN"));
 }
 
@@ -105,7 +105,7 @@ TEST(CommandJobTail, AnInterruptIs130AndTheJobGoesOn) {
   running->interrupt();
   EXPECT_THAT(
       running->wait(),
-      Ends(130, "begun\n", "stopped following; the job goes on. To end it: remote job-kill --job 1\n"));
+      Ends(130, "begun\n", "stopped following; the job keeps running. To end it: remote job-kill --job 1\n"));
 }
 
 TEST(CommandJobTail, SeveralJobsHaveTheirKeysBeforeTheirLines) {
@@ -258,7 +258,7 @@ TEST(CommandJobWait, AnInterruptIs130AndTheJobGoesOn) {
   const auto running = world.start({"job-wait"});
   until([&] { return running->err() == "waiting for 1 job\n"; }, "the first words");
   running->interrupt();
-  EXPECT_THAT(running->wait(), Ends(130, "", "waiting for 1 job\nstopped waiting; the job goes on\n"));
+  EXPECT_THAT(running->wait(), Ends(130, "", "waiting for 1 job\nstopped waiting; the job keeps running\n"));
   EXPECT_EQ(world.run({"--json", "job-list"}).json()[0]["state"], "running");
 }
 
@@ -270,7 +270,7 @@ TEST(CommandJobWait, AServerThatIsNotReachedIsTriedAgain) {
   until([&] { return running->err().ends_with("a: not reached (injected fault). Trying again …\n"); },
         "the first attempt's end");
   world.servers().set_faults({});
-  until([&] { return running->err().ends_with("a: connected again, going on where it stopped\n"); },
+  until([&] { return running->err().ends_with("a: connected again, continuing where it stopped\n"); },
         "the connection");
   write_file_atomic(world.there("a") / "go", "");
   EXPECT_THAT(running->wait(), Ends(0, "", ::testing::EndsWith("job 1 on a: succeeded\n")));

@@ -61,7 +61,7 @@ TEST(CommandJobWhy, WhatWasKeptIsShownWhenTheLaunchHasEnded) {
   EXPECT_EQ(job.reason.kind, JobReason::Kind::after_hang);
   EXPECT_TRUE(job.hung && job.hung->stood >= std::chrono::seconds(1));
   world.ended_job("a", "true");
-  EXPECT_THAT(world.run({"job-why", "--kept", "--job", "2"}), Refused("these jobs did not stand still"));
+  EXPECT_THAT(world.run({"job-why", "--kept", "--job", "2"}), Refused("these jobs did not hang"));
 }
 
 TEST(CommandJobWhy, AServerThatIsNotReachedIsAFailure) {
@@ -70,7 +70,7 @@ TEST(CommandJobWhy, AServerThatIsNotReachedIsAFailure) {
   world.cut_off({"a"});
   const CommandResult result = world.run({"job-why", "--between", "1"});
   EXPECT_EQ(result.code, 1) << result;
-  EXPECT_THAT(result.out, HasSubstr("not enough is known"));
+  EXPECT_THAT(result.out, HasSubstr("the reason is unknown"));
   EXPECT_THAT(result.err, HasSubstr("a: "));
 }
 

@@ -123,7 +123,7 @@ TEST_F(CommandLaunch, LinesOfManyRanksAreFoldedFilteredAndChosen) {
   const CommandResult events =
       world.run({"--jsonl", "job-tail", "1", "--fold", "--no-follow", "--grep", "late"});
   EXPECT_THAT(events.out, AllOf(HasSubstr(R"("stream":"err","text":"late","ranks":[0,1,2,3]})")));
-  EXPECT_THAT(world.run({"job-tail", "--launch", "1", "--grep", "("}), Refused("cannot look for '('"));
+  EXPECT_THAT(world.run({"job-tail", "--launch", "1", "--grep", "("}), Refused("cannot search for '('"));
   EXPECT_THAT(world.run({"job-tail", "--launch", "1", "--rank", "1,4"}), Refused("there is no rank 4"));
   launch({"--cmd", "true", "--nproc-per-node", "1"});
   EXPECT_THAT(world.run({"job-tail", "--launch", "1", "--launch", "5", "--fold"}),
@@ -220,8 +220,9 @@ TEST_F(CommandLaunch, AnInterruptEndsTheFollowingAndNotTheRanks) {
   running->interrupt();
   const CommandResult result = running->wait();
   EXPECT_EQ(result.code, 130);
-  EXPECT_THAT(result.err,
-              HasSubstr("stopped following; the ranks go on. To end them: remote job-kill --launch 1\n"));
+  EXPECT_THAT(
+      result.err,
+      HasSubstr("stopped following; the ranks keep running. To end them: remote job-kill --launch 1\n"));
   EXPECT_EQ(world.run({"--json", "job-list"}).json().size(), 2U);
 }
 
@@ -302,12 +303,10 @@ TEST_F(CommandLaunch, AWordThatIsNoLaunchIsACommandOrAMistake) {
   EXPECT_EQ(launch({"--dry-run", "--json", "hostname"}).json()["processes"].at(0)["command"], "hostname");
   EXPECT_EQ(launch({"--dry-run", "--json", "--", "full"}).json()["processes"].at(0)["command"], "full");
   EXPECT_EQ(launch({"--dry-run", "--json", "./ful"}).json()["processes"].at(0)["command"], "./ful");
-  EXPECT_THAT(
-      launch({"ful", "--dry-run"}),
-      Ends(2, "",
-           "error: configs.yaml has no launch 'ful'\n hint: did you mean 'full'? A command of this name goes "
-           "behind --\n"));
-  EXPECT_THAT(launch({"full", "small"}), Ends(2, "", HasSubstr("'small' is behind the launch's name")));
+  EXPECT_THAT(launch({"ful", "--dry-run"}), Ends(2, "",
+                                                 "error: configs.yaml has no launch 'ful'\n hint: did you "
+                                                 "mean 'full'? A command of this name goes after --\n"));
+  EXPECT_THAT(launch({"full", "small"}), Ends(2, "", HasSubstr("'small' follows the launch's name")));
   EXPECT_THAT(world.store().list().jobs, IsEmpty());
   world.configure("name: proj\nservers:\n  a: {hostname: a}\nlaunches: {x: {follow: true}, y: {}}\n");
   EXPECT_THAT(launch({}), Ends(2, "", HasSubstr(", or a launch by name: x, y\n")));
@@ -537,7 +536,7 @@ TEST_F(CommandLaunch, PrintedCommandsDoWhatTheirSentenceSays) {
     until([&] { return following->out().find("up\n") != std::string::npos; }, "the rank's output");
     following->interrupt();
     const CommandResult stopped = following->wait();
-    EXPECT_THAT(stopped.err, HasSubstr("the ranks go on. To end them: remote job-kill --launch 2\n"));
+    EXPECT_THAT(stopped.err, HasSubstr("the ranks keep running. To end them: remote job-kill --launch 2\n"));
     if (words.back() == "4") {
       EXPECT_EQ(world.run(printed_command(stopped.err)).code, 0);
     }
@@ -547,7 +546,7 @@ TEST_F(CommandLaunch, PrintedCommandsDoWhatTheirSentenceSays) {
   const auto one = world.start({"job-tail", "--job", "1"});
   one->interrupt();
   const CommandResult stopped = one->wait();
-  EXPECT_THAT(stopped.err, HasSubstr("the job goes on. To end it: "));
+  EXPECT_THAT(stopped.err, HasSubstr("the job keeps running. To end it: "));
   EXPECT_EQ(world.run(printed_command(stopped.err)).code, 0);
   EXPECT_EQ(running().size(), 0U);
   // Of a launch of which one rank was ended, what ends the others and nothing else.
@@ -557,7 +556,8 @@ TEST_F(CommandLaunch, PrintedCommandsDoWhatTheirSentenceSays) {
   EXPECT_THAT(
       ended,
       Ends(0, "job 9 (rank 2 on b): killed\n",
-           HasSubstr("3 other ranks of the same launch go on. To end them: remote job-kill --launch 7\n")));
+           HasSubstr(
+               "3 other ranks of the same launch still run. To end them: remote job-kill --launch 7\n")));
   EXPECT_EQ(running().size(), 4U);
   EXPECT_EQ(world.run(printed_command(ended.err)).code, 0);
   ASSERT_EQ(running().size(), 1U);
@@ -575,8 +575,8 @@ TEST_F(CommandLaunch, WhatBecameOfOneThatFailedIsTold) {
   const CommandResult killed = launch({"--cmd", "exec sleep 1000", "--nproc-per-node", "1"});
   world.servers().set_faults({});
   EXPECT_EQ(killed.code, 1);
-  EXPECT_THAT(killed.err,
-              AllOf(HasSubstr("the launch failed: nothing of it runs\n"), Not(HasSubstr("follow rank 0"))));
+  EXPECT_THAT(killed.err, AllOf(HasSubstr("the launch failed: none of its ranks is running\n"),
+                                Not(HasSubstr("follow rank 0"))));
   EXPECT_THAT(killed.out, Not(HasSubstr("PID")));
 }
 
@@ -617,9 +617,9 @@ TEST_F(CommandLaunch, AServerThatRefusesHasStartedNothing) {
   std::ofstream(world.there("b") / ".jobs") << "";
   const CommandResult result = launch({"--cmd", "exec sleep 1000", "--nproc-per-node", "1"});
   EXPECT_EQ(result.code, 1);
-  EXPECT_THAT(result.err,
-              AllOf(HasSubstr("job 2 was not started"), HasSubstr("cannot write in "),
-                    HasSubstr("the launch failed: nothing of it runs\n"), Not(HasSubstr("not known"))));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("job 2 was not started"), HasSubstr("cannot write in "),
+                                HasSubstr("the launch failed: none of its ranks is running\n"),
+                                Not(HasSubstr("not known"))));
 }
 
 TEST_F(CommandLaunch, OneThatIsInterruptedBeforeItsStartSaysThatNothingRuns) {
@@ -656,7 +656,7 @@ TEST_F(CommandLaunch, WithoutOneOfItsServersNothingIsStarted) {
               Ends(1, "",
                    AllOf(StartsWith("error: b: "),
                          HasSubstr("error: nothing was started: a launch needs all of its servers\n hint: "
-                                   "--server NAME names those that are to take part\n"))));
+                                   "--server NAME chooses the servers\n"))));
   EXPECT_THAT(world.store().list().jobs, IsEmpty());
   EXPECT_EQ(launch({"--cmd", "true", "--server", "a", "--nproc-per-node", "1"}).code, 0);
 }
@@ -667,8 +667,7 @@ TEST_F(CommandLaunch, WhenOneServerDoesNotStartItsRanksTheOthersAreEnded) {
   EXPECT_EQ(result.code, 1) << result;
   EXPECT_THAT(result.err,
               AllOf(HasSubstr("injected fault"),
-                    HasSubstr("ending the ranks that have started, or may have (--on-failure=leave keeps "
-                              "them)\n")));
+                    HasSubstr("ending the ranks that may have started (--on-failure=leave keeps them)\n")));
   world.servers().set_faults({});
   EXPECT_THAT(world.run({"--json", "job-list"}), Ends(0, "[]\n", ""));
 }
@@ -681,7 +680,7 @@ TEST_F(CommandLaunch, AServerThatIsGoneAfterASigtermIsNamed) {
             0);
   until([&] { return world.run({"--json", "job-list"}).json().empty(); }, "the end of the ranks");
   const std::string gone =
-      " and does not answer any more: it may have been shut down, or taken back by its provider";
+      " and no longer answers: it may have been shut down, or taken back by its provider";
   EXPECT_THAT(world.run({"job-wait", "--launch", "last"}).err,
               AllOf(HasSubstr("rank 1 on b failed first (SIGTERM, "), Not(HasSubstr(gone))));
   world.cut_off({"b"});
@@ -745,7 +744,7 @@ TEST_F(CommandLaunch, StacksAreOfTheNewestLaunchAndTheOddOneComesFirst) {
       },
       "the stacks");
   EXPECT_THAT(result.out, StartsWith("rank 2 (b, job 4, pid "));
-  EXPECT_THAT(result.lines().front(), ::testing::EndsWith(" stands elsewhere than the others:"));
+  EXPECT_THAT(result.lines().front(), ::testing::EndsWith(" is at a different place than the others:"));
 }
 
 TEST_F(CommandLaunch, VerifySyncRefusesServersThatHaveOtherCode) {
@@ -754,10 +753,10 @@ TEST_F(CommandLaunch, VerifySyncRefusesServersThatHaveOtherCode) {
   write_file_atomic(world.there("b") / "train.py", "othr\n");
   EXPECT_THAT(
       launch({"--cmd", "true", "--nproc-per-node", "1", "--verify-sync"}),
-      Ends(
-          1, "",
-          AllOf(StartsWith("b: differs from here:\n    train.py\n"),
-                HasSubstr("error: nothing was started: the project on the servers is not what it is here"))));
+      Ends(1, "",
+           AllOf(StartsWith("b: differs from here:\n    train.py\n"),
+                 HasSubstr(
+                     "error: nothing was started: the project on the servers differs from the local copy"))));
   write_file_atomic(world.there("b") / "train.py", "here\n");
   EXPECT_EQ(launch({"--cmd", "true", "--nproc-per-node", "1", "--verify-sync"}).code, 0);
 }

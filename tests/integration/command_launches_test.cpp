@@ -122,7 +122,7 @@ TEST_F(CommandLaunches, EveryCommandTakesThem) {
               Ends(1, "", "warning: jobs 1-4 (ranks 0-3 on a, b): not removed: running\nno jobs removed\n"));
   EXPECT_THAT(world.run({"job-kill", "--launch", "2"}),
               Ends(0, "jobs 1-4 (ranks 0-3 on a, b): killed\n",
-                   "ending 4 jobs; what has not ended after 10 s is killed\n"));
+                   "ending 4 jobs; processes still running after 10 s are killed\n"));
   EXPECT_THAT(listed({}), ElementsAre(5, 6, 7));
   EXPECT_THAT(world.run({"job-wait", "--launch", "3"}),
               Ends(1, "", MatchesRegex("killed SIGTERM by .*@.*: 3 others were killed\n")));

@@ -32,12 +32,13 @@ TEST_F(CommandLeftovers, AreListedUntilTheyAreEnded) {
   }
   EXPECT_EQ(world.run({"job-list", "--json"}).json().at(0)["processes_left"], 2);
   EXPECT_THAT(world.run({"job-wait"}), Ends(0, "", HasSubstr("nothing to wait for")));
-  EXPECT_THAT(world.run({"job-wait", "1"}).err,
-              HasSubstr("2 processes go on behind the command, by `&`, nohup or tmux, which a job does not "
-                        "need: `remote job-kill 1` ends them"));
   EXPECT_THAT(
-      world.run({"job-kill", "--tag", "x"}),
-      Ends(0, "job 1 on a: had ended before: failed exit 3; what it left behind was ended now\n", Not("")));
+      world.run({"job-wait", "1"}).err,
+      HasSubstr("2 processes still run behind the command, by `&`, nohup or tmux, which a job does not "
+                "need: `remote job-kill 1` ends them"));
+  EXPECT_THAT(world.run({"job-kill", "--tag", "x"}),
+              Ends(0, "job 1 on a: had ended before: failed exit 3; its leftover processes were ended now\n",
+                   Not("")));
   EXPECT_THAT(world.run({"job-list"}).out, Not(HasSubstr("left")));
   EXPECT_EQ(world.run({"job-list", "--json"}).json().size(), 0U);
   EXPECT_EQ(world.stored(1).state, JobState::failed);
@@ -58,7 +59,7 @@ TEST_F(CommandLeftovers, AreNamedAtTheEndOfALaunchThatIsFollowed) {
       world.run({"launch", "--nproc-per-node", "1", "--server", "a", "--follow", "--cmd",
                  "(until test -e go; do sleep 0.2; done) >/dev/null 2>&1 & true"});
   EXPECT_EQ(end.code, 0) << end;
-  EXPECT_THAT(end.err, AllOf(HasSubstr("the rank succeeded\n"), HasSubstr(" on behind the command, by `&`"),
+  EXPECT_THAT(end.err, AllOf(HasSubstr("the rank succeeded\n"), HasSubstr(" behind the command, by `&`"),
                              HasSubstr("`remote job-kill --launch 1` ends")));
   write_file_atomic(world.there("a") / "go", "");
   until_nothing_runs();
@@ -92,8 +93,8 @@ TEST_F(CommandLeftovers, WhatMayBeOfAKilledJobIsNamed) {
   const fs::path supervisor = world.there("a") / ".jobs" / job.id.text() / "supervisor";
   ::kill(std::stoi(read_file(supervisor)), SIGKILL);
   EXPECT_THAT(world.run({"job-kill", "--job", "1"}),
-              Ends(0, "job 1 on a: what is known to be of it was killed; see below\n",
-                   HasSubstr("  job 1 on a: may be of this job, and was left alone: pid ")));
+              Ends(0, "job 1 on a: the processes known to be its own were killed; see below\n",
+                   HasSubstr("  job 1 on a: may belong to this job, and was not killed: pid ")));
 }
 
 }  // namespace

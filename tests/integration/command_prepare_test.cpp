@@ -86,7 +86,7 @@ TEST_F(CommandPrepare, WhatIsNewerThereStaysUnlessOverwriteIsGiven) {
   EXPECT_EQ(kept.code, 0);
   EXPECT_THAT(kept.err, AllOf(HasSubstr("a: not changed, newer on the server:\n    train.py\n"),
                               HasSubstr("hint: send them too with --overwrite\n"),
-                              HasSubstr("2 servers synced but for what is newer there\n")));
+                              HasSubstr("2 servers synced except for files that are newer there\n")));
   EXPECT_EQ(on("a", "train.py"), "changed there\n");
   EXPECT_EQ(world.run({"rsync", "--overwrite"}).code, 0);
   EXPECT_EQ(on("a", "train.py"), "print(1)\n");

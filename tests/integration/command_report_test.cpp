@@ -218,8 +218,8 @@ TEST_F(CommandReport, AtCtrlCTheWatchedPageIsWrittenForTheLastTime) {
   running->interrupt();
   const CommandResult result = running->wait();
   EXPECT_EQ(result.code, 130);
-  EXPECT_THAT(result.err,
-              ::testing::EndsWith("stopped watching; the page has the last state, and the ranks go on\n"));
+  EXPECT_THAT(result.err, ::testing::EndsWith(
+                              "stopped watching; the page has the last state, and the ranks keep running\n"));
   EXPECT_THAT(read_file(file), AllOf(HasSubstr("\"running\""), HasSubstr("\"watch\":false")));
 }
 

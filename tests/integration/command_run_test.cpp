@@ -207,8 +207,8 @@ TEST(CommandRun, AnInterruptIsExitCode130) {
   const CommandResult result = running->wait();
   EXPECT_EQ(result.code, 130);
   EXPECT_THAT(result.err,
-              ::testing::EndsWith("interrupted: the command is ended on a, b; what it put into the "
-                                  "background may go on\n"));
+              ::testing::EndsWith(
+                  "interrupted: the command is ended on a, b; its background processes may keep running\n"));
 }
 
 }  // namespace

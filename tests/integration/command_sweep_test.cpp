@@ -166,7 +166,7 @@ TEST_F(CommandSweep, EndsAsOneAndGoesOn) {
   ASSERT_TRUE(eventually([&] { return in_state("running") == 2; }));
   EXPECT_THAT(world.run({"job-list"}).out, AllOf(HasSubstr("0 of 8 done"), HasSubstr("2 running, 6 queued")));
   EXPECT_THAT(world.run({"sweep", "--resume", "1"}),
-              Ends(0, HasSubstr("goes on: 6 points"), HasSubstr("watch it")));
+              Ends(0, HasSubstr("continues: 6 points"), HasSubstr("watch it")));
   ASSERT_TRUE(eventually([&] { return in_state("running") == 2; }));
   const CommandResult killed = world.run({"job-kill", "--launch", "last"});
   EXPECT_THAT(killed,

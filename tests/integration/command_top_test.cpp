@@ -154,8 +154,8 @@ TEST_F(CommandTop, EndsOneRankOrAllOfALaunch) {
   const auto running = [&] { return world.run({"job-list", "--json"}).json().size(); };
   launch();
   const CommandResult one = world.run({"top"}, screen("jxnjxyq"));
-  EXPECT_THAT(one.out, HasSubstr("on a) alone? [y/N]  3 other ranks go on (X: all)"));
-  EXPECT_THAT(one.err, HasSubstr("it is ended; 3 other ranks go on (X ends them)"));
+  EXPECT_THAT(one.out, HasSubstr("on a) alone? [y/N]  3 other ranks keep running (X: all)"));
+  EXPECT_THAT(one.err, HasSubstr("it is ended; 3 other ranks keep running (X ends them)"));
   EXPECT_EQ(running(), 3U);
   const CommandResult kept = world.run({"top"}, screen("jXnq"));
   EXPECT_THAT(kept.out, HasSubstr("End jobs "));

@@ -87,7 +87,7 @@ TEST(CommandWords, EachCommandAnswersTheHabitsOfItsUsers) {
   const std::pair<std::vector<std::string>, const char*> lines[] = {
       {{"shell", "a", "hostname"}, " run --server a -- hostname`"},
       {{"shell", "root@a"}, " shell a`"},
-      {{"run", "a"}, " shell a` for a shell there; a command of this name goes behind --"},
+      {{"run", "a"}, " shell a` for a shell there; a command of this name goes after --"},
       {{"run", "root@a"}, " shell a` for a shell there"},
       {{"check", "--server", "root@a"}, "name it 'a'"},
       {{"shell", "-t", "a"}, "a shell has a terminal"},
@@ -221,7 +221,7 @@ TEST(CommandWords, ALineBehindTheDashesIsPointedToCmd) {
   EXPECT_EQ(result.code, 127);
   EXPECT_THAT(result.err, HasSubstr("a line for the shell goes to --cmd, without the --"));
   EXPECT_THAT(world.run({"run", "--silent", "echo $RANK; sleep 1", "--server", "a"}).err,
-              HasSubstr("a line for the shell goes to --cmd, and options stand before the command"));
+              HasSubstr("a line for the shell goes to --cmd, and options go before the command"));
 }
 
 }  // namespace

@@ -201,8 +201,8 @@ TEST(SyncDeleteCommand, SaysWhatWasSentAndRemovedAndLeftAlone) {
       rsync({"--delete"}),
       AllOf(HasSubstr(
                 "node-2: not changed, newer on the server:\n    b.py\n hint: send them too with --overwrite"),
-            HasSubstr("2 servers synced but for what is newer there\n")));
-  EXPECT_THAT(rsync({"--overwrite"}), AllOf(HasSubstr("2 servers synced\n"), Not(HasSubstr("left alone"))));
+            HasSubstr("2 servers synced except for files that are newer there\n")));
+  EXPECT_THAT(rsync({"--overwrite"}), AllOf(HasSubstr("2 servers synced\n"), Not(HasSubstr("except for"))));
   EXPECT_EQ(read_file(sandbox.home(1) / "my_project/b.py"), "1");
 }
 

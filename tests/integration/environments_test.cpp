@@ -203,7 +203,7 @@ exec /bin/rm "$@"
   // One that somebody else left without it would run the system's Python.
   fs::remove(cfg);
   fs::remove(there(".venv/.remote-setup"));
-  EXPECT_THAT(failure().reason(), HasSubstr("is no virtual environment"));
+  EXPECT_THAT(failure().reason(), HasSubstr("is not a virtual environment"));
 }
 
 class SystemPackages : public Environments {

@@ -123,7 +123,7 @@ TEST(FollowOverSsh, AServerThatRefusesConnectionsAfterASigtermIsNamed) {
       world.remote({"launch", "--no-check", "--nproc-per-node", "1", "--cmd", "kill -TERM $$; sleep 1000"});
   ASSERT_TRUE(started.status.success()) << started.err;
   const auto judge = [&] { return world.remote({"job-wait", "--launch", "last"}).err; };
-  const std::string gone = " and does not answer any more: it may have been shut down";
+  const std::string gone = " and no longer answers: it may have been shut down";
   const auto ended = testing::HasSubstr("rank 0 on one failed (SIGTERM, ");
   EXPECT_THAT(judge(), testing::AllOf(ended, testing::Not(testing::HasSubstr(gone))));
   world.sshd.stop();

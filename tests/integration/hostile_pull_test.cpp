@@ -62,7 +62,7 @@ TEST_F(HostilePull, NothingEntersWhatRulesThisMachine) {
   EXPECT_FALSE(fs::exists(world.project() / "deep/.Remote"));
   EXPECT_FALSE(fs::exists(world.project() / ".git"));
   for (const char* path : {".git", "results/.remote"}) {
-    EXPECT_THAT(pull(path, to), Refused("decides what runs on this machine"));
+    EXPECT_THAT(pull(path, to), Refused("control what runs on this machine"));
   }
 }
 

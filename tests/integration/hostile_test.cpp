@@ -363,7 +363,7 @@ TEST_F(Hostile, ALaunchThatIsInterruptedEndsTheRanksThatDidStart) {
                                    [&] { return fs::exists(mark) && started_on_good(); });
   EXPECT_EQ(launch.code, 130) << launch.err;
   EXPECT_THAT(launch.err, Not(HasSubstr("follow rank 0")));
-  EXPECT_THAT(launch.err, HasSubstr("the launch failed: nothing of it runs\n"));
+  EXPECT_THAT(launch.err, HasSubstr("the launch failed: none of its ranks is running\n"));
   ::kill(parse_number<pid_t>(trim(read_file(mark))).value(), SIGTERM);
   honest();
   const Ended listing = remote({"job-list", "--stopped", "--json"});

@@ -135,7 +135,7 @@ TEST_P(KillTorchrun, LeavesNothing) {
   EXPECT_TRUE(result.status.success()) << result.err;
   EXPECT_EQ(result.out,
             agent_is_dead
-                ? "job 1 on one: had ended before: failed SIGKILL; what it left behind was ended now\n"
+                ? "job 1 on one: had ended before: failed SIGKILL; its leftover processes were ended now\n"
                 : "job 1 on one: killed\n");
   EXPECT_EQ(world.processes(jobs[0].id.text()), std::vector<pid_t>{});
   EXPECT_TRUE(eventually([&] { return world.processes().empty(); })) << "the agent ends after its answer";
@@ -174,7 +174,7 @@ TEST(KillOverSsh, WhatCannotBeKilledIsNamedAndTheJobIsNotCalledKilled) {
   const ExecResult listing = world.remote({"job-list", "--json"});
   EXPECT_TRUE(contains(listing.out, "\"state\": \"running\"")) << listing.out;
   const ExecResult table = world.remote({"job-list"});
-  EXPECT_TRUE(contains(table.out, fmt::format("told to end, but its process {} is not gone", other.pid)))
+  EXPECT_TRUE(contains(table.out, fmt::format("asked to end, but its process {} still runs", other.pid)))
       << table.out;
   // Once that process is gone, so is the job.
   ::kill(other.pid, SIGKILL);

@@ -142,11 +142,12 @@ TEST_F(PrepareTest, WhatIsOnRecordIsWhatWasInstalled) {
     EXPECT_EQ(report.packages, StepResult::done);
     return join(report.notes, "\n");
   };
-  EXPECT_THAT(install(), HasSubstr("where my wheels/tinywheel-2.0-py3-none-any.whl is not what it is here"));
+  EXPECT_THAT(install(),
+              HasSubstr("its my wheels/tinywheel-2.0-py3-none-any.whl differs from the local copy"));
   write(here("requirements.txt"), "tinywheel>1\n");
-  EXPECT_THAT(install(), HasSubstr("is not what it is here"));
+  EXPECT_THAT(install(), HasSubstr("differs from the local copy"));
   // It is not taken for done, neither before nor after the project was sent.
-  EXPECT_THAT(install(), HasSubstr("is not what it is here"));
+  EXPECT_THAT(install(), HasSubstr("differs from the local copy"));
   steps_.sync = true;
   EXPECT_EQ(install(), "");
   EXPECT_EQ(in_environment("python -c 'import tinywheel; print(tinywheel.VALUE)'"), "2.0");
@@ -201,7 +202,7 @@ TEST_F(PrepareTest, AHalfFinishedVenvIsMadeAnewAndAForeignOneIsKept) {
     prepare_once();  // not ours, and of no use: never removed
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.reason(), HasSubstr("is no virtual environment"));
+    EXPECT_THAT(error.reason(), HasSubstr("is not a virtual environment"));
   }
   EXPECT_TRUE(fs::exists(there(".venv/bin")));
   write(there(".remote-scripts/setup.unfinished"), there(".venv").string() + "\n");  // ours, cut short

@@ -119,7 +119,7 @@ TEST_F(CommandConda, OneThatIsNotThereIsAnErrorAndNothingIsDownloaded) {
   const CommandResult result = world.run({"setup"});
   EXPECT_EQ(result.code, 1) << result;
   EXPECT_THAT(result.err,
-              AllOf(HasSubstr("there is no conda that works in /nowhere/conda"), HasSubstr("hint: ")));
+              AllOf(HasSubstr("there is no working conda in /nowhere/conda"), HasSubstr("hint: ")));
 }
 
 }  // namespace

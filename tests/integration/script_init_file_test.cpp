@@ -52,7 +52,7 @@ TEST_P(JobInitFile, IsSeenByAllAndRemovedAgain) {
   EXPECT_THAT(see_in(other).failure, HasSubstr("is not the same folder as on a"));
   const std::string odd = disk + "/a?b";
   EXPECT_THAT(servers::make_init_file(*connection, odd, launch, true, cancel).failure,
-              HasSubstr("torch does not take"));
+              HasSubstr("torch does not accept"));
   servers::drop_init_file(*connection, disk, launch, cancel);
   EXPECT_FALSE(fs::exists(shared));
 }

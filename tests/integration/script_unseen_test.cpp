@@ -111,7 +111,7 @@ TEST_P(UnseenJob, ThatOneHasNoRightToSeeIsUnknown) {
       question.claim = claim ? std::vector{id} : std::vector<JobId>{};
       const wire::JobReport reply = ask_state(nobody.agent(), question).jobs.at(id);
       EXPECT_EQ(reply.phase, Phase::unknown);
-      EXPECT_NE(reply.reason.find("no right to look into"), std::string::npos) << reply.reason;
+      EXPECT_NE(reply.reason.find("no permission to read"), std::string::npos) << reply.reason;
     }
     const wire::CleanedJob kept = ask_clean(nobody.agent(), jobs_folder, {id}).at(id);
     EXPECT_EQ(kept.outcome, CleanOutcome::failed);

@@ -143,7 +143,7 @@ TEST_F(CommandSharedHome, AFailureIsNotTriedAgainForTheOthers) {
   EXPECT_EQ(result.code, 1) << result;
   EXPECT_EQ(read_file(world.servers().home("a") / "calls"), "x\n");
   EXPECT_THAT(result.err, AllOf(HasSubstr("no luck"), HasSubstr("one folder with "),
-                                HasSubstr("where it failed"), HasSubstr(" 3 failed\n")));
+                                HasSubstr("which failed"), HasSubstr(" 3 failed\n")));
 }
 
 TEST_F(CommandSharedHome, WhatWasRemovedByWayOfOneServerIsGoneForAll) {

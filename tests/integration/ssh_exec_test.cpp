@@ -422,7 +422,7 @@ TEST_F(SshExec, AShellThatNeverAnswersIsGivenUp) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.cause(), Cause::timeout);
-    EXPECT_EQ(error.message(), "no answer: nothing came from its login shell for 0 s");
+    EXPECT_EQ(error.message(), "no answer: its login shell printed nothing for 0 s");
   }
 }
 

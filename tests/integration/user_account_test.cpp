@@ -140,7 +140,7 @@ TEST_F(Account, AShellThatEndsIsQuoted) {
 TEST_F(Account, AGatewayThatNeedsATerminalIsNamed) {
   const auto matches =
       AllOf(HasSubstr("this gateway needs a PTY"), HasSubstr("the machine's own address and port"),
-            Not(HasSubstr("\\n")), Not(HasSubstr(".bashrc")), Not(HasSubstr("nothing came")));
+            Not(HasSubstr("\\n")), Not(HasSubstr(".bashrc")), Not(HasSubstr("shell printed nothing")));
   for (const char* where : {"", " >&2"}) {
     start_with("[ -t 0 ] || { echo 'Welcome.'; echo 'this gateway needs a PTY'" + std::string(where) +
                "; exit 1; }; exec sh");
@@ -153,7 +153,7 @@ TEST_F(Account, AStartFileThatOpensTmuxIsNamed) {
   start_with(
       "for command in attach new; do echo 'open terminal failed: not a terminal' >&2; false; done; exit");
   expect_everywhere(AllOf(HasSubstr("open terminal failed: not a terminal"), HasSubstr("~/.bashrc"),
-                          Not(HasSubstr("\\n")), Not(HasSubstr("nothing came"))));
+                          Not(HasSubstr("\\n")), Not(HasSubstr("shell printed nothing"))));
 }
 
 TEST_F(Account, WithoutALoginShell) {

@@ -72,7 +72,7 @@ TEST(BandwidthFindings, NameTheSlowAndSayWhy) {
   ASSERT_THAT(all[2], SizeIs(2));
   EXPECT_EQ(all[2][0].status, CheckStatus::warn);
   EXPECT_EQ(all[2][0].detail,
-            "sends 0.1 Gbit/s to node-1, where the median of all is 0.94; eth0 is an interface of 1 Gbit/s");
+            "sends 0.1 Gbit/s to node-1; the median of all is 0.94; eth0 is an interface of 1 Gbit/s");
 }
 
 TEST(BandwidthFindings, AServerThatTookNoPartIsNamed) {
@@ -83,16 +83,16 @@ TEST(BandwidthFindings, AServerThatTookNoPartIsNamed) {
   ASSERT_THAT(all[3], SizeIs(1));
   EXPECT_EQ(all[3][0].name, "bandwidth");
   EXPECT_EQ(all[3][0].status, CheckStatus::skip);
-  EXPECT_THAT(all[3][0].detail, HasSubstr("left out of the measurement: it cannot be reached from here"));
-  EXPECT_EQ(all[4][0].detail, "left out of the measurement: it reaches no other server");
+  EXPECT_THAT(all[3][0].detail, HasSubstr("not measured: it cannot be reached from here"));
+  EXPECT_EQ(all[4][0].detail, "not measured: it reaches no other server");
   ui::Terminal terminal({.in = -1, .out = -1, .err = -1});
   std::string text = cli::bandwidth_text(network, terminal);
-  EXPECT_THAT(text, HasSubstr("\nnode-4 was left out: it cannot be reached from here\\x1b[2J\n"));
-  EXPECT_THAT(text, Not(HasSubstr("node-1 was left out")));
+  EXPECT_THAT(text, HasSubstr("\nnode-4 was not measured: it cannot be reached from here\\x1b[2J\n"));
+  EXPECT_THAT(text, Not(HasSubstr("node-1 was not measured")));
   network.bandwidth->flows.clear();
   text = cli::bandwidth_text(network, terminal);
   EXPECT_THAT(text, HasSubstr("no bandwidth was measured\n"));
-  EXPECT_THAT(text, HasSubstr("\nnode-5 was left out: it reaches no other server\n"));
+  EXPECT_THAT(text, HasSubstr("\nnode-5 was not measured: it reaches no other server\n"));
 }
 
 TEST(BandwidthFindings, GpusNeedMore) {

@@ -40,7 +40,7 @@ TEST(BurnAnswer, IsReadStrictly) {
   EXPECT_DOUBLE_EQ(answer.links.at(0).gbit_s, 2.5);
   EXPECT_EQ(answer.links.at(0).to, 1);
   EXPECT_EQ(read_lines("remote-burn {\"kind\": \"failed\", \"problem\": \"no_torch\"}\n").error,
-            "there is no torch in the environment of the servers");
+            "the environment of the servers has no torch");
 }
 
 TEST(BurnAnswer, OddMessagesAreRefused) {

@@ -253,11 +253,12 @@ TEST(Config, WrongTypesNameTheirPlace) {
   EXPECT_THAT(failure("python: {miniconda_url: x.sh}"), HasSubstr("must be a URL"));
   EXPECT_THAT(failure("host_keys: no"), HasSubstr("accept-new or strict"));
   EXPECT_THAT(failure("connect_timeout: 0"), HasSubstr("from 1 to 3600"));
-  EXPECT_THAT(failure("system_packages: [git, '-y']"), HasSubstr("'-y' is no name of a package"));
+  EXPECT_THAT(failure("system_packages: [git, '-y']"), HasSubstr("'-y' is not the name of a package"));
   // apt takes the first three for "remove", and a pattern for all that fits it.
   for (const char* name :
        {"tmux-", "tmux-=1", "tmux-:amd64", "git curl", "*", "a/sid", "Git", "x=", "./x.deb", "x=1-"}) {
-    EXPECT_THAT(failure("system_packages: ['" + std::string(name) + "']"), HasSubstr("no name of a package"))
+    EXPECT_THAT(failure("system_packages: ['" + std::string(name) + "']"),
+                HasSubstr("not the name of a package"))
         << name;
   }
   EXPECT_EQ(read("system_packages: [tmux=3.3a-3+b1, 'libc6:i386', libstdc++6]\n").system_packages.size(), 3U);
@@ -404,18 +405,19 @@ TEST(Config, SyntaxErrorsAreReadable) {
   EXPECT_THAT(failure("pyhton: {manager: venv}\n"), HasSubstr("did you mean 'python'?"));
   EXPECT_THAT(failure("name: x\n\tservers: {}\n"),
               AllOf(StartsWith("2:1: "), HasSubstr("tab in the indentation")));
-  EXPECT_THAT(failure("name: a: b\n"), AllOf(StartsWith("1:8: "), HasSubstr("a ':' where no key can stand")));
+  EXPECT_THAT(failure("name: a: b\n"),
+              AllOf(StartsWith("1:8: "), HasSubstr("a ':' where no key is allowed")));
   EXPECT_THAT(failure("servers: {a: {hostname: h}\n"), HasSubstr("is not closed"));
   EXPECT_THAT(failure("servers:\n  a:\n    hostname: h\n   port: 1\n"),
               HasSubstr("the indentation does not fit"));
   EXPECT_THAT(failure("name: *nobody\n"), HasSubstr("refers to nothing"));
   EXPECT_THAT(failure("name: @x\n"), HasSubstr("1:7: "));
-  EXPECT_THAT(failure("a: &x [*x]\n"), HasSubstr("inside what it refers to"));
+  EXPECT_THAT(failure("a: &x [*x]\n"), HasSubstr("inside the node that it refers to"));
   // yaml-cpp finds documents without an end in what the search for a missing ':' makes of this.
   EXPECT_THAT(failure("  hos\n,servers:\nservers:\n    h <<:\n"), HasSubstr(":"));
   EXPECT_THAT(failure("a: 1\n---\nb: 2\n"), HasSubstr("second YAML document"));
   EXPECT_THAT(failure("? [a]\n: b\n"), HasSubstr("a key must be plain text"));
-  EXPECT_THAT(failure(": b\n"), HasSubstr("no key before the ':'"));
+  EXPECT_THAT(failure(": b\n"), HasSubstr("the key before the ':' is missing"));
   EXPECT_THAT(failure("name: !ruby/object x\n"), HasSubstr("the tag"));
   EXPECT_THAT(failure("name: \"\\q\"\n"), HasSubstr("unknown escape"));
 }
@@ -548,21 +550,22 @@ TEST(Config, MistakesOfBeginnersGetTheRightLineAndASuggestion) {
     const char* hint;
   };
   for (const Case& one : std::vector<Case>{
-           {"servers:\n  n1:\n    user: u\n    host: 10.0.0.1\n", ":4:5", "'host' is no key of a server",
+           {"servers:\n  n1:\n    user: u\n    host: 10.0.0.1\n", ":4:5", "'host' is not a key of a server",
             "write hostname: 10.0.0.1"},
            {"servers:\n  n1: 10.0.0.1\n", ":2:7", "has '10.0.0.1'", "write {hostname: 10.0.0.1}"},
            {"servers:\n  n1:\n    hostname 10.0.0.1\n", ":3:5", "has 'hostname 10.0.0.1'",
-            "a ':' is missing behind 'hostname'"},
+            "a ':' is missing after 'hostname'"},
            {"servers:\n  n1:\n    hostname:10.0.0.1\n", ":3:5", "has 'hostname:10.0.0.1'",
-            "a blank is missing behind 'hostname:'"},
-           {"servers:\n  n1\n    hostname: 10.0.0.1\n", ":2:5", "no ':' behind 'n1'", "write n1:"},
-           {"servers:\n  n1:\n    hostname 10.0.0.1\n    username: u\n", ":3:13", "no ':' behind 'hostname'",
-            "write hostname: 10.0.0.1"},
+            "a blank is missing after 'hostname:'"},
+           {"servers:\n  n1\n    hostname: 10.0.0.1\n", ":2:5", "a ':' is missing after 'n1'", "write n1:"},
+           {"servers:\n  n1:\n    hostname 10.0.0.1\n    username: u\n", ":3:13",
+            "a ':' is missing after 'hostname'", "write hostname: 10.0.0.1"},
            {"servers:\n  n1:\n    hostname: h\n    port:22\n    username: u\n", ":4:9",
-            "no blank behind 'port:'", "write port: 22"},
-           {"name my_project\nservers:\n  n1: {hostname: h}\n", ":1:5", "no ':' behind 'name'",
+            "a blank is missing after 'port:'", "write port: 22"},
+           {"name my_project\nservers:\n  n1: {hostname: h}\n", ":1:5", "a ':' is missing after 'name'",
             "write name: my_project"},
-           {"servers\n  n1:\n    hostname: h\n", ":1:8", "no ':' behind 'servers'", "write servers:"},
+           {"servers\n  n1:\n    hostname: h\n", ":1:8", "a ':' is missing after 'servers'",
+            "write servers:"},
            {"python: venv\n", ":1:9", "has 'venv'", "write {manager: venv}"},
        }) {
     try {
@@ -735,7 +738,7 @@ TEST(Config, SparesAreServersOfTheFile) {
 
 TEST(Config, AnInstallerOverHttpWithoutADigestIsWarnedOf) {
   const std::string url = "python: {miniconda_url: 'http://mirror/x.sh'";
-  EXPECT_THAT(parse(url + "}", "/p/demo").warnings, ElementsAre(HasSubstr("can be changed on its way")));
+  EXPECT_THAT(parse(url + "}", "/p/demo").warnings, ElementsAre(HasSubstr("can be changed on their way")));
   const std::string sum = ", miniconda_sha256: {x86_64: " + std::string(64, '0') + "}}";
   EXPECT_THAT(parse(url + sum, "/p/demo").warnings, IsEmpty());
 }

@@ -21,17 +21,17 @@ struct Failure {
 class FailureHints : public ::testing::TestWithParam<Failure> {};
 
 constexpr Failure failures[] = {
-    {"EOFError: EOF when reading a line", "nobody can type there"},
-    {"termios.error: (25, 'Inappropriate ioctl for device')", "nobody can type there"},
+    {"EOFError: EOF when reading a line", "there is no terminal to type on"},
+    {"termios.error: (25, 'Inappropriate ioctl for device')", "there is no terminal to type on"},
     {"/usr/lib/python3.11/getpass.py:91: GetPassWarning: Can not control echo on the terminal.",
      "-e NAME=VALUE"},
-    {"/root/.ssh/id_rsa already exists. Overwrite (y/n)? ", "nobody can type there"},
-    {"Enter file in which to save the key (/root/.ssh/id_rsa): ", "nobody can type there"},
+    {"/root/.ssh/id_rsa already exists. Overwrite (y/n)? ", "there is no terminal to type on"},
+    {"Enter file in which to save the key (/root/.ssh/id_rsa): ", "there is no terminal to type on"},
     {"sudo: a terminal is required to read the password; either use the -S option", "remote run --tty"},
     {"fatal: could not read Username for 'https://github.com': No such device or address",
-     "nobody can type there"},
+     "there is no terminal to type on"},
     {"fatal: could not read Password for 'https://ada@github.com': No such device or address",
-     "nobody can type there"},
+     "there is no terminal to type on"},
     {"Host key verification failed.", "`ssh HOST`"},
     {"git@github.com: Permission denied (publickey).", "has no key for that host"},
     {"requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/x",
@@ -60,7 +60,7 @@ constexpr Failure failures[] = {
     {"train.py: error: unrecognized arguments: --local-rank=0", "LOCAL_RANK"},
     {"train.py: error: unrecognized arguments: --local_rank=0", "LOCAL_RANK"},
     {"Error: No such option: --local-rank", "LOCAL_RANK"},
-    {"train.py: error: unrecognized arguments: --nproc-per-node 2", "options of the launch stand before"},
+    {"train.py: error: unrecognized arguments: --nproc-per-node 2", "options of the launch go before"},
     {"train.sh: line 2: $'\\r': command not found", "line ends of Windows"},
     {"/usr/bin/env: 'bash\\r': No such file or directory", "line ends of Windows"},
     {"train.sh: 2: \r: command not found", "line ends of Windows"},
@@ -182,7 +182,7 @@ TEST(FailureHintRules, AVariableOfTheRanksIsSetByALaunch) {
 TEST(FailureHintRules, ABareEndOfInputIsAQuestionThatNobodyAnswers) {
   EXPECT_THAT(hint_for_failure({"  File \"/usr/lib/python3.11/getpass.py\", line 148, in _raw_input",
                                 "    raise EOFError", "EOFError"}),
-              HasSubstr("nobody can type there"));
+              HasSubstr("there is no terminal to type on"));
   EXPECT_EQ(
       hint_for_failure({"  File \"/usr/lib/python3.11/multiprocessing/connection.py\", line 399, in _recv",
                         "    raise EOFError", "EOFError"}),

@@ -158,13 +158,13 @@ TEST(Import, AnAnsibleInventoryAsYaml) {
 }
 
 TEST(Import, WhatIsWrongHasItsLine) {
-  EXPECT_THAT(refusal("a\nb slots=many\n"), HasSubstr("list:2: 'many' is no number of ranks"));
+  EXPECT_THAT(refusal("a\nb slots=many\n"), HasSubstr("list:2: 'many' is not a number of ranks"));
   EXPECT_THAT(refusal("Host a\n  HostName -oProxyCommand=x\n"),
               HasSubstr("list:1: the host '-oProxyCommand=x'"));
   EXPECT_THAT(refusal("Host a\n  Port 99999\n"), HasSubstr("list:1: the port '99999'"));
   EXPECT_THAT(refusal("[x]\na ansible_user='b\n"), HasSubstr("list:2: a quote is not closed"));
   EXPECT_THAT(refusal("[x]\na b\n"), HasSubstr("list:2: 'b' is not understood"));
-  EXPECT_THAT(refusal("[x:y]\n"), HasSubstr("list:1: this is no section"));
+  EXPECT_THAT(refusal("[x:y]\n"), HasSubstr("list:1: this is not a section"));
   EXPECT_THAT(refusal("[x]\nh[1:99999]\n"), HasSubstr("list:2: 'h[1:99999]' names more than 4096 hosts"));
   EXPECT_THAT(refusal("[x]\n$(touch x)\n"), HasSubstr("list:2:"));
   EXPECT_THAT(refusal("pool:\n  hosts: [{user: x}]\n"),

@@ -68,7 +68,7 @@ const std::vector<Said> reasons{
     {{.kind = Kind::after_rank, .number = -1}, "ended after rank -1"},
     {{.kind = Kind::by_user, .number = 15, .text = "a, exit -5"}, "SIGTERM by a, exit -5"},
     {{.kind = Kind::after_loss, .text = "node-2"}, "ended after the loss of node-2"},
-    {{.kind = Kind::after_hang, .number = 1800}, "hung: ended after 30m 00s of standing still"},
+    {{.kind = Kind::after_hang, .number = 1800}, "hung: ended after 30m 00s without progress"},
     {{.kind = Kind::by_user, .number = 15, .text = "ada@laptop"}, "SIGTERM by ada@laptop"},
     {{.kind = Kind::by_user, .number = 40}, "SIG40"},
     {{.kind = Kind::by_user, .number = 15, .result = ExitStatus::exited(1)}, "SIGTERM, exit 1"},
@@ -86,10 +86,10 @@ const std::vector<Said> reasons{
      "another machine answers at the server's address than the one that ran it"},
     {{.kind = Kind::processes_gone}, "supervisor and processes are gone"},
     {{.kind = Kind::server_restarted}, "server restarted"},
-    {{.kind = Kind::told_to_end, .number = 4121}, "told to end, but its process 4121 is not gone"},
+    {{.kind = Kind::told_to_end, .number = 4121}, "asked to end, but its process 4121 still runs"},
     {{.kind = Kind::unsupervised}, "its supervisor is gone"},
     {{.kind = Kind::no_lifeline, .text = "cannot reach #1 at *"}, "no lifeline: cannot reach #1 at *"},
-    {{.kind = Kind::no_answer}, "no answer, and no news yet"},
+    {{.kind = Kind::no_answer}, "no answer, and no report yet"},
     {{.kind = Kind::other, .text = "SIGNED by ada"}, "SIGNED by ada"},
 };
 

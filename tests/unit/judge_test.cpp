@@ -265,7 +265,7 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
       {"jobs of another", [](ServerFacts& f) { f.jobs_closed = true; }, "project", fail, "no job starts",
        "move it away"},
       {"project that others can write to", [](ServerFacts& f) { f.open_path = "/home/ada/proj/lib"; },
-       "project", warn, "/home/ada/proj/lib can be written by other users", "chmod -R go-w"},
+       "project", warn, "/home/ada/proj/lib is writable by other users", "chmod -R go-w"},
       {"project of another", [](ServerFacts& f) { disk_of(f, "project").writable = false; }, "project", fail,
        "cannot be written", "chmod u+rwx /home"},
       {"no place for the project",

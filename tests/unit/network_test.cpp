@@ -248,7 +248,7 @@ TEST(NetworkFindings, AnAddressThatWorksIsNamed) {
       {.address = "10.0.0.2", .port = 20001, .kind = ReachKind::no_route, .reason = "ENETUNREACH"},
       {.address = "192.168.0.2", .port = 20001, .kind = ReachKind::ok}};
   const auto all = project::network_findings(network);
-  EXPECT_THAT(all[0][0], finding("network-route", CheckStatus::fail, "there is no way (ENETUNREACH)"));
+  EXPECT_THAT(all[0][0], finding("network-route", CheckStatus::fail, "no route (ENETUNREACH)"));
   EXPECT_THAT(all[0][0].fix->text, HasSubstr("under node-2: internal_address: 192.168.0.2"));
 }
 

@@ -234,9 +234,9 @@ TEST(Mpi, SaysWhatAServerLacks) {
   };
   std::vector<Node> nodes = two_with_mpi("4.1.4");
   nodes[1].mpi.reset();
-  EXPECT_EQ(message(nodes),
-            "second-server: cannot launch with mpi: there is no mpirun that is known (Open MPI, or MPICH's "
-            "Hydra)");
+  EXPECT_EQ(
+      message(nodes),
+      "second-server: cannot launch with mpi: there is no supported mpirun (Open MPI, or MPICH's Hydra)");
   nodes = two_with_mpi("4.1.4");
   nodes[1].mpi->version = "4.1.6";
   EXPECT_EQ(

@@ -121,9 +121,9 @@ TEST(ReportPage, WhatStandsStillDoesNotLookWell) {
             who + " has been silent for 4m 00s: remote job-stacks --" + who);
   job.hung = Hung{.at = instant(1795333800), .stood = std::chrono::seconds(120), .moved_at = {}};
   const auto data = report_json(report, "p", true);
-  EXPECT_THAT(data["problems"][0].get<std::string>(), StartsWith(who + " has stood still since "));
+  EXPECT_THAT(data["problems"][0].get<std::string>(), StartsWith(who + " has made no progress since "));
   EXPECT_THAT(data["problems"][0].get<std::string>(), EndsWith(": remote job-why --" + who));
-  EXPECT_THAT(data["headline"].get<std::string>(), HasSubstr("hung: standing still since"));
+  EXPECT_THAT(data["headline"].get<std::string>(), HasSubstr("hung: no progress since"));
 }
 
 TEST(ReportPage, WhatGoesWellHasNoCause) {

@@ -20,7 +20,7 @@ TEST(SharedFile, AServerNamesAFolderOfALaunch) {
 TEST(SharedFile, TorchDoesNotTakeAllCharacters) {
   for (const char* odd : {"/a?b/.remote-init-0", "/a#/.remote-init-0", "/a;/.remote-init-0",
                           "/a\x1b/.remote-init-0", "/a\n/.remote-init-0"}) {
-    EXPECT_THAT(check_reply({odd, ""}).failure, ::testing::HasSubstr("torch does not take")) << odd;
+    EXPECT_THAT(check_reply({odd, ""}).failure, ::testing::HasSubstr("torch does not accept")) << odd;
   }
 }
 

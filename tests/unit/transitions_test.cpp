@@ -221,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(
              alive,
              JobState::running,
              {},
-             "told to end, but its process 4121 is not gone"},
+             "asked to end, but its process 4121 still runs"},
         Case{"exit0", JobState::running, ended(exit0), alive, JobState::succeeded, exit0, ""},
         Case{"exit0_oom", JobState::running, ended(exit0, {}, {}, true), alive, JobState::succeeded, exit0,
              ""},
@@ -256,7 +256,7 @@ INSTANTIATE_TEST_SUITE_P(
              term, "ended after the loss of node-2"},
         Case{"ended_after_hang", JobState::running,
              ended(term, 15, {.cause = wire::StopCause::hang, .number = 90}), alive, JobState::killed, term,
-             "hung: ended after 1m 30s of standing still"},
+             "hung: ended after 1m 30s without progress"},
         Case{"ended_after_what_is_no_rank", JobState::running,
              ended(term, 15, wire::StoppedBy{.text = "rank x"}), alive, JobState::killed, term,
              "SIGTERM by rank x"},
@@ -471,11 +471,11 @@ TEST(Transitions, ALaptopsClockThatWasSetBackMeanwhileCounts) {
 
 TEST(Transitions, SilenceIsUnknownWithTheAgeOfTheNews) {
   Job job = stored_as(JobState::running);
-  EXPECT_EQ(reason_text(as_unanswered(job, now).reason), "no answer, and no news yet");
+  EXPECT_EQ(reason_text(as_unanswered(job, now).reason), "no answer, and no report yet");
   job.checked_at = now - seconds(125);
   const Job shown = as_unanswered(job, now);
   EXPECT_EQ(shown.state, JobState::unknown);
-  EXPECT_EQ(reason_text(shown.reason), "no answer; last news 2m 05s ago: running");
+  EXPECT_EQ(reason_text(shown.reason), "no answer; last report 2m 05s ago: running");
   EXPECT_EQ(shown.checked_at, job.checked_at);
   for (const JobState state : {JobState::succeeded, JobState::failed, JobState::killed, JobState::lost}) {
     EXPECT_EQ(as_unanswered(stored_as(state), now).state, state);

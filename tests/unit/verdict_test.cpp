@@ -43,10 +43,10 @@ TEST(VerdictHint, OfAServerThatIsGoneSaysSo) {
   EXPECT_EQ(cli::verdict_hint(verdict), "");
   verdict.gone = true;
   EXPECT_EQ(cli::verdict_hint(verdict),
-            "b does not answer any more: it may have been shut down, or taken back by its provider");
+            "b no longer answers: it may have been shut down, or taken back by its provider");
   verdict.reported_at = instant(100);
   EXPECT_EQ(cli::verdict_hint(verdict), "b has not reported since " + format_local_time(instant(100)) +
-                                            " and does not answer any more: it may have been shut down, or "
+                                            " and no longer answers: it may have been shut down, or "
                                             "taken back by its provider");
 }
 
@@ -281,7 +281,7 @@ TEST(Verdict, AnAttemptIsToldByItsFailure) {
   attempt.cause = RestartCause::oom;
   attempt.left_out = true;
   EXPECT_EQ(cli::attempt_text(attempt),
-            "attempt 2: rank 3 on b ran out of memory after 2s, and the server was left out as sick");
+            "attempt 2: rank 3 on b ran out of memory after 2s, and the server was excluded as sick");
 }
 
 TEST(Verdict, AServerThatWasCutOffTookTheOthersForLost) {
@@ -311,8 +311,8 @@ TEST(Verdict, ALaunchThatStoodStillHasNoFirstFailure) {
   EXPECT_FALSE(verdict.first || verdict.killed_first);
   ASSERT_TRUE(verdict.hung);
   EXPECT_EQ(verdict.hung->reason.number, 1800);
-  EXPECT_EQ(cli::verdict_headline(verdict), "hung: ended after 30m 00s of standing still");
-  EXPECT_EQ(cli::verdict_hint(verdict), "what its ranks did then: remote job-why --launch 1");
+  EXPECT_EQ(cli::verdict_headline(verdict), "hung: ended after 30m 00s without progress");
+  EXPECT_EQ(cli::verdict_hint(verdict), "state of its ranks at that time: remote job-why --launch 1");
   EXPECT_EQ(cli::aftermath(verdict), "2 were ended, 1 failed after it");
 }
 
@@ -360,7 +360,7 @@ TEST(Verdict, TheLastLinesOfTheFirstFailureHaveTheirRemedy) {
   };
   expect_hint("RuntimeError: The server socket has failed to listen: Address already in use",
               "--nproc-per-node 1");
-  expect_hint("EOFError: EOF when reading a line", "nobody can type there");
+  expect_hint("EOFError: EOF when reading a line", "there is no terminal to type on");
   expect_hint("RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
               "newer CUDA");
   expect_hint(
@@ -376,14 +376,14 @@ TEST(Verdict, ASuccessNamesWhatLimitsIt) {
   jobs[0].command = jobs[1].command = "python train.py";
   EXPECT_THAT(cli::success_notes(jobs), testing::IsEmpty());
   jobs[1].leftovers = 1;
-  EXPECT_THAT(cli::success_notes(jobs),
-              testing::ElementsAre(testing::AllOf(testing::StartsWith("1 process goes on behind the command"),
-                                                  testing::HasSubstr("`remote job-kill 2` ends it"))));
+  EXPECT_THAT(cli::success_notes(jobs), testing::ElementsAre(testing::AllOf(
+                                            testing::StartsWith("1 process still runs behind the command"),
+                                            testing::HasSubstr("`remote job-kill 2` ends it"))));
   jobs[0].leftovers = 2;
   jobs[0].launch = JobId::random();
   jobs[0].command = "python train.py | tee log";
-  EXPECT_THAT(cli::success_notes(jobs),
-              testing::ElementsAre(testing::HasSubstr("3 processes go on"), testing::HasSubstr("of `tee`")));
+  EXPECT_THAT(cli::success_notes(jobs), testing::ElementsAre(testing::HasSubstr("3 processes still run"),
+                                                             testing::HasSubstr("of `tee`")));
 }
 
 TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {

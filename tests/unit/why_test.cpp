@@ -404,7 +404,7 @@ TEST(Why, WhatWasKeptSaysOfWhen) {
   EXPECT_TRUE(cli::why_json(why)["as_of"].is_null());
   why.kept = WhyKept{instant(1700000000), std::chrono::seconds(1804)};
   EXPECT_THAT(cli::why_lines(why).front(),
-              testing::MatchesRegex("as it was at .*, after 30m 04s of standing still:"));
+              testing::MatchesRegex("as it was at .*, after 30m 04s without progress:"));
   EXPECT_EQ(cli::why_json(why)["as_of"], "2023-11-14T22:13:20Z");
   EXPECT_EQ(cli::why_json(why)["hung_s"], 1804);
 }

@@ -157,7 +157,8 @@ void append_key(int file, const Path& path, const std::string& before,
     throw Failure(text::format("cannot write {}: is the disk full?", path.string()));
   }
   if (find_key(read_keys(path), request) == wire::KeyState::added) {
-    throw Failure(text::format("what was written to {} is not in it: is the disk full?", path.string()));
+    throw Failure(
+        text::format("the key was written to {} but is not there: is the disk full?", path.string()));
   }
 }
 

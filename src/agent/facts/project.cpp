@@ -268,7 +268,7 @@ std::string find_flaw_for_packages(const Path& folder) {
 std::string explain_cannot_write(const Path& folder) {
   const std::string flaw = find_flaw(folder);
   return "cannot write in " + folder.string() + ": " +
-         (flaw.empty() ? "no right to, or the disk is full" : flaw);
+         (flaw.empty() ? "no permission, or the disk is full" : flaw);
 }
 
 }  // namespace remote::agent

@@ -134,7 +134,7 @@ class JobProcess {
       set_variable("JUPYTER_TOKEN", web[1]);
     }
     if (spec_.is_leased) {
-      devices_ = read_list("devices", "cannot read what is leased for it");
+      devices_ = read_list("devices", "cannot read the resources leased for it");
     }
     if (exists(folder_ / "again")) {
       attempt_ = exists(folder_ / "attempt") ? read_list("attempt", "cannot read the number of its attempt")

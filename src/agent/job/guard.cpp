@@ -135,7 +135,7 @@ class Guard {
       struct stat info {};
       const bool is_empty = ::lstat("supervisor", &info) == 0 && info.st_size == 0;
       report(is_empty ? "! its supervisor could not write in its folder: is the disk full?"
-                      : "! it was started or stopped by somebody else before");
+                      : "! another process has already started or stopped it");
       return false;
     }
     reserve_journal(here);

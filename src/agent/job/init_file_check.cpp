@@ -42,7 +42,7 @@ class InitFileCheck {
                            : "there is no folder " + folder_.string());
     }
     if (::access(folder_.c_str(), X_OK) != 0) {
-      fail_check("no right to enter " + folder_.string());
+      fail_check("no permission to enter " + folder_.string());
     }
     if (request_.step != InitFileStep::see) {
       make();
@@ -88,15 +88,15 @@ class InitFileCheck {
   void use() const {
     const Descriptor own = open_own();
     if (!own || ::access(own_.c_str(), X_OK) != 0) {
-      fail_check("no right to enter what was made in " + folder_.string() +
+      fail_check("no permission to enter the folder created in " + folder_.string() +
                  ": does another user log in here?");
     }
     const std::string id = read_launch_id(own.get());
     if (id.empty()) {
-      fail_check("cannot read in " + folder_.string() + " what was written there");
+      fail_check("cannot read in " + folder_.string() + " the file that was written there");
     }
     if (id != request_.launch) {
-      fail_check("what is read in " + folder_.string() + " is not what was written there");
+      fail_check("a file in " + folder_.string() + " differs from the one that was written there");
     }
     const Descriptor launch = open_launch(own, 0);
     if (!launch) {

@@ -118,7 +118,7 @@ void KeptProgram::unpack(const std::string& archive) const {
       throw std::runtime_error("cannot keep the programs in " + bin_.string() + ": " + flaw);
     }
     throw std::runtime_error("other users may change the programs in " + bin_.string() +
-                             ": look at who owns them, and at their modes");
+                             ": check their owner and permissions");
   }
   remove_unused();
 }

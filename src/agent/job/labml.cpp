@@ -47,7 +47,8 @@ JobState LabmlBackend::find_state(JobRecord& job, Look /*look*/) {
   } else if (::faccessat(AT_FDCWD, open_files.c_str(), X_OK, AT_EACCESS) != 0 ||
              !exists(job.folder / "job.out")) {
     state.phase = wire::JobPhase::unknown;
-    state.reason = text::format("it cannot be told whether process {} is still the job's", process->id.pid);
+    state.reason =
+        text::format("cannot determine whether process {} still belongs to the job", process->id.pid);
   }
   return state;
 }

@@ -183,7 +183,7 @@ std::string find_obstacle(const JobsFolder& folder, const std::string& id) {
   }
   for (const Path& path : {folder.project, folder.jobs, folder.jobs / id}) {
     if (is_folder(path) && !may_enter(path)) {
-      return "no right to look into " + path.string();
+      return "no permission to read " + path.string();
     }
   }
   return "";

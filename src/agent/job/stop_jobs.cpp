@@ -108,7 +108,7 @@ JobStopper::Due JobStopper::check(const std::string& id) {
     if (!job) {
       std::string obstacle = find_obstacle(folder(), id);
       return refuse(id, obstacle.empty() ? "cannot write in " + folder().jobs.string() +
-                                               ": no right to, or the disk is full"
+                                               ": no permission, or the disk is full"
                                          : obstacle);
     }
     if (job->never_started() || job->is_claimed) {

@@ -72,8 +72,8 @@ std::string describe_cause(const wire::Cause& cause) {
     return "the death of the lifeline on " + wire::to_line(death->server, 256);
   }
   const int seconds = std::get<wire::Hang>(cause).seconds;
-  return seconds >= 120 ? text::format("{} min of standing still", seconds / 60)
-                        : text::format("{} s of standing still", seconds);
+  return seconds >= 120 ? text::format("{} min without progress", seconds / 60)
+                        : text::format("{} s without progress", seconds);
 }
 
 // CAUSE, CODE, RANK and SERVER of a line of `attempts`; "-" if unknown, except for CAUSE.

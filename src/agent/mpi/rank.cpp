@@ -52,7 +52,8 @@ void set_torch_variables() {
     }
     if (value == nullptr || *value == '-' || !parse_number<int>(value)) {
       exit_with_error(
-          "mpirun told this process no rank: OMPI_COMM_WORLD_RANK (or PMI_RANK) and its like are missing");
+          "mpirun gave this process no rank: OMPI_COMM_WORLD_RANK (or PMI_RANK) and similar variables are "
+          "missing");
     }
     ::setenv(variable.torch, value, 1);
   }

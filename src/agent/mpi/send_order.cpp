@@ -46,7 +46,7 @@ std::string find_mpi_host(const std::string& host) {
   const std::string begin = "\n" + host + " ";
   const std::size_t at = text.find(begin);
   if (at == std::string::npos) {
-    exit_with_error("mpirun asks for " + host + ", which is no server of this launch");
+    exit_with_error("mpirun asks for " + host + ", which is not a server of this launch");
   }
   const std::size_t from = at + begin.size();
   return text.substr(from, text.find('\n', from) - from);

@@ -136,7 +136,7 @@ class Sending final : public Measuring {
     if (end_ == Clock::time_point()) {
       flow().error = why > 0 ? std::strerror(why) : "the connection fails";
     } else if (!has_sent_) {
-      flow().error = why == time_is_up ? "the connection stands still" : std::strerror(why);
+      flow().error = why == time_is_up ? "the connection hangs" : std::strerror(why);
     }
     finish();
   }

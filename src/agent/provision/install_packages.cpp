@@ -210,7 +210,7 @@ class PackageInstaller {
     if (!result.succeeded() || result.out.find("Would install") != std::string::npos) {
       steps_.send_errors(result.out);
       throw ProvisionError(
-          "the system's Python belongs to the distribution (PEP 668), and it lacks what the project asks for",
+          "the system's Python belongs to the distribution (PEP 668), and it lacks packages of the project",
           "set python: {manager: venv, system_site_packages: true} in configs.yaml, or install the "
           "distribution's packages (system_packages)");
     }
@@ -398,8 +398,8 @@ void install_packages(Steps& steps, const PythonPlace& place, const wire::Packag
   if (different.empty()) {
     write_stamp(place.packages_stamp(), {digest});
   } else {
-    steps.note("the packages are those of the project on the server, where " + different +
-               " is not what it is here: send the project, then update again");
+    steps.note("the packages are those of the project on the server, and its " + different +
+               " differs from the local copy: send the project, then update again");
   }
 }
 

@@ -144,10 +144,10 @@ class EnvironmentMaker {
     }
     // Without its pyvenv.cfg, a venv runs the system's Python, and would install into it.
     if (place_.python().manager != wire::PythonManager::conda && !is_file(place_.folder() / "pyvenv.cfg")) {
-      throw ProvisionError(folder + " is there and is no virtual environment", move_hint);
+      throw ProvisionError(folder + " exists but is not a virtual environment", move_hint);
     }
     if (!steps_.run_silently({interpreter(), "-c", "import pip"})) {
-      throw ProvisionError(folder + " is there and has no working Python with pip", move_hint);
+      throw ProvisionError(folder + " exists but has no working Python with pip", move_hint);
     }
     const std::string& version = place_.python().version;
     if (!version.empty() && !is_python(steps_.host(), interpreter(), version)) {
@@ -256,9 +256,9 @@ class EnvironmentMaker {
         return;
       }
       if (!steps_.run({conda_program(), "--version"})) {
-        throw ProvisionError("there is no conda that works in " + place_.conda().string(),
-                             "python.conda in configs.yaml names the folder of an installation; leave it out "
-                             "to have one made in the home");
+        throw ProvisionError("there is no working conda in " + place_.conda().string(),
+                             "python.conda in configs.yaml names the folder of an installation; remove it to "
+                             "have one created in the home directory");
       }
       create_with_conda();
       return;

@@ -52,7 +52,7 @@ Prologue run_prologue(const Host& host, const std::string& text,
                              (status == std::string::npos ? std::to_string(result.code)
                                                           : std::string(words.substr(status + 7))) +
                              ")",
-                         "where it needs files of the project, send the project first");
+                         "if it needs files of the project, send the project first");
   }
   prologue.limits = result.out.substr(0, end);
   replace_environment(prologue.host, std::string_view(result.out).substr(end + 1));

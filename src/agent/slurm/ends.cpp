@@ -241,7 +241,7 @@ std::string explain_slurm_end(const JobRecord& job) {
     return "";
   }
   if (note.state == "CANCELLED") {
-    return note.reason == dependency_failed ? "the job that it was to come after has failed" : "";
+    return note.reason == dependency_failed ? "the job that it depended on has failed" : "";
   }
   if (note.state != "FAILED") {
     return wire::to_line(note.state);

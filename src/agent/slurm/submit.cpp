@@ -57,8 +57,8 @@ Dependencies find_dependencies(const Host& host, const JobsFolder& folder, const
   for (const std::string& line : split_words(after)) {
     const auto job = read_record(host, folder, line);
     if (!job) {
-      return {.trouble = text::format("the job that it is to come after is not there any more ({})",
-                                      wire::to_line(line))};
+      return {.trouble =
+                  text::format("the job that it depends on no longer exists ({})", wire::to_line(line))};
     }
     if (job->end && job->end->how.succeeded()) {
       continue;  // Slurm forgets jobs after a while
@@ -66,12 +66,12 @@ Dependencies find_dependencies(const Host& host, const JobsFolder& folder, const
     if (job->has_result()) {
       const wire::ProcessEnd how = job->end ? job->end->how : wire::ProcessEnd();
       const std::string_view kind = !job->end ? "never" : how.signal != 0 ? "signal" : "exit";
-      return {.trouble = text::format("the job that it is to come after has not succeeded ({} {})", kind,
+      return {.trouble = text::format("the job that it depends on has not succeeded ({} {})", kind,
                                       how.signal != 0 ? how.signal : how.code)};
     }
     const std::string number = job->backend == "slurm" ? read_slurm_number(job->folder) : "";
     if (number.empty()) {
-      return {.trouble = "the job that it is to come after is no job of Slurm"};
+      return {.trouble = "the job that it depends on is not a Slurm job"};
     }
     numbers += ":" + number;
   }

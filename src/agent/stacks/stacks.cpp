@@ -113,7 +113,7 @@ class NodeStacks {
   }
   static void fail_unless(bool is_read, const std::string& line) {
     if (!is_read) {
-      throw std::runtime_error("srun could not look into the job on its nodes" +
+      throw std::runtime_error("srun could not inspect the job on its nodes" +
                                (line.empty() ? "" : ": " + line));
     }
   }

@@ -45,7 +45,7 @@ void SweepFolder::make() const {
   const auto info = look_at_entry(sweeps);
   if (!info) {
     throw std::runtime_error("cannot write in " + sweeps.parent_path().string() +
-                             ": no right to, or the disk is full");
+                             ": no permission, or the disk is full");
   }
   if (!S_ISDIR(info->st_mode)) {
     throw std::runtime_error(sweeps.string() +
@@ -130,7 +130,7 @@ void SweepDiary::open() {
   // The last line may be incomplete.
   if (!file_ || ::fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
       (info.st_size > 0 && !write_whole(file_.get(), "\n"))) {
-    throw std::runtime_error("cannot write " + path_.string() + ": no right to, or the disk is full");
+    throw std::runtime_error("cannot write " + path_.string() + ": no permission, or the disk is full");
   }
 }
 

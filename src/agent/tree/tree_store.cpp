@@ -123,7 +123,7 @@ std::string TreeStore::land(const std::string& digest, bool is_starting) const {
   try {
     const std::string text = read_list(digest);
     if (text.empty()) {
-      return "the list of its files is lost; look into " + tree.string();
+      return "the list of its files is lost; check " + tree.string();
     }
     const TreeList list = parse_tree_list(text);
     if (!is_folder(tree) || is_in_use(digest) || (!is_starting && is_young(path(digest, ".starting")))) {

@@ -86,7 +86,7 @@ int tell(Context& context, const Waiter& waiter, Attached end) {
   const std::string again = attach_command(waiter.job, waiter.wait);
   switch (end) {
     case Attached::goes_on:
-      context.terminal.notice(waiter.name() + " goes on");
+      context.terminal.notice(waiter.name() + " continues");
       return 0;
     case Attached::left:
       context.terminal.notice(fmt::format("{} still waits: {}", waiter.name(), again));
@@ -113,10 +113,10 @@ int run_attach(Context& context, const AttachArguments& arguments) {
   if (typed && !context.terminal.stdout_is_terminal()) {
     throw Error::usage(
         "remote attach", "stdin is a terminal, and stdout is not",
-        "commands for a program to read the answers of come from a pipe: echo 'p x' | remote attach");
+        "if a program reads the answers, send the commands through a pipe: echo 'p x' | remote attach");
   }
   const Waiter waiter = chosen(context, arguments);
-  context.terminal.notice(fmt::format("{}: {}. c lets it go on, {} leaves it waiting, h is pdb's help",
+  context.terminal.notice(fmt::format("{}: {}. c lets it continue, {} leaves it waiting, h is pdb's help",
                                       waiter.name(), wait_text(waiter.wait),
                                       typed ? "Ctrl-C" : "the end of the input"));
   context.terminal.set_cancel(context.cancel);  // a terminal that blocks must not delay the end

@@ -90,7 +90,7 @@ class News {
 };
 
 CheckReport checked(Context& context, CheckRequest request) {
-  context.when_interrupted = "interrupted: the check is incomplete; what it started on the servers ends";
+  context.when_interrupted = "interrupted: the check is incomplete; its processes on the servers end";
   News news(context, request.bandwidth || request.burn.count() > 0);
   request.on_progress = [&](const std::string& step, std::size_t done, std::size_t all) {
     news.step(step, done, all);
@@ -182,8 +182,7 @@ void add_check(CLI::App& command, Context& context) {
   auto& arguments = arguments_of(command, context, run_check);
   add_server_option(command, context, arguments.request.servers);
   context.completers[command
-                         .add_option("--well", arguments.request.well,
-                                     "Servers that are well again after being left out")
+                         .add_option("--well", arguments.request.well, "Excluded servers that are well again")
                          ->type_name("NAME")
                          ->delimiter(',')
                          ->allow_extra_args(false)] = NameKind::servers;

@@ -46,7 +46,7 @@ void show_results(Context& context, const Results& results) {
     context.terminal.notice(
         results.found > 0 ? "already up to date: " + folder
         : is_folder(results.folder)
-            ? "the servers have no files of this launch any more; what was copied before is in " + folder
+            ? "the servers have no files of this launch any more; earlier copies are in " + folder
             : "no files of this launch in its outputs: none written, or replaced by a later launch");
   }
 }
@@ -139,7 +139,7 @@ void AtEnd::add(CLI::App& command) {
 void AtEnd::check(const std::string& name, bool waits) const {
   if (!waits && (bell_ || command_)) {
     throw Error::usage(fmt::format("remote {}: --notify and --bell go with --follow", name), "",
-                       "the servers tell it by themselves: `notify:` in configs.yaml");
+                       "the servers can notify you themselves: `notify:` in configs.yaml");
   }
 }
 

@@ -208,7 +208,7 @@ void show_link_news(Context& context) {
       context.terminal.notice(
           fmt::format("{}: connection lost ({}). Connecting again …", lost->server, lost->reason));
     } else {
-      context.terminal.notice(back->server + ": connected again; reload what was open");
+      context.terminal.notice(back->server + ": connected again; reload open pages");
     }
   };
 }
@@ -273,7 +273,7 @@ int run_web(Context& context, const WebArguments& arguments) {
   };
   request.on_address = [&](const Job& job, const Listening& listening, const std::string& address) {
     show_address(context, request, job, listening, address);
-    context.terminal.notice(left ? "Ctrl-C ends the forwarding; the job goes on"
+    context.terminal.notice(left ? "Ctrl-C ends the forwarding; the job keeps running"
                                  : "Ctrl-C stops the job, too (--keep leaves it running)");
   };
   request.on_refused = [&](const Error& error) { context.show(error); };

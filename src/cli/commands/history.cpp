@@ -357,7 +357,8 @@ void add_history(CLI::App& command, Context& context) {
       ->allow_extra_args(false);
   command.add_flag("--failed", arguments.failed, "Only launches that failed");
   command
-      .add_option("--since", arguments.since, "Launches that began so long ago or later: 12h, 7d, 2026-11-21")
+      .add_option("--since", arguments.since,
+                  "Launches that began within this time or since this day: 12h, 7d, 2026-11-21")
       ->type_name("AGE");
   command.add_option("--sort", arguments.sort, "Sort by this number, the lowest first")->type_name("NAME");
   command

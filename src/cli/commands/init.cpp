@@ -208,7 +208,7 @@ config::NewProject gather(Context& context, const InitOptions& options, const fs
   }
   std::optional<std::string> key = options.key;
   if (key && project.servers.empty()) {
-    throw Error::usage("--key", "there is no server that it is for",
+    throw Error::usage("--key", "there is no server to use it for",
                        "give --server NAME=[USER@]HOST[:PORT] too");
   }
   if (asks && !key && options.from.empty() && !project.servers.empty()) {

@@ -36,10 +36,10 @@ std::string outcome_text(const KillResult::Entry& entry) {
   using Outcome = KillResult::Entry::Outcome;
   switch (entry.outcome) {
     case Outcome::killed:
-      return entry.suspects.empty() ? "killed" : "what is known to be of it was killed; see below";
+      return entry.suspects.empty() ? "killed" : "the processes known to be its own were killed; see below";
     case Outcome::ended:
       return fmt::format("had ended before: {}{}", visible_line(state_text(entry.job)),
-                         entry.signalled > 0 ? "; what it left behind was ended now" : "");
+                         entry.signalled > 0 ? "; its leftover processes were ended now" : "");
     case Outcome::none:
       return "was never started there";
     case Outcome::survivors:
@@ -81,8 +81,8 @@ bool show_ended(Context& context, const std::vector<Job>& chosen, const KillResu
       survivors.push_back(fmt::format("{}: still there: {}", describe(entry.job), visible_line(survivor)));
     }
     for (const std::string& suspect : entry.suspects) {
-      survivors.push_back(fmt::format("{}: may be of this job, and was left alone: {}", describe(entry.job),
-                                      visible_line(suspect)));
+      survivors.push_back(fmt::format("{}: may belong to this job, and was not killed: {}",
+                                      describe(entry.job), visible_line(suspect)));
     }
   }
   for (const Job& job : chosen) {  // the errors of their servers are shown later
@@ -117,7 +117,7 @@ void tell_the_others(Context& context, const std::vector<Job>& ended) {
   for (const Batch& batch : by_launch(others)) {
     const bool known =
         std::ranges::all_of(batch, [](const Job& job) { return job.state != JobState::unknown; });
-    const char* words = !known ? "may go on" : batch.size() == 1 ? "goes on" : "go on";
+    const char* words = !known ? "may still run" : batch.size() == 1 ? "still runs" : "still run";
     context.terminal.notice(fmt::format("{} of the same launch {}. To end {}: {}",
                                         counted(batch.size(), "other rank"), words,
                                         batch.size() == 1 ? "it" : "them", kill_command(batch)));
@@ -137,10 +137,10 @@ void ask_about_copied(Context& context, std::vector<Job>& chosen, const JobOptio
                                        counted(copied.size(), "job"), copied.size() == 1 ? "was" : "were");
   if (!jobs.by_name()) {
     std::erase_if(chosen, &Job::elsewhere);
-    context.terminal.notice(fmt::format(
-        "{} left alone; the records here are copies of that folder's. To {} {} all the same, name {}", what,
-        command == "job-kill" ? "end" : "remove", copied.size() == 1 ? "it" : "them",
-        copied.size() == 1 ? "it" : "them"));
+    context.terminal.notice(
+        fmt::format("{} skipped; the records here are copies of that folder's. To {} {} anyway, name {}",
+                    what, command == "job-kill" ? "end" : "remove", copied.size() == 1 ? "it" : "them",
+                    copied.size() == 1 ? "it" : "them"));
   } else if (!yes) {
     context.confirm(copied, fmt::format("{} {}?", verb, what), "nothing was done",
                     Error::usage(command, "that is about " + what, "do it there, or add --yes"));
@@ -201,7 +201,7 @@ int kill(Context& context, const KillArguments& arguments) {
   const std::vector<Job> chosen = jobs_to_kill(context, arguments);
   const auto unended = std::ranges::count_if(chosen, is_unended);
   if (unended > 0 && arguments.grace > 0 && request.signal != SIGKILL) {
-    context.terminal.notice(fmt::format("ending {}; what has not ended after {} s is killed",
+    context.terminal.notice(fmt::format("ending {}; processes still running after {} s are killed",
                                         counted(static_cast<std::size_t>(unended), "job"), arguments.grace));
   }
   KillResult result;
@@ -238,16 +238,17 @@ int forget(Context& context, const CleanArguments& arguments) {
     const std::string what = counted(chosen.size(), "job");
     context.confirm(
         chosen,
-        fmt::format("Remove {} here alone? What runs there goes on, and cannot be stopped from here.", what),
+        fmt::format("Remove {} only here? Processes on the servers keep running, and cannot be stopped "
+                    "from here.",
+                    what),
         "nothing was removed",
-        Error::usage("job-clean --forget", fmt::format("that would remove {} here alone", what),
-                     "add --yes"));
+        Error::usage("job-clean --forget", fmt::format("that would remove {} only here", what), "add --yes"));
   }
   context.project().forget(chosen);
   if (context.options.json) {
     context.print(jobs_json(chosen));
   } else {
-    context.terminal.notice(counted(chosen.size(), "job") + " removed, here alone");
+    context.terminal.notice(counted(chosen.size(), "job") + " removed, only here");
   }
   return 0;
 }
@@ -279,7 +280,7 @@ std::vector<Job> ended_ones(Context& context, const CleanArguments& arguments, s
     context.terminal.warning(line);
   }
   if (unfinished > 0) {
-    context.terminal.notice(counted(unfinished, "unfinished job") + " left alone");
+    context.terminal.notice(counted(unfinished, "unfinished job") + " skipped");
   }
   return ended;
 }
@@ -364,7 +365,7 @@ void add_job_clean(CLI::App& command, Context& context) {
       ->check(CLI::Range(0.0, 100000.0));
   command.add_flag("-a,--all", arguments.all, "All finished jobs (the default)");
   command.add_flag("--forget", arguments.forget,
-                   "Remove the named jobs here alone: their servers are gone for good");
+                   "Remove the named jobs only here: their servers are gone for good");
   command.add_flag("-y,--yes", arguments.yes, "Do not ask");
 }
 

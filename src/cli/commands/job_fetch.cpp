@@ -55,7 +55,7 @@ int fetch(Context& context, const FetchArguments& arguments) {
   if (arguments.delay.value_or(0) == 0) {
     return bring(context, arguments) ? 0 : 1;
   }
-  context.when_interrupted = "stopped; the jobs go on";
+  context.when_interrupted = "stopped; the jobs keep running";
   for (;;) {
     bring(context, arguments);  // a server that fails now is retried next time
     context.pause(std::chrono::seconds(*arguments.delay));
@@ -110,7 +110,8 @@ int pull(Context& context, const PullArguments& arguments) {
   JobOptions named = arguments.jobs;
   if (!named.named()) {
     if (request.paths.front().find(':') != std::string::npos) {  // scp's syntax
-      throw Error::usage("job-pull", fmt::format("'{}' is no job", visible_line(request.paths.front(), 60)),
+      throw Error::usage("job-pull",
+                         fmt::format("'{}' is not a job", visible_line(request.paths.front(), 60)),
                          "a job's key and its files are two words: remote job-pull KEY PATH --to DIR");
     }
     named.words = {request.paths.front()};

@@ -84,7 +84,7 @@ std::vector<int> ranks_named(const std::vector<std::string>& texts) {
     const auto numbers = numbers_of(text, 999999);
     if (!numbers) {
       throw Error::usage("remote job-tail: --rank",
-                         "'" + visible_line(text) + "' is no rank and no range of ranks",
+                         "'" + visible_line(text) + "' is not a rank or a range of ranks",
                          "such as --rank 3,7 or --rank 0-3");
     }
     ranks.insert(numbers->begin(), numbers->end());
@@ -243,7 +243,7 @@ int wait(Context& context, const WaitArguments& arguments) {
     context.terminal.notice("waiting for " + counted(running, "job"));
   }
   context.when_interrupted =
-      running == 1 ? "stopped waiting; the job goes on" : "stopped waiting; the jobs go on";
+      running == 1 ? "stopped waiting; the job keeps running" : "stopped waiting; the jobs keep running";
   const FollowResult result = context.project().wait(jobs, [&](std::size_t, const Job& job) { take(job); });
   ends.finish(result.verdict.has_value(), result.jobs);
   if (before == 0) {  // a slow server may have reported some since

@@ -83,7 +83,7 @@ std::string title_of(const std::vector<RankStack>& members) {
 std::string group_text(const Context& context, const StackGroup& group, bool odd, bool all_threads) {
   std::string text =
       context.terminal.paint_out(odd ? ui::Style::red : ui::Style::bold, title_of(group.members));
-  text += odd ? " stands elsewhere than the others:\n" : ":\n";
+  text += odd ? " is at a different place than the others:\n" : ":\n";
   const std::vector<ThreadStack>& threads = group.members.front().threads;
   for (std::size_t t = 0; t < (all_threads ? threads.size() : 1); ++t) {
     if (all_threads) {

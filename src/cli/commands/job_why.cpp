@@ -38,7 +38,7 @@ std::vector<Job> with_kept(Context& context, const WhyArguments& arguments) {
   const bool hung = std::ranges::any_of(jobs, [](const Job& job) { return job.hung.has_value(); });
   const bool over = std::ranges::all_of(jobs, [](const Job& job) { return is_final(job.state); });
   if (arguments.kept && !hung) {
-    throw Error::usage("job-why --kept", "nothing was kept: these jobs did not stand still",
+    throw Error::usage("job-why --kept", "nothing was kept: these jobs did not hang",
                        "--hang-after of a launch keeps it");
   }
   return arguments.kept || (hung && over) ? jobs : std::vector<Job>();
@@ -58,7 +58,7 @@ int run_why(Context& context, const WhyArguments& arguments) {
     throw Error::usage("job-why", "these jobs are not of one launch",
                        "name one: remote job-why --launch KEY");
   }
-  waiting->set((kept ? "for what was kept on " : "for two looks at ") + server_names(chosen.jobs));
+  waiting->set((kept ? "for the evidence kept on " : "for two samples from ") + server_names(chosen.jobs));
   const Why why =
       context.project().why(chosen.jobs, {.between = std::chrono::seconds(arguments.seconds), .kept = kept});
   waiting.reset();
@@ -90,8 +90,8 @@ void add_job_why(CLI::App& command, Context& context) {
   arguments.jobs.add_words(command, context);
   command.add_flag("--kept", arguments.kept,
                    "Show how it was when the launch was found to hang (--hang-after)");
-  command.add_flag("--evidence", arguments.evidence, "Show what each rank and server showed");
-  add_number_option(command, "--between", arguments.seconds, "Seconds between two looks (default: 5)",
+  command.add_flag("--evidence", arguments.evidence, "Show the evidence of each rank and server");
+  add_number_option(command, "--between", arguments.seconds, "Seconds between two samples (default: 5)",
                     "SECONDS", 1, 600);
 }
 

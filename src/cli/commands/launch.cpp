@@ -95,7 +95,7 @@ void show_started(Context& context, const LaunchResult& launched, const std::str
 void show_failed(Context& context, const LaunchResult& launched) {
   const auto left = static_cast<std::size_t>(
       std::ranges::count_if(launched.jobs, [](const Job& job) { return !is_final(job.state); }));
-  context.terminal.notice(left == 0 ? "the launch failed: nothing of it runs"
+  context.terminal.notice(left == 0 ? "the launch failed: none of its ranks is running"
                                     : fmt::format("the launch failed: {} of its {} may run. To end {}: {}",
                                                   left, counted(launched.jobs.size(), "job"),
                                                   left == 1 ? "it" : "them", kill_command(launched.jobs)));
@@ -218,7 +218,7 @@ void choose_command(Context& context, const LaunchArguments& arguments, const La
   request.env.insert(request.env.end(), of_slurm.begin(), of_slurm.end());
   if (arguments.pdb_on_error) {
     if (!request.enable_stacks.value_or(true)) {
-      throw Error::usage(arguments.name, "--pdb-on-error needs what --no-stacks leaves out",
+      throw Error::usage(arguments.name, "--pdb-on-error does not work with --no-stacks",
                          "leave one of them out");
     }
     request.env.emplace_back(pdb_on_error_variable, "1");
@@ -314,8 +314,7 @@ void add_running_options(CLI::App& command, LaunchArguments& arguments) {
   add_number_option(command, "--failure-grace", arguments.failure_grace_s,
                     "Seconds for the other ranks to exit after a failure (default: 5)", "SECONDS", 0, 86400);
   add_number_option(command, "--lost-after", arguments.lost_after_s,
-                    "Seconds of silence after which a server counts as lost (default: 60)", "SECONDS", 2,
-                    86400);
+                    "Seconds of silence until a server counts as lost (default: 60)", "SECONDS", 2, 86400);
   arguments.restarts.add(command);
   arguments.lease.add(command);
   arguments.hang.add(command);
@@ -407,9 +406,10 @@ int start_on_screen(Context& context, const LaunchRequest& request, const Onward
     waiting.reset();
   } catch (const Interrupted&) {
     waiting.reset();
-    context.when_interrupted = started.empty()    ? "nothing was started"
-                               : is_over(started) ? "nothing of it runs"
-                                                  : "the ranks go on. To end them: " + kill_command(started);
+    context.when_interrupted = started.empty() ? "nothing was started"
+                               : is_over(started)
+                                   ? "none of its ranks is running"
+                                   : "the ranks keep running. To end them: " + kill_command(started);
     throw;
   }
   if (!result.errors.empty()) {

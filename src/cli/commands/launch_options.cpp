@@ -26,7 +26,7 @@ void HostOptions::add(CLI::App& command, CLI::Option* servers) {
   CLI::Option* include = command.add_option(
       "--include", include_, "Servers or GPUs to use, as DeepSpeed writes them: SERVER[:GPU,…]@SERVER…");
   include->type_name("SPEC")->excludes(servers);
-  command.add_option("--exclude", exclude_, "Servers or GPUs to leave out")
+  command.add_option("--exclude", exclude_, "Servers or GPUs to exclude")
       ->type_name("SPEC")
       ->excludes(servers)
       ->excludes(include);
@@ -216,11 +216,11 @@ void RestartOptions::add(CLI::App& command) {
                     "Times that all ranks start again after a failure (default: 0)", "N", 0, 1000);
   command
       .add_option("--restart-on", restart_on_,
-                  "Failures after which they start again: exit, signal, oom, lost, hang (default: any)")
+                  "Failures that cause a restart: exit, signal, oom, lost, hang (default: any)")
       ->type_name("CAUSE")
       ->delimiter(',')
       ->check(CLI::IsMember({"any", "exit", "signal", "oom", "lost", "hang"}));
-  command.add_option("--no-restart-exit", no_restart_exit_, "Exit codes of a rank after which they do not")
+  command.add_option("--no-restart-exit", no_restart_exit_, "Exit codes of a rank that cause no restart")
       ->type_name("CODE")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -267,7 +267,7 @@ void LeaseOptions::add(CLI::App& command) {
   add_number_option(command, "--gpus", gpus_, "Free GPUs to have alone, on each server", "N", 0, 1024);
   add_number_option(command, "--cpus", cpus_, "Cores to lease, on each server", "N", 0, 100000);
   command.add_option("--memory", memory_, "Memory to lease, on each server: 64G, 500M")->type_name("SIZE");
-  add_switch(command, "--wait,!--no-wait", wait_, "Wait in line until what is leased is free");
+  add_switch(command, "--wait,!--no-wait", wait_, "Wait in line until the leased resources are free");
 }
 
 LeaseRequest LeaseOptions::choose(const LaunchDefaults& usual) const {
@@ -278,7 +278,7 @@ LeaseRequest LeaseOptions::choose(const LaunchDefaults& usual) const {
   if (!memory_.empty()) {
     const auto size = parse_size(memory_);
     if (!size) {
-      throw Error::usage(fmt::format("wrong --memory '{}'", visible_line(memory_, 60)), "it is no size",
+      throw Error::usage(fmt::format("wrong --memory '{}'", visible_line(memory_, 60)), "it is not a size",
                          "give a size such as 64G or 500M");
     }
     lease.memory = *size;
@@ -291,8 +291,9 @@ LeaseRequest LeaseOptions::choose(const LaunchDefaults& usual) const {
 void HangOptions::add(CLI::App& command) {
   constexpr double most = 100000;
   command
-      .add_option("--hang-after", minutes_,
-                  "Minutes without output and work of any rank after which the launch hangs (default: never)")
+      .add_option(
+          "--hang-after", minutes_,
+          "Minutes without output or work of any rank until the launch counts as hung (default: never)")
       ->type_name("MINUTES")
       ->check(CLI::Range(0.0, most));
   command.add_option("--on-hang", action_, "What to do then (default: leave)")

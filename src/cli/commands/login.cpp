@@ -25,7 +25,7 @@ int run_login(Context& context, const LoginArguments& arguments) {
   if (!arguments.open_for.empty()) {
     const auto span = parse_span(arguments.open_for);
     if (!span || span->count() < 1) {
-      throw Error::usage("--for '" + visible_line(arguments.open_for) + "' is no time", "",
+      throw Error::usage("--for '" + visible_line(arguments.open_for) + "' is not a time", "",
                          "give 30m, 8h or 2d");
     }
     request.open_for = *span;
@@ -51,7 +51,8 @@ int run_login(Context& context, const LoginArguments& arguments) {
   const std::size_t failed = errors.size();
   if (!arguments.open_for.empty() &&
       std::ranges::any_of(results, [](const LoginResult& result) { return result.was_open; })) {
-    context.terminal.notice("--for has no effect on what is open already; `remote logout` closes it");
+    context.terminal.notice(
+        "--for has no effect on connections that are already open; `remote logout` closes them");
   }
   if (context.options.json) {
     context.print(json);
@@ -80,7 +81,7 @@ void add_login(CLI::App& command, Context& context) {
   auto& arguments = arguments_of(command, context, run_login);
   command
       .add_option("--for", arguments.open_for,
-                  "Stay open so long after the last command: 30m, 8h, 2d (default: 8h)")
+                  "Time to stay open after the last command: 30m, 8h, 2d (default: 8h)")
       ->type_name("TIME");
   add_server_option(command, context, arguments.request.servers);
 }

@@ -95,7 +95,7 @@ int watch(Context& context, const ReportArguments& arguments, ReportRequest requ
   } catch (const Interrupted&) {
     if (report) {
       write(false);
-      context.when_interrupted = "stopped watching; the page has the last state, and the ranks go on";
+      context.when_interrupted = "stopped watching; the page has the last state, and the ranks keep running";
     }
     throw;
   }

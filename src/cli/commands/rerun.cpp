@@ -65,17 +65,16 @@ std::vector<std::string> losses_of(const Rerun& again, bool code_of_now) {
   const PastLaunch& launch = again.launch;
   if (again.code == Rerun::Code::gone && !code_of_now) {
     losses.push_back(
-        fmt::format("its code is gone ({}): it would run what is here now", why_gone(again.why, launch)));
+        fmt::format("its code is gone ({}): it would run the current code", why_gone(again.why, launch)));
     losses.push_back(again.changed.empty()
-                         ? "which files differ here now is not known: the list of its files was not kept"
-                         : fmt::format("what is here now differs in {}: {} (by size and time)",
+                         ? "it is unknown which files differ here now: the list of its files was not kept"
+                         : fmt::format("the current code differs in {}: {} (by size and time)",
                                        counted(again.changed.size(), "file"),
                                        join(first_lines(again.changed, 3), ", ")));
   }
   if (again.code == Rerun::Code::kept && launch.untracked > 0 && !code_of_now) {
-    losses.push_back(
-        fmt::format("{} that git did not have: not kept, so what the servers have of them is used",
-                    counted(static_cast<std::size_t>(launch.untracked), "file")));
+    losses.push_back(fmt::format("{} that git did not have: not kept, so the servers' versions are used",
+                                 counted(static_cast<std::size_t>(launch.untracked), "file")));
   }
   for (const std::string& name : again.missing) {
     losses.push_back(
@@ -112,11 +111,11 @@ void ask_about(Context& context, const RerunArguments& arguments, const std::vec
   }
   const bool can_ask = context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
   if (!can_ask) {
-    throw Error::usage("nothing was started", "the launch cannot be as it was",
-                       "--yes starts it all the same");
+    throw Error::usage("nothing was started", "the launch cannot be the same as before",
+                       "--yes starts it anyway");
   }
-  if (context.ask_yes_no("Start it all the same?") != Answer::yes) {
-    throw Error("nothing was started", "you did not say yes", "--code now runs what is here");
+  if (context.ask_yes_no("Start it anyway?") != Answer::yes) {
+    throw Error("nothing was started", "you did not say yes", "--code now runs the current code");
   }
 }
 
@@ -129,7 +128,7 @@ int run_rerun(Context& context, const RerunArguments& arguments) {
   const bool code_of_now = arguments.code == "now";
   if (arguments.code == "then" && again.code == Rerun::Code::gone) {
     throw Error::usage("the code of the launch is gone", why_gone(again.why, again.launch),
-                       "--code now uses what is here");
+                       "--code now uses the current code");
   }
   ask_about(context, arguments, losses_of(again, code_of_now));
   show_code(context, again, code_of_now);
@@ -231,7 +230,7 @@ void add_rerun(CLI::App& command, Context& context) {
   auto& arguments = arguments_of(command, context, run_rerun);
   RerunRequest& request = arguments.request;
   add_launch_word(command, context, request.launch, "Key of any of its jobs, its name, or last")->required();
-  command.add_option("words", arguments.words, "More words of the command, behind --")->type_name("WORD");
+  command.add_option("words", arguments.words, "More words of the command, after --")->type_name("WORD");
   arguments.env.add(command);
   add_server_option(command, context, request.servers)
       ->description("Server: a name, a glob or a,b; repeatable (default: those that it had)");
@@ -239,10 +238,10 @@ void add_rerun(CLI::App& command, Context& context) {
       ->type_name("C");
   command
       .add_option("--code", arguments.code,
-                  "Code to run: then, which fails where it is gone; git, as then but not from the tree of a "
+                  "Code to run: then, which fails if it is gone; git, as then but not from the tree of a "
                   "frozen launch; or now")
       ->check(CLI::IsMember({"then", "git", "now"}));
-  command.add_flag("-y,--yes", arguments.yes, "Start it also where it cannot be as it was");
+  command.add_flag("-y,--yes", arguments.yes, "Start it even if it cannot be the same as before");
   command.add_flag("--dry-run", arguments.dry_run, "Show what would start, and start nothing");
   command.add_option("--name", request.name, "Name in the history (default: its own)")->type_name("NAME");
   command.add_option("--note", request.note, "Note for the history")->type_name("TEXT");

@@ -165,7 +165,7 @@ int run_on_servers(Context& context, const RunArguments& arguments) {
   };
   request.on_ended = [&](std::size_t server, const ServerRun&) { screens[server].finish(); };
   context.when_interrupted =
-      fmt::format("interrupted: the command is ended on {}; what it put into the background may go on",
+      fmt::format("interrupted: the command is ended on {}; its background processes may keep running",
                   server_names(names));
   std::vector<ServerRun> runs;
   if (wants_terminal(context, arguments, names.size())) {

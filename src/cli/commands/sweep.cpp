@@ -75,8 +75,9 @@ int show_started(Context& context, const SweepStarted& started, bool resumed) {
     context.print(
         {{"launch", started.launch.text()}, {"servers", started.servers}, {"points", std::move(points)}});
   } else {
-    context.terminal.out(fmt::format("sweep {} {}: {} on {}\n", ranges(keys), resumed ? "goes on" : "started",
-                                     counted(started.jobs.size(), "point"), server_names(started.servers)));
+    context.terminal.out(fmt::format("sweep {} {}: {} on {}\n", ranges(keys),
+                                     resumed ? "continues" : "started", counted(started.jobs.size(), "point"),
+                                     server_names(started.servers)));
     context.terminal.notice(
         fmt::format("watch it with: remote job-list --watch; its results: remote sweep --results {}",
                     started.jobs.front().key));
@@ -165,9 +166,8 @@ void add_sweep(CLI::App& command, Context& context) {
   add_new_tag_option(command, request.tags, "Tag of all points; repeatable");
   arguments.lease.add(command);
   command
-      .add_option(
-          "--slots", request.slots,
-          "Points to run on a server at the same time (default: 1; with a lease, what there is room for)")
+      .add_option("--slots", request.slots,
+                  "Points to run on a server at the same time (default: 1; with a lease, as many as fit)")
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
   add_number_option(command, "--retry", request.retry, "Times to run a point again that failed (default: 0)",
@@ -181,7 +181,7 @@ void add_sweep(CLI::App& command, Context& context) {
   CLI::Option* dry_run =
       command.add_flag("--dry-run", arguments.dry_run, "Show what would start, and start nothing");
   CLI::Option* resume =
-      command.add_option("--resume", arguments.resume, "Go on with what is missing of this sweep");
+      command.add_option("--resume", arguments.resume, "Run the missing points of this sweep");
   resume->type_name("KEY");
   command
       .add_option("--again", arguments.again,

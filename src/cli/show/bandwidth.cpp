@@ -81,7 +81,7 @@ std::string left_out(const Network& network) {
     const NetworkServer& server = network.servers[from];
     if (std::ranges::find(network.bandwidth->flows, from, &Flow::from) == network.bandwidth->flows.end()) {
       text +=
-          fmt::format("{} was left out: {}\n", server.server,
+          fmt::format("{} was not measured: {}\n", server.server,
                       visible_line(server.skipped.empty() ? "it reaches no other server" : server.skipped));
     }
   }
@@ -212,7 +212,7 @@ std::string bandwidth_text(const Network& network, const ui::Terminal& terminal)
                       speed_text(bandwidth.total_gbit_s),
                       std::ranges::find(bandwidth.flows, "own", &Flow::method) == bandwidth.flows.end()
                           ? "iperf3"
-                          : "remote's own sender, where iperf3 is missing");
+                          : "remote's own sender, if iperf3 is missing");
   return text + left_out(network);
 }
 

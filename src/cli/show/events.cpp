@@ -45,15 +45,16 @@ class EventText {
   }
   void operator()(const LinkLost& event) {
     terminal_.notice(
-        event.reached ? fmt::format("{}: connection lost ({}); what runs there may go on. Connecting again …",
-                                    event.server, event.reason)
-                      : fmt::format("{}: not reached ({}). Trying again …", event.server, event.reason));
+        event.reached
+            ? fmt::format("{}: connection lost ({}); its processes may keep running. Connecting again …",
+                          event.server, event.reason)
+            : fmt::format("{}: not reached ({}). Trying again …", event.server, event.reason));
     if (!event.hint.empty()) {
       terminal_.notice(" hint: " + event.hint);
     }
   }
   void operator()(const LinkBack& event) {
-    terminal_.notice(event.server + ": connected again, going on where it stopped");
+    terminal_.notice(event.server + ": connected again, continuing where it stopped");
   }
   void operator()(const NoLifeline& event);
   void operator()(const SweepTrouble& event);
@@ -91,9 +92,8 @@ class EventText {
   }
   void operator()(const EndingRanks& event) {
     // It may be a consequence of another rank's failure: only the verdict names a rank.
-    terminal_.notice(event.failed
-                         ? "a rank failed; ending the other ranks"
-                         : "ending the ranks that have started, or may have (--on-failure=leave keeps them)");
+    terminal_.notice(event.failed ? "a rank failed; ending the other ranks"
+                                  : "ending the ranks that may have started (--on-failure=leave keeps them)");
   }
   void operator()(const LinkLeftOut& event);
   void operator()(const EnvironmentsLeftOut& event);
@@ -186,7 +186,7 @@ void EventText::operator()(const LinkLeftOut& event) {
   }
   terminal_.warning(fmt::format(
       "the link {} is not sent: {}", name,
-      event.why == Why::secret    ? fmt::format("it points to {}, where secrets are kept", target)
+      event.why == Why::secret    ? fmt::format("it points to {}, a place for secrets", target)
       : event.why == Why::nowhere ? fmt::format("it points to {}, which does not exist", target)
       : event.why == Why::circle
           ? fmt::format("it points to {}, which it is in itself", target)
@@ -257,14 +257,14 @@ void EventText::operator()(const UnfetchedFiles& event) {
 void EventText::operator()(const SweepTrouble& event) {
   using Cause = SweepTrouble::Cause;
   const std::string why = event.cause == Cause::stopped ? "its process there was stopped"
-                          : event.cause == Cause::gone  ? "what the server kept of it is gone"
+                          : event.cause == Cause::gone  ? "its records on the server are gone"
                           : event.cause == Cause::dead  ? "its process there is dead"
                                                         : visible_line(event.detail);
-  terminal_.warning(event.all
-                        ? fmt::format("{}: gives out no points of sweep {}, {}. To go on: remote sweep "
-                                      "--resume {}",
-                                      event.server, event.key, why, event.key)
-                        : fmt::format("{}: begins no points of sweep {}: {}", event.server, event.key, why));
+  terminal_.warning(
+      event.all
+          ? fmt::format("{}: gives out no points of sweep {}, {}. To continue: remote sweep --resume {}",
+                        event.server, event.key, why, event.key)
+          : fmt::format("{}: begins no points of sweep {}: {}", event.server, event.key, why));
 }
 
 void EventText::operator()(const NoLifeline& event) {
@@ -286,8 +286,8 @@ void EventText::operator()(const NoLifeline& event) {
       event.servers.end()) {
     terminal_.warning(
         "a failed rank therefore ends the ranks on other servers only while this machine follows (--follow). "
-        "To fix it, let the servers reach each other's TCP ports, or give the first server of the launch the "
-        "internal_address by which the others reach it, in configs.yaml");
+        "To fix it, let the servers reach each other's TCP ports, or set internal_address of the first "
+        "server of the launch in configs.yaml to one that the others reach");
   }
 }
 

@@ -36,7 +36,7 @@ std::string own_state_text(const Job& job) {
     text += " " + job.result->describe();
   }
   if (const auto still = still_since(job); still && reason.empty()) {
-    reason = "hung: standing still since " + format_local_time(*still);
+    reason = "hung: no progress since " + format_local_time(*still);
   }
   if (!job.waits.empty()) {
     const std::size_t more = job.waits.size() - 1;

@@ -246,7 +246,7 @@ std::string silence_notice(const Batch& batch) {
   const std::string who = fmt::format("{} {}", job.launch ? "launch" : "job", job.key);
   for (const Job& rank : batch) {
     if (const auto still = still_since(rank)) {
-      return fmt::format("{0} has stood still since {1}: remote job-why --{0}", who,
+      return fmt::format("{0} has made no progress since {1}: remote job-why --{0}", who,
                          format_local_time(*still));
     }
   }

@@ -257,12 +257,12 @@ std::string stopped_following(std::vector<Job> jobs) {
     return "stopped following";
   }
   if (jobs.size() == 1) {
-    return "stopped following; the job goes on. To end it: " + kill_command(jobs);
+    return "stopped following; the job keeps running. To end it: " + kill_command(jobs);
   }
   const auto some = [&](const auto& member) {
     return std::ranges::any_of(jobs, [&](const Job& job) { return (job.*member).has_value(); });
   };
-  return fmt::format("stopped following; the {} go on. To end them: {}",
+  return fmt::format("stopped following; the {} keep running. To end them: {}",
                      some(&Job::point)    ? "points"
                      : some(&Job::launch) ? "ranks"
                                           : "jobs",

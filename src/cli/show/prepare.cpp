@@ -94,7 +94,7 @@ void confirm_size(Context& context, const FirstSync& pending, bool yes) {
                       part.name.ends_with('/') ? ", " + counted(part.files, "file") : ""));
     }
   }
-  context.terminal.notice(" hint: what the servers do not need, name it in .remote/exclude.txt");
+  context.terminal.notice(" hint: name files that the servers do not need in .remote/exclude.txt");
   if (yes || !context.terminal.stdin_is_terminal()) {
     return;
   }
@@ -360,7 +360,7 @@ void replace_newer(Context& context, const std::vector<PrepareResult>& results, 
   if (must) {
     context.show(PartsFailed{errors});
     throw Error("nothing was started", "the servers have other code than this machine",
-                "launch without copying the project to run what the servers have");
+                "to run the servers' version, launch without copying the project");
   }
 }
 
@@ -438,7 +438,7 @@ int show_prepared(Context& context, const std::vector<PrepareResult>& results, c
   }
   if (results.size() > 1 || failed > 0) {
     const std::string done = request.dry_run ? "compared, nothing was sent"
-                             : left_alone    ? title + " but for what is newer there"
+                             : left_alone    ? title + " except for files that are newer there"
                                              : title;
     context.terminal.notice(fmt::format("{} {}{}", counted(results.size() - failed, "server"), done,
                                         failed > 0 ? fmt::format(", {} failed", failed) : std::string()));

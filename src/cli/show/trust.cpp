@@ -25,7 +25,7 @@ std::string words_of(const Demand& demand) {
       return fmt::format("to write to a folder outside the project, which {} leads to: {}", demand.value,
                          demand.to);
     case Kind::link:
-      return fmt::format("to send what a link leads to, outside the project: {} -> {}", demand.value,
+      return fmt::format("to send the target of a link, outside the project: {} -> {}", demand.value,
                          demand.to);
     case Kind::sandbox_key:
       break;

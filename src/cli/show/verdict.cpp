@@ -128,7 +128,7 @@ std::string attempt_text(const Attempt& attempt) {
     text += fmt::format("rank {} on {} failed{}", *attempt.rank, server,
                         attempt.result ? fmt::format(" ({})", attempt.result->describe()) : "");
   }
-  return text + " after " + took + (attempt.left_out ? ", and the server was left out as sick" : "");
+  return text + " after " + took + (attempt.left_out ? ", and the server was excluded as sick" : "");
 }
 
 std::string no_restart_text(const Verdict& verdict) {
@@ -191,15 +191,14 @@ std::string verdict_headline(const Verdict& verdict) {
 
 std::string verdict_hint(const Verdict& verdict, bool has_one_rank_each) {
   if (verdict.hung) {
-    return fmt::format("what its ranks did then: remote job-why --launch {}", verdict.hung->key);
+    return fmt::format("state of its ranks at that time: remote job-why --launch {}", verdict.hung->key);
   }
   if (verdict.gone && verdict.first) {
-    return fmt::format(
-        "{}{} does not answer any more: it may have been shut down, or taken back by its provider",
-        verdict.first->server,
-        verdict.reported_at
-            ? fmt::format(" has not reported since {} and", format_local_time(*verdict.reported_at))
-            : "");
+    return fmt::format("{}{} no longer answers: it may have been shut down, or taken back by its provider",
+                       verdict.first->server,
+                       verdict.reported_at ? fmt::format(" has not reported since {} and",
+                                                         format_local_time(*verdict.reported_at))
+                                           : "");
   }
   if (const std::string name = missing_module(last_word(verdict)); !name.empty()) {
     return fmt::format(
@@ -248,9 +247,9 @@ std::string processes_left_note(const std::vector<Job>& jobs) {
   const std::string key =
       with_left->launch ? fmt::format("--launch {}", with_left->key) : fmt::format("{}", with_left->key);
   return fmt::format(
-      "{} {} on behind the command, by `&`, nohup or tmux, which a job does not need: `remote "
+      "{} still {} behind the command, by `&`, nohup or tmux, which a job does not need: `remote "
       "job-kill {}` ends {}",
-      counted(static_cast<std::size_t>(left), "process"), left == 1 ? "goes" : "go", key,
+      counted(static_cast<std::size_t>(left), "process"), left == 1 ? "runs" : "run", key,
       left == 1 ? "it" : "them");
 }
 
@@ -303,7 +302,7 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::vec
   }
   if (!verdict.left.empty()) {
     terminal.notice(
-        fmt::format("the launch succeeded with {}; it went on without {}",
+        fmt::format("the launch succeeded with {}; it continued without {}",
                     counted(static_cast<std::size_t>(verdict.succeeded), "rank"), join(verdict.left, ", ")),
         ui::Style::green);
     return;

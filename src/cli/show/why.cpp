@@ -207,12 +207,12 @@ std::vector<std::string> why_lines(const Why& why) {
   }
   std::ranges::reverse(rest);  // largest first
   if (why.kept) {
-    lines.push_back(fmt::format("as it was at {}, after {} of standing still:",
+    lines.push_back(fmt::format("as it was at {}, after {} without progress:",
                                 format_local_time(why.kept->at), format_duration(why.kept->stood)));
   }
   switch (why.kind) {
     case WhyKind::moving:
-      lines.emplace_back("no rank stands still");
+      lines.emplace_back("no rank hangs");
       break;
     case WhyKind::slow:
       lines.push_back(fmt::format(
@@ -230,7 +230,7 @@ std::vector<std::string> why_lines(const Why& why) {
       lines.emplace_back("all ranks wait at the same place, and nothing differs between them");
       break;
     case WhyKind::unknown:
-      lines.emplace_back("not enough is known to tell why");
+      lines.emplace_back("the reason is unknown");
       break;
     case WhyKind::held_up:
     case WhyKind::ended:

@@ -40,22 +40,20 @@ std::string reason_of(const Network& network, const Flow& flow) {
     return "";
   }
   if (interface->speed_mbit == 0) {
-    return fmt::format("; by {}, whose speed the kernel does not tell", interface->name);
+    return fmt::format("; over {}, whose speed the kernel does not report", interface->name);
   }
   return fmt::format("; {} is an interface of {:g} Gbit/s", interface->name, interface->speed_mbit / 1000.0);
 }
 
 Finding slow_finding(const Network& network, const Flow& flow) {
-  return {
-      "bandwidth", CheckStatus::warn,
-      fmt::format("sends {:.3g} Gbit/s to {}, where the median of all is {:.3g}{}", flow.gbit_s,
-                  network.servers[flow.to].server, network.bandwidth->median_gbit_s,
-                  reason_of(network, flow)),
-      Fix{Fix::Where::advice,
-          fmt::format(
-              "look at the cable, the switch's port and the errors that 'ip -s link' counts on {} and {}, "
-              "and at what else uses the network",
-              network.servers[flow.from].server, network.servers[flow.to].server)}};
+  return {"bandwidth", CheckStatus::warn,
+          fmt::format("sends {:.3g} Gbit/s to {}; the median of all is {:.3g}{}", flow.gbit_s,
+                      network.servers[flow.to].server, network.bandwidth->median_gbit_s,
+                      reason_of(network, flow)),
+          Fix{Fix::Where::advice,
+              fmt::format("check the cable, the switch's port, the errors that 'ip -s link' counts on {} and "
+                          "{}, and other traffic on the network",
+                          network.servers[flow.from].server, network.servers[flow.to].server)}};
 }
 
 // Why this server has no measurements.
@@ -97,11 +95,11 @@ std::vector<Finding> findings_of(const Network& network, std::size_t from,
              slowest_of_gpus->gbit_s, network.servers[slowest_of_gpus->to].server,
              reason_of(network, *slowest_of_gpus)),
          Fix{Fix::Where::advice,
-             "where the servers have a faster network, give each the internal_address that it has there"}});
+             "if the servers have a faster network, set internal_address of each to its address there"}});
   }
   if (findings.empty() && speeds.empty()) {
-    findings.push_back({"bandwidth", CheckStatus::skip,
-                        "left out of the measurement: " + why_left_out(network.servers[from])});
+    findings.push_back(
+        {"bandwidth", CheckStatus::skip, "not measured: " + why_left_out(network.servers[from])});
   }
   if (findings.empty() && !speeds.empty()) {
     findings.push_back({"bandwidth", CheckStatus::ok,

@@ -99,13 +99,13 @@ std::optional<BurnLeft> left_of(const Job& job, const KillResult& killed, const 
 std::string describe(wire::BurnProblem problem) {
   switch (problem) {
     case wire::BurnProblem::no_torch:
-      return "there is no torch in the environment of the servers";
+      return "the environment of the servers has no torch";
     case wire::BurnProblem::no_distributed:
       return "torch in the environment of the servers was built without torch.distributed";
     case wire::BurnProblem::timeout:
       break;
   }
-  return "the ranks did not come to an end: they do not reach each other, or a device hangs";
+  return "the ranks did not finish: they do not reach each other, or a device hangs";
 }
 
 // Why some ranks did not answer; "" if all did. An error from a rank has priority over the silence of ranks

@@ -109,7 +109,7 @@ void add_backend_finding(const Burn& burn, const std::string& server, std::vecto
       {"burn-backend", CheckStatus::warn,
        fmt::format("{}, so all ranks exchanged data with gloo, although other servers could use NCCL",
                    found->lacks == "cuda" ? "torch sees no CUDA here" : "torch has no NCCL here"),
-       Fix{Fix::Where::advice, "look at torch and the driver here, or measure the others alone (--server)"}});
+       Fix{Fix::Where::advice, "check torch and the driver here, or measure only the others (--server)"}});
 }
 
 void add_left_findings(const Burn& burn, const std::string& server, std::vector<Finding>& findings) {
@@ -141,8 +141,7 @@ void add_device_findings(const Burn& burn, const std::string& server, std::vecto
            fmt::format(
                "rank {} ({}): {}; the median of its kind is {:.3g}, and all others wait for the slowest",
                device.rank, device.device, speed_of(device), upper_median_of(others)),
-           Fix{Fix::Where::advice,
-               "look for heat, a power limit, clocks that are throttled, and for who else computes there"}});
+           Fix{Fix::Where::advice, "check for heat, a power limit, throttled clocks, and other processes"}});
     } else {
       kinds.push_back(device.device + ": " + speed_of(device));
     }

@@ -228,7 +228,7 @@ void add_burn(Core& core, const std::vector<config::Server>& servers, std::chron
     }
     if (servers[i].slurm) {
       report.servers[i].findings.push_back(
-          {"burn", CheckStatus::skip, "a login node of Slurm is no place to compute", {}});
+          {"burn", CheckStatus::skip, "a login node of Slurm is not for computing", {}});
       continue;
     }
     names.push_back(servers[i].name);

@@ -27,7 +27,7 @@ Finding import_finding(const ServerCheck& server, const ImportFacts& import) {
   }
   const std::size_t gpus = server.facts->gpus.gpus.size();
   if (!import.trouble.empty()) {
-    return {"import", CheckStatus::fail, "torch does not come to the GPUs: " + import.trouble,
+    return {"import", CheckStatus::fail, "torch cannot use the GPUs: " + import.trouble,
             Fix{Fix::Where::server, "nvidia-smi"}};
   }
   if (gpus > 0 && import.devices == 0) {

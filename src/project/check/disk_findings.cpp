@@ -80,7 +80,7 @@ Finding judge_file_systems(const ServerFacts& facts, const std::string& name, co
   Finding finding{name, CheckStatus::ok, "", {}};
   const std::vector<FileSystem> all = file_systems(facts, judge);
   if (all.empty()) {
-    return {name, CheckStatus::skip, "the disks could not be looked at", {}};
+    return {name, CheckStatus::skip, "the disks could not be checked", {}};
   }
   for (const FileSystem& one : all) {
     finding.status = badness(one.status) > badness(finding.status) ? one.status : finding.status;
@@ -181,7 +181,7 @@ void judge_disks(const ServerFacts& facts, std::vector<Finding>& findings) {
         return disk.inodes == 0 ? CheckStatus::ok : status_of(disk.free_inodes, inodes_needed(disk.what));
       },
       [](const DiskFacts& disk) {
-        return disk.inodes == 0 ? std::string("there is no limit of files")
+        return disk.inodes == 0 ? std::string("no limit on the number of files")
                                 : fmt::format("{} of {} inodes are free", disk.free_inodes, disk.inodes);
       }));
   findings.push_back(judge_shm(facts));

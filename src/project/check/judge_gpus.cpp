@@ -144,10 +144,10 @@ Illness illness_of(const Gpu& gpu) {
     found.add(CheckStatus::warn, fmt::format("had {} uncorrectable memory errors", *gpu.ecc_uncorrected));
   }
   if (!gpu.lost && !gpu.unreadable.empty()) {
-    found.add(CheckStatus::warn, "does not tell its " + visible_line(join(gpu.unreadable, ", "), 100));
+    found.add(CheckStatus::warn, "does not report its " + visible_line(join(gpu.unreadable, ", "), 100));
   }
   if (gpu.compute_mode == "Prohibited") {
-    found.add(CheckStatus::fail, "takes no work: its compute mode is Prohibited");
+    found.add(CheckStatus::fail, "accepts no work: its compute mode is Prohibited");
   }
   return found;
 }
@@ -274,7 +274,7 @@ Finding driver_finding(const GpuTool& tool, const std::string& user) {
       finding.fix = Fix{Fix::Where::server_as_root, "modprobe nvidia || dmesg | grep -i nvrm | tail -20"};
       break;
     case GpuToolState::version_mismatch:
-      finding.detail = "the driver was updated and is not loaded anew, so that CUDA does not start" + said;
+      finding.detail = "the driver was updated but not reloaded, so CUDA does not start" + said;
       finding.fix = Fix{Fix::Where::server_as_root, "reboot"};
       break;
     case GpuToolState::lost_device:

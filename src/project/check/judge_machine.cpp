@@ -25,7 +25,7 @@ std::string cpu_words(const ServerFacts& facts) {
   }
   words += counted(static_cast<std::size_t>(facts.threads), "thread");
   if (facts.usable_threads > 0 && facts.usable_threads < facts.threads) {
-    words += fmt::format(", of which the login may use {}", facts.usable_threads);
+    words += fmt::format(", {} usable by this user", facts.usable_threads);
   }
   if (facts.cpu_limit && *facts.cpu_limit < facts.threads) {
     words += fmt::format(", limited to {:g} by its control group", *facts.cpu_limit);
@@ -38,7 +38,7 @@ std::string cpu_words(const ServerFacts& facts) {
 
 Finding judge_memory(const ServerFacts& facts) {
   if (facts.memory == 0) {
-    return {"memory", CheckStatus::skip, "could not be looked at", {}};
+    return {"memory", CheckStatus::skip, "could not be checked", {}};
   }
   const UsableMemory usable = rules::count_memory(facts);
   std::string detail =
@@ -56,7 +56,7 @@ Finding judge_memory(const ServerFacts& facts) {
 
 Finding judge_load(const ServerFacts& facts) {
   if (facts.load.size() != 3) {
-    return {"load", CheckStatus::skip, "could not be looked at", {}};
+    return {"load", CheckStatus::skip, "could not be checked", {}};
   }
   const int cpus = std::max(1, facts.usable_threads > 0 ? facts.usable_threads : facts.threads);
   const std::string detail = fmt::format("{:.1f} over five minutes, with {}", facts.load[1],
@@ -86,7 +86,7 @@ Finding judge_limits(const ServerFacts& facts) {
   }
   // A rank has dozens of threads.
   if (const auto processes = limit("nproc"); processes && *processes < 1024) {
-    bad.push_back(fmt::format("the login may have {} processes and threads", *processes));
+    bad.push_back(fmt::format("this user is limited to {} processes and threads", *processes));
     lines += fmt::format("{} - nproc 65536\\n", facts.user);
   }
   const bool rdma = std::ranges::any_of(facts.infiniband, &InfinibandPort::active);

@@ -52,7 +52,7 @@ Finding judge_flaw(const ServerFacts& facts, const DiskFacts& disk) {
       return {"project", CheckStatus::fail, "the quota of this login is used up: " + said,
               Fix{Fix::Where::server, "quota -s"}};
     case FolderFlaw::full:
-      return {"project", CheckStatus::fail, "there is no room to write: " + said,
+      return {"project", CheckStatus::fail, "no space left to write: " + said,
               Fix{Fix::Where::server, list_large_folders(disk.path)}};
     case FolderFlaw::no_modes:
       return lacks("modes");
@@ -69,19 +69,20 @@ Finding judge_project(const config::Config& config, const config::Server& server
   const DiskFacts* disk = facts.disk("project");
   const std::string path = config.project_path_on(server);
   if (disk == nullptr) {
-    return {"project", CheckStatus::skip, path + " could not be looked at", {}};
+    return {"project", CheckStatus::skip, path + " could not be checked", {}};
   }
   if (disk->there && disk->writable && facts.jobs_closed) {
     const std::string jobs = path + "/" + config.remote_jobs_folder_name;
-    return {"project", CheckStatus::fail, jobs + " is no folder that this login can write in: no job starts",
-            Fix{Fix::Where::advice, "make it a folder of this login's, or move it away"}};
+    return {"project", CheckStatus::fail,
+            jobs + " is not a folder that this user can write to: no job starts",
+            Fix{Fix::Where::advice, "make it a folder of this user, or move it away"}};
   }
   if (disk->writable && facts.flaw != FolderFlaw::none) {
     return judge_flaw(facts, *disk);
   }
   if (disk->there && disk->writable && !facts.open_path.empty()) {
     return {"project", CheckStatus::warn,
-            facts.open_path + " can be written by other users, who could change the code that runs",
+            facts.open_path + " is writable by other users, so they could change the code that runs",
             Fix{Fix::Where::server, "chmod -R go-w " + remote_path_word(path)}};
   }
   if (disk->there && disk->writable) {
@@ -112,7 +113,7 @@ Finding judge_environment(const config::Config& config, const config::Server& se
   }
   const DiskFacts* disk = facts.disk("environment");
   if (disk == nullptr) {
-    return {"environment", CheckStatus::skip, folder + " could not be looked at", {}};
+    return {"environment", CheckStatus::skip, folder + " could not be checked", {}};
   }
   const Fix make{Fix::Where::here, "remote prepare --server " + server.name};
   // Caused by an update of the Python that created it. Not reported with a prologue, because that may select
@@ -192,7 +193,7 @@ void judge_places(const config::Server& server, const ServerFacts& facts, std::v
         facts.programs.contains("sbatch")
             ? Finding{"slurm", CheckStatus::ok, "sbatch is there", {}}
             : Finding{
-                  "slurm", CheckStatus::fail, "configs.yaml says `scheduler: slurm`, and there is no sbatch",
+                  "slurm", CheckStatus::fail, "configs.yaml says `scheduler: slurm`, but there is no sbatch",
                   Fix{Fix::Where::advice, "name a login node of Slurm, or load its module in `prologue:`"}});
   }
   if (!server.container || server.container->image.empty()) {
@@ -323,7 +324,7 @@ Finding logout_finding(std::vector<std::string> excluded, const std::string& use
   const std::string text = "[Login]\\nKillExcludeUsers=" + join(excluded, " ") + "\\n";
   return {
       "logout", CheckStatus::fail,
-      "logind ends all processes of a login when it logs out (KillUserProcesses=yes), so jobs would die",
+      "logind kills all processes of a user at logout (KillUserProcesses=yes), so jobs would die",
       Fix{Fix::Where::server_as_root,
           fmt::format(
               "mkdir -p /etc/systemd/logind.conf.d && printf {} >/etc/systemd/logind.conf.d/remote.conf && "

@@ -263,7 +263,7 @@ std::optional<Network> look_at_network(Core& core, const std::vector<config::Ser
   std::atomic<std::size_t> done = 0;
   const auto tell = [&](std::size_t so_far) {
     if (options.on_progress) {
-      options.on_progress("looking at the network between them", so_far, servers.size());
+      options.on_progress("checking the network between them", so_far, servers.size());
     }
   };
   tell(0);
@@ -283,7 +283,7 @@ std::optional<Network> look_at_network(Core& core, const std::vector<config::Ser
       [&](const config::Server& server, std::size_t index) {
         servers::Barrier::Member member(round.barrier, index);
         if (question.names[index].empty()) {
-          throw Error("cannot look at the network", "the server cannot be reached");
+          throw Error("cannot check the network", "the server cannot be reached");
         }
         const auto connection = core.connector().connect(server, core.cancel());
         Found found = Part(*connection, index, question, round, member, core.cancel()).take(on_step);

@@ -140,24 +140,23 @@ std::string Judge::other_way(const Pair& pair) const {
 // RFC 826).
 std::string Judge::no_route(const Reach& reach) const {
   if (reach.rejected_by.empty()) {
-    return fmt::format("there is no way ({})", reach.reason);
+    return fmt::format("no route ({})", reach.reason);
   }
   if (has_address(reach.rejected_by)) {
-    return "nobody on that network has this address";
+    return "no machine on that network has this address";
   }
-  return fmt::format("there is no way, says the router {}", reach.rejected_by);
+  return fmt::format("no route, reports the router {}", reach.rejected_by);
 }
 
 void Judge::unresolved(const Pair& pair) {
   std::optional<Fix> fix = address_fix(pair, "");
   if (!fix) {
-    fix =
-        advice(fmt::format("in .remote/configs.yaml, under {}: internal_address: the IP address by which the "
-                           "others reach it",
-                           peer(pair).server));
+    fix = advice(fmt::format(
+        "in .remote/configs.yaml, under {}: internal_address: an IP address that the others reach",
+        peer(pair).server));
   }
   add("network-name", CheckStatus::fail,
-      fmt::format("the name '{}', by which a launch calls {}, does not resolve", pair.name,
+      fmt::format("the name '{}', which a launch uses for {}, does not resolve", pair.name,
                   peer(pair).server),
       std::move(fix));
 }
@@ -204,8 +203,8 @@ void Judge::judge_failure(const Pair& pair, const Reach& reach) {
       return;
     case ReachKind::dropped:
       add("network-port", CheckStatus::fail,
-          fmt::format("{}{}: no answer. A firewall drops the packets, or they go to where nobody is{}", where,
-                      way, other_way(pair)),
+          fmt::format("{}{}: no answer. A firewall drops the packets, or no machine has this address{}",
+                      where, way, other_way(pair)),
           opened());
       return;
     case ReachKind::rejected:
@@ -228,11 +227,10 @@ void Judge::judge_failure(const Pair& pair, const Reach& reach) {
     case ReachKind::no_route:
       add("network-route", CheckStatus::fail,
           fmt::format("{}{}: {}{}", where, way, no_route(reach), other_way(pair)),
-          better
-              ? better
-              : advice(fmt::format("connect {} and {} by a network, or give {} the internal_address by which "
-                                   "the others reach it",
-                                   self().server, peer(pair).server, peer(pair).server)));
+          better ? better
+                 : advice(fmt::format("connect {} and {} by a network, or set internal_address of {} to one "
+                                      "that the others reach",
+                                      self().server, peer(pair).server, peer(pair).server)));
       return;
     case ReachKind::wrong_peer:
       wrong_peer(pair, reach, where + way);
@@ -299,10 +297,9 @@ void Judge::judge_launch() {
       }
     }
     add("network-name", CheckStatus::fail,
-        fmt::format(
-            "MASTER_ADDR={} is {} on this server itself, and {} on the others: its ranks would take the "
-            "interface lo, by which nobody reaches them",
-            server.master_addr, own->addresses.front(), known),
+        fmt::format("MASTER_ADDR={} is {} on this server itself, and {} on the others: its ranks would use "
+                    "the interface lo, where no other server reaches them",
+                    server.master_addr, own->addresses.front(), known),
         advice(fmt::format("in .remote/configs.yaml, under {}: internal_address: {}", server.server, known)));
     return;
   }

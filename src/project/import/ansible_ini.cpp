@@ -75,7 +75,7 @@ void take_host(std::string_view line, const std::string& group, const std::strin
     const std::size_t equals = words[i].find('=');
     if (equals == std::string::npos) {
       throw Error::usage(where, fmt::format("'{}' is not understood", config::printable(words[i])),
-                         "behind a host stand NAME=VALUE");
+                         "write NAME=VALUE after a host");
     }
     set_ansible_var(words[i].substr(0, equals), words[i].substr(equals + 1), host.vars);
   }
@@ -112,7 +112,7 @@ Inventory read_lines(std::string_view text, const ServerListBuilder& list) {
       kind = colon == std::string_view::npos ? "" : std::string(title.substr(colon + 1));
       if (line.find(']') == std::string_view::npos || group.empty() ||
           (!kind.empty() && kind != "vars" && kind != "children")) {
-        throw Error::usage(list.where(number), "this is no section",
+        throw Error::usage(list.where(number), "this is not a section",
                            "write [group], [group:vars] or [group:children]");
       }
     } else if (kind == "vars") {

@@ -132,7 +132,7 @@ void ServerListBuilder::add(const FoundServer& found) {
   if (!found.port.empty()) {
     server.port = parse_number<int>(found.port);
     if (!server.port || *server.port < 1 || *server.port > 65535) {
-      throw Error::usage(found.where, fmt::format("the port '{}' is no number from 1 to 65535",
+      throw Error::usage(found.where, fmt::format("the port '{}' is not a number from 1 to 65535",
                                                   config::printable(found.port)));
     }
   }
@@ -189,7 +189,7 @@ ServerList read_server_list(std::string_view text, const std::string& file,
                        "is it the right file? give one that only lists servers");
   }
   if (text.find('\0') != std::string_view::npos) {
-    throw Error::usage(file, "it is no text: it has NUL bytes",
+    throw Error::usage(file, "it is not text: it has NUL bytes",
                        "is it the right file? give one that lists servers as text");
   }
   const auto builder = [&](ServerListForm form) { return ServerListBuilder(form, file, folder, project); };

@@ -144,7 +144,7 @@ std::optional<MeasuredBandwidth> kept_bandwidth(const config::Config& config, co
   } catch (const Json::exception&) {  // handled below
   }
   if (!measured) {
-    throw Error("cannot read " + file.string(), "it is no measurement that this version knows",
+    throw Error("cannot read " + file.string(), "it is not a measurement that this version supports",
                 "measure the bandwidth again");
   }
   return part_of(std::move(*measured), jobs);

@@ -280,7 +280,7 @@ class _Debugger(pdb.Pdb):
         """q(uit)
         Ends this rank by the exception BdbQuit, after a question."""
         while not self._error:
-            self._wire.write("This ends the rank, and with it the launch; c lets it go on. End it? [y/N] ")
+            self._wire.write("This ends the rank, and with it the launch; c lets it continue. End it? [y/N] ")
             answer = self._wire.readline(question=True).strip().lower()
             if answer in ("y", "yes"):
                 break
