@@ -79,7 +79,8 @@ constexpr std::string_view quoted_words =
     "a word such as && behind the program is an argument of it: a line for the shell is one word in quotes, "
     "--cmd 'cd sub && python train.py'";
 constexpr std::string_view conda_on_server =
-    "commands on a server read no ~/.bashrc, which defines conda: name the environment in configs.yaml, "
+    "commands on a server do not run the part of ~/.bashrc that defines conda: name the environment in "
+    "configs.yaml, "
     "`python: {conda: ~/miniconda3, environment: NAME}`, in place of activating it";
 constexpr std::string_view module_on_server =
     "load modules in `prologue` of configs.yaml, which runs before every command and has `module`: prologue: "
@@ -95,6 +96,37 @@ constexpr std::string_view unknown_host =
 constexpr std::string_view no_ssh_key =
     "the login on the server has no key for that host, as the keys of this machine are not forwarded: make "
     "one there, or fetch the data here and send it with `remote rsync`";
+constexpr std::string_view no_library =
+    "a shared library is missing there: list the distribution's package that has it under `system_packages` "
+    "in "
+    "configs.yaml, then run `remote setup`";
+constexpr std::string_view other_cudnn =
+    "torch has its own cuDNN, and LD_LIBRARY_PATH of the login may name another one: `prologue: unset "
+    "LD_LIBRARY_PATH` in configs.yaml";
+constexpr std::string_view old_system =
+    "the system there is older than this package needs: choose an older version of the package, a conda "
+    "environment, or an image (`image` in configs.yaml)";
+constexpr std::string_view no_path_between =
+    "the ranks cannot connect to each other: `remote check --network` tries the connections; "
+    "`internal_address` and the variable GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME choose another network";
+constexpr std::string_view no_name_service =
+    "the server cannot resolve that name, and may have no access to the internet: fetch the data here and "
+    "send it with `remote rsync`";
+constexpr std::string_view path_of_laptop =
+    "this is a path on your machine: give a path relative to the project, or where the data is on the server";
+constexpr std::string_view read_only =
+    "the disk there is read-only: `remote check` shows whether it is that of the project; write to another "
+    "folder, or choose another remote_path";
+constexpr std::string_view no_toolkit =
+    "the CUDA toolkit is not installed there, or CUDA_HOME does not name it: `prologue: export "
+    "CUDA_HOME=/usr/local/cuda` in configs.yaml if it is there, or install a wheel that is already compiled";
+constexpr std::string_view no_utf8 = "the login there has no UTF-8 locale: -e PYTHONUTF8=1";
+constexpr std::string_view stale_file =
+    "the file on a network file system (NFS) was removed or replaced while it was open: run it again, and "
+    "let "
+    "each rank write files of its own";
+constexpr std::string_view not_executable =
+    "the file is not executable: `chmod +x FILE` here, then `remote rsync`; or start it with `bash FILE`";
 constexpr std::string_view notebook =
     "a notebook is not a program: jupyter nbconvert --to script FILE.ipynb, and start the .py";
 
@@ -179,6 +211,35 @@ constexpr std::array hints{
     FailureHint{{"source: not found"}, sh_source},
     FailureHint{{"/activate: No such file"}, own_venv},
     FailureHint{{"activate: No such file"}, conda_on_server},
+    FailureHint{
+        {"libGL.so.1: cannot open shared object file"},
+        "opencv needs libGL: use the package opencv-python-headless, or `system_packages: [libgl1]` in "
+        "configs.yaml, then `remote prepare`"},
+    FailureHint{{"libcuda.so.1: cannot open shared object file"}, no_driver},
+    FailureHint{{"libcudnn", "cannot open shared object file"}, other_cudnn},
+    FailureHint{{"Could not load library libcudnn"}, other_cudnn},
+    FailureHint{{"Unable to load", "libcudnn"}, other_cudnn},
+    FailureHint{{"CUDNN_STATUS_VERSION_MISMATCH"}, other_cudnn},
+    FailureHint{{".so", "cannot open shared object file: No such file"}, no_library},
+    FailureHint{{"version `GLIBC", "not found"}, old_system},
+    FailureHint{{"connectFullMesh failed"}, no_path_between},
+    FailureHint{{"connect [127."}, no_path_between},
+    FailureHint{{"NCCL WARN", "Connect to"}, no_path_between},
+    FailureHint{
+        {"clients joined"},
+        "a rank did not reach the port of rank 0 in time: `remote check --network` tries the connections, "
+        "and every server must start its ranks, with the right WORLD_SIZE"},
+    FailureHint{{"Temporary failure in name resolution"}, no_name_service},
+    FailureHint{{"Could not resolve host"}, no_name_service},
+    FailureHint{{"No such file or directory: '/Users/"}, path_of_laptop},
+    FailureHint{{"No such file or directory: 'C:"}, path_of_laptop},
+    FailureHint{{"Read-only file system"}, read_only},
+    FailureHint{{"CUDA_HOME environment variable is not set"}, no_toolkit},
+    FailureHint{{"'ascii' codec can't"}, no_utf8},
+    FailureHint{{"Stale file handle"}, stale_file},
+    FailureHint{{": ./", ": Permission denied"}, not_executable},
+    FailureHint{{"\r: not found"}, windows_lines},
+    FailureHint{{"\r': [Errno 2]"}, windows_lines},
     FailureHint{
         {"Duplicate GPU detected"},
         "NCCL needs a GPU for each rank: start fewer ranks on the server, or use gloo; two servers of "

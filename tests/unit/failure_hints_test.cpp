@@ -108,6 +108,47 @@ constexpr Failure failures[] = {
     {"sh: 1: source: not found", "`. FILE`"},
     {"bash: line 1: venv/bin/activate: No such file or directory", "`remote prepare` makes one there"},
     {"bash: line 1: activate: No such file or directory", "environment: NAME"},
+    {"ImportError: libGL.so.1: cannot open shared object file: No such file or directory",
+     "opencv-python-headless"},
+    {"ImportError: libcuda.so.1: cannot open shared object file: No such file or directory",
+     "its driver does not answer"},
+    {"OSError: libcudnn.so.9: cannot open shared object file: No such file or directory",
+     "unset LD_LIBRARY_PATH"},
+    {"Could not load library libcudnn_ops_infer.so.8. Error: libcudnn_ops_infer.so.8: wrong version",
+     "unset LD_LIBRARY_PATH"},
+    {"Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9.1, libcudnn_ops.so}",
+     "unset LD_LIBRARY_PATH"},
+    {"RuntimeError: cuDNN error: CUDNN_STATUS_VERSION_MISMATCH", "unset LD_LIBRARY_PATH"},
+    {"ImportError: libsndfile.so.1: cannot open shared object file: No such file or directory",
+     "system_packages"},
+    {"ImportError: /lib/x86_64-linux-gnu/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required by "
+     "x.so)",
+     "older than this package needs"},
+    {"RuntimeError: Gloo connectFullMesh failed with [../gloo/transport/tcp/pair.cc:144] no error",
+     "remote check --network"},
+    {"RuntimeError: [../gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:34521: Connection refused",
+     "remote check --network"},
+    {"gpu1:42:77 [0] socket.cc:484 NCCL WARN socketStartConnect: Connect to 172.17.0.1<43211> failed : "
+     "Software caused connection abort",
+     "NCCL_SOCKET_IFNAME"},
+    {"torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 1/2 clients joined.",
+     "did not reach the port of rank 0"},
+    {"urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>",
+     "cannot resolve that name"},
+    {"curl: (6) Could not resolve host: huggingface.co", "cannot resolve that name"},
+    {"FileNotFoundError: [Errno 2] No such file or directory: '/Users/ada/data/train.csv'",
+     "a path on your machine"},
+    {"FileNotFoundError: [Errno 2] No such file or directory: 'C:\\\\data\\\\train.csv'",
+     "a path on your machine"},
+    {"OSError: [Errno 30] Read-only file system: '/data/out'", "read-only"},
+    {"OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.",
+     "export CUDA_HOME=/usr/local/cuda"},
+    {"UnicodeEncodeError: 'ascii' codec can't encode character '\\xe9' in position 3", "PYTHONUTF8=1"},
+    {"OSError: [Errno 116] Stale file handle: 'last.pt'", "network file system"},
+    {"bash: line 1: ./train.sh: Permission denied", "chmod +x"},
+    {"sh: 1: train.sh\r: not found", "line ends of Windows"},
+    {"python: can't open file '/home/ada/demo/train.py\r': [Errno 2] No such file or directory",
+     "line ends of Windows"},
     {"ncclInvalidUsage: Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000",
      "a GPU for each rank"},
 };
@@ -163,7 +204,6 @@ TEST(FailureHintRules, NameTheVariableThatIsMissing) {
                 HasSubstr("remote torch-launch"))
         << variable;
   }
-  expect("OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.", "");
   expect("ERROR: required environment variable data_dir is not set", "");
   expect("[2026-11-28 09:00:00] environment variable x not found", "");
   expect("KeyError: 'LABELS'", "");
