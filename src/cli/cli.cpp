@@ -147,6 +147,7 @@ int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string
         read_command_line(app, context.with_command, words,
                           [&](const std::string& word) { return is_launch(context, words, word); });
     context.command_words = line.command;
+    check_typed_signs(words, line.command);
     app.parse(
         std::vector<std::string>(line.words.rbegin(), line.words.rend()));  // CLI11 reads them from the back
     if (!app.get_subcommands().empty()) {

@@ -1,7 +1,9 @@
 #include "cli/usage_error.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
@@ -263,6 +265,46 @@ void check_quotes(const CLI::App& app, const std::vector<std::string>& words) {
     throw Error::usage(
         fmt::format("remote {}: --cmd takes one word", command->get_name()), "",
         fmt::format("{}; an option of `remote` itself, such as {}, goes before --cmd", hint, own));
+  }
+}
+
+namespace {
+
+// How many bytes of the word's start are signs of this list, which are three bytes each.
+std::size_t count_sign_bytes(std::string_view word, std::span<const std::string_view> signs) {
+  std::size_t size = 0;
+  while (std::ranges::find(signs, word.substr(size, 3)) != signs.end()) {
+    size += 3;
+  }
+  return size;
+}
+
+}  // namespace
+
+void check_typed_signs(const std::vector<std::string>& words, const std::optional<CommandWords>& command) {
+  constexpr std::array<std::string_view, 3> dashes{"\u2013", "\u2014", "\u2212"};
+  constexpr std::array<std::string_view, 5> quotes{"\u201c", "\u201d", "\u201e", "\u2018", "\u2019"};
+  std::size_t end = words.size();
+  if (command && !command->words.empty()) {
+    end -= command->marked ? command->words.size() + 1 : command->words.size() - 1;
+  }
+  for (std::size_t i = 0; i < end; ++i) {
+    const std::string& word = words[i];
+    const std::string shown = visible_line(word, 40);
+    if (word.find_first_of(" \t\n") != std::string::npos) {
+      continue;
+    }
+    if (const std::size_t size = count_sign_bytes(word, dashes); size > 0 && size < word.size()) {
+      const std::string name = word.substr(std::min(word.find_first_not_of('-', size), size + 1));
+      throw Error::usage(fmt::format("'{}' begins with a long dash", shown),
+                         "text editors and web pages put it in the place of '--'",
+                         fmt::format("type {}{}", name.size() == 1 ? "-" : "--", visible_line(name, 40)));
+    }
+    if (count_sign_bytes(word, quotes) > 0) {
+      throw Error::usage(fmt::format("'{}' begins with a typographic quote", shown),
+                         "the shell does not know it, and has split the text at its blanks",
+                         "type the quotes again, as ' or \"");
+    }
   }
 }
 

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <remote/error.hpp>
+
+#include "cli/words.hpp"
 
 namespace CLI {
 class App;
@@ -24,5 +27,9 @@ Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& 
 // Throws Error (usage) if --cmd has a line without quotes, such as "--cmd ls --help", and the parser would
 // read one of its words as a global option.
 void check_quotes(const CLI::App& app, const std::vector<std::string>& words);
+
+// Throws Error (usage) if a word before the command's second word begins with a dash or quote that text
+// editors and web pages substitute: "—follow", "“python". `command`: as in CommandLine.
+void check_typed_signs(const std::vector<std::string>& words, const std::optional<CommandWords>& command);
 
 }  // namespace remote::cli

@@ -87,6 +87,25 @@ TEST(CommandUsage, WrongUsageSaysWhatWasMeant) {
   EXPECT_EQ(world.servers().commands(), 0);
 }
 
+TEST(CommandUsage, DashesAndQuotesOfTextEditorsAreNamed) {
+  CommandWorld world;
+  using Words = std::vector<std::string>;
+  for (const Words& words : {Words{"torch-launch", "\u2014nproc-per-node", "2", "train.py"},
+                             Words{"torch-launch", "\u2013\u2013follow"},
+                             Words{"torch-launch", "--follow", "\u2014nproc-per-node", "2", "train.py"}}) {
+    const CommandResult result = world.run(words);
+    EXPECT_EQ(result.code, 2) << result;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("begins with a long dash"), HasSubstr("hint: type --")));
+  }
+  EXPECT_THAT(world.run({"job-list", "\u2212v"}).err, HasSubstr("hint: type -v"));
+  const CommandResult quotes = world.run({"run", "--cmd", "\u201cnvidia-smi", "-L\u201d"});
+  EXPECT_EQ(quotes.code, 2) << quotes;
+  EXPECT_THAT(quotes.err, HasSubstr("begins with a typographic quote"));
+  EXPECT_THAT(world.run({"run", "--", "echo", "\u2014x", "\u201cy\u201d"}).out,
+              HasSubstr("\u2014x \u201cy\u201d"));
+  EXPECT_THAT(world.run({"run", "echo", "\u2014x"}).out, HasSubstr("\u2014x"));
+}
+
 TEST(CommandUsage, NoCommandAtAllNeedsAProject) {
   CommandWorld world;
   std::filesystem::remove(world.project() / ".remote/configs.yaml");
