@@ -268,6 +268,8 @@ TEST_F(CommandPrepare, APasswordThatPipPrintsIsNowhere) {
 
 TEST_F(CommandPrepare, ItIsSaidWhenThereIsNothingToInstall) {
   EXPECT_THAT(world.run({"prepare"}).err, HasSubstr("nothing to install: no requirements.txt"));
+  write_file_atomic(world.project() / "environment.yml", "dependencies: [numpy]\n");
+  EXPECT_THAT(world.run({"prepare"}).err, HasSubstr("hint: environment.yml is not read"));
   EXPECT_THAT(world.run({"rsync"}).err, Not(HasSubstr("nothing to install")));
   write_file_atomic(world.project() / "requirements.txt", "\n");
   EXPECT_THAT(world.run({"update-packages"}).err, Not(HasSubstr("nothing to install")));

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/files.hpp"
 #include "base/group_by.hpp"
 #include "base/json.hpp"
 #include "base/strings.hpp"
@@ -429,6 +430,15 @@ int show_prepared(Context& context, const std::vector<PrepareResult>& results, c
   if (nothing_to_install) {
     context.terminal.notice(
         "nothing to install: no requirements.txt, Pipfile or pyproject.toml of a package");
+    for (const char* name : {"environment.yml", "environment.yaml"}) {
+      if (is_there(context.folder() / name)) {
+        context.terminal.notice(
+            fmt::format(" hint: {} is not read: list its packages in requirements.txt, or name an "
+                        "environment that was made "
+                        "from it on the servers: python: {{environment: ~/miniconda3/envs/NAME}}",
+                        name));
+      }
+    }
   }
   if (left_alone) {
     context.terminal.notice(" hint: send them too with --overwrite");
