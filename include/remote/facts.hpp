@@ -42,6 +42,7 @@ struct DiskFacts {
   std::string type;                // as stat(1) names it
   std::optional<bool> rotational;  // true: a hard disk; false: solid state (/sys/block/*/queue/rotational)
   std::optional<std::string> unusable_tmpdir{};  // for "tmp": TMPDIR, if programs cannot write there
+  std::string dangling{};  // the target of the folder, if it is a link and the target does not exist
   // For "project": what programs need to read it, if that may be lost at the last logout, such as "AFS
   // tokens".
   std::string access_needs{};
@@ -118,7 +119,8 @@ struct ServerFacts {
 
   std::vector<double> load;  // over 1, 5 and 15 minutes; three values, or none
   std::vector<DiskFacts> disks;
-  LimitFacts limits;  // "nofile", "nproc" (numbers), "memlock", "core" (bytes)
+  LimitFacts
+      limits;  // "nofile", "nproc" (numbers), "memlock", "core", "as", "fsize" (bytes), "cpu" (seconds)
 
   // How far the server's clock is ahead of this machine's clock; negative: behind. 0 if the difference is
   // within the measurement error, which is the response time.

@@ -339,7 +339,7 @@ struct Fields<DiskFacts> {
         field("inodes", &D::inodes, bytes_limit), field("free_inodes", &D::free_inodes, bytes_limit),
         field("type", &D::type, a_line()), field("rotational", &D::rotational),
         field("unusable_tmpdir", &D::unusable_tmpdir, a_line(4096)),
-        field("access_needs", &D::access_needs, a_line()));
+        field("access_needs", &D::access_needs, a_line()), field("dangling", &D::dangling, a_line(4096)));
   }
 };
 

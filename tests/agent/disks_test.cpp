@@ -57,6 +57,17 @@ TEST_F(Disks, TakesTheNearestFolderThatExists) {
   EXPECT_TRUE(read(DiskPlace::project, folder.path() / "link").there);
 }
 
+TEST_F(Disks, KnowsALinkWithoutATarget) {
+  const fs::path link = folder.path() / "link";
+  fs::create_symlink(folder.path() / "gone", link);
+  const DiskFacts disk = read(DiskPlace::project, link);
+  EXPECT_FALSE(disk.there);
+  EXPECT_EQ(disk.dangling, folder.path() / "gone");
+  EXPECT_EQ(read(DiskPlace::project, folder.path() / "nothing").dangling, "");
+  fs::create_directory(folder.path() / "gone");
+  EXPECT_EQ(read(DiskPlace::project, link).dangling, "");
+}
+
 TEST_F(Disks, KnowsWhetherItCanWrite) {
   if (::geteuid() == 0) {
     GTEST_SKIP() << "root can write everywhere";

@@ -67,6 +67,7 @@ TEST_F(Machine, ReadsTheSystemsFiles) {
   put("proc/self/cgroup", "0::/user.slice/user-1000.slice/session-3.scope\n");
   put("proc/self/limits",
       "Limit                     Soft Limit           Hard Limit           Units     \n"
+      "Max cpu time              3600                 unlimited            seconds   \n"
       "Max core file size        0                    unlimited            bytes     \n"
       "Max processes             100                  200                  processes \n"
       "Max open files            256                  512                  files     \n"
@@ -91,8 +92,9 @@ TEST_F(Machine, ReadsTheSystemsFiles) {
   EXPECT_EQ(facts.numa_nodes, 4);
   EXPECT_EQ(facts.os, "An OS 1");
   EXPECT_EQ(facts.driver, "535.104.05");
-  EXPECT_EQ(facts.limits,
-            (LimitFacts{{"core", 0}, {"nproc", 100}, {"nofile", 256}, {"memlock", std::nullopt}}));
+  EXPECT_EQ(
+      facts.limits,
+      (LimitFacts{{"cpu", 3600}, {"core", 0}, {"nproc", 100}, {"nofile", 256}, {"memlock", std::nullopt}}));
   expect_valid(facts);
 }
 

@@ -229,6 +229,18 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
        "logout", fail, "jobs would die", "KillExcludeUsers=bob ada"},
       {"few files", [](ServerFacts& f) { f.limits["nofile"] = 256; }, "limits", warn, "may open 256 files",
        "ada - nofile 65536"},
+      {"a limit of time", [](ServerFacts& f) { f.limits["cpu"] = 3600; }, "limits", warn,
+       "stopped after 3600 s of processor time", "ada - cpu unlimited"},
+      {"a limit of address space", [](ServerFacts& f) { f.limits["as"] = 8192 * mib; }, "limits", warn,
+       "8.0 GiB of address space", "ada - as unlimited"},
+      {"small files", [](ServerFacts& f) { f.limits["fsize"] = 512 * mib; }, "limits", warn,
+       "at most 512 MiB (ulimit -f)", "ada - fsize unlimited"},
+      {"a link to a disk that is not mounted",
+       [](ServerFacts& f) {
+         disk_of(f, "project").there = false;
+         disk_of(f, "project").dangling = "/data/proj";
+       },
+       "project", fail, "is a link to /data/proj, which does not exist", "mount the disk"},
       {"few processes", [](ServerFacts& f) { f.limits["nproc"] = 100; }, "limits", warn, "100 processes",
        "nproc 65536"},
       {"RDMA without locked memory",

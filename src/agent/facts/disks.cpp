@@ -88,6 +88,9 @@ std::optional<DiskFacts> read_disk(const Host& host, wire::DiskPlace place, cons
   if (!disk.there && place == wire::DiskPlace::shm) {
     return std::nullopt;
   }
+  if (!disk.there) {
+    disk.dangling = wire::to_line(read_link(folder), 4096);
+  }
   const Path found = find_nearest_folder(folder);
   struct statfs sizes {};
   struct stat info {};

@@ -101,7 +101,10 @@ void read_status(const Host& host, ServerFacts& facts) {
 
 void read_limits(const Host& host, ServerFacts& facts) {
   constexpr std::size_t soft_column = 26;
-  constexpr std::array<std::pair<std::string_view, const char*>, 4> names{{{"Max open files ", "nofile"},
+  constexpr std::array<std::pair<std::string_view, const char*>, 7> names{{{"Max cpu time ", "cpu"},
+                                                                           {"Max address space ", "as"},
+                                                                           {"Max file size ", "fsize"},
+                                                                           {"Max open files ", "nofile"},
                                                                            {"Max processes ", "nproc"},
                                                                            {"Max locked memory ", "memlock"},
                                                                            {"Max core file size ", "core"}}};

@@ -15,9 +15,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/files.hpp"
 #include "base/group_by.hpp"
 #include "base/json.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "cli/show/error_json.hpp"
 #include "cli/show/events.hpp"

@@ -72,6 +72,8 @@ Finding judge_load(const ServerFacts& facts) {
 // Memory that a network card writes to must be locked.
 constexpr std::uint64_t memlock_of_rdma = 2 * half_gib;
 
+constexpr std::uint64_t large_file = std::uint64_t{64} << 30U;  // a checkpoint
+
 Finding judge_limits(const ServerFacts& facts) {
   const auto limit = [&](const char* name) -> std::optional<std::uint64_t> {
     const auto found = facts.limits.find(name);
@@ -88,6 +90,19 @@ Finding judge_limits(const ServerFacts& facts) {
   if (const auto processes = limit("nproc"); processes && *processes < 1024) {
     bad.push_back(fmt::format("this user is limited to {} processes and threads", *processes));
     lines += fmt::format("{} - nproc 65536\\n", facts.user);
+  }
+  if (const auto seconds = limit("cpu")) {
+    bad.push_back(fmt::format("a process is stopped after {} s of processor time (ulimit -t)", *seconds));
+    lines += fmt::format("{} - cpu unlimited\\n", facts.user);
+  }
+  // CUDA reserves more address space than there is memory.
+  if (const auto bytes = limit("as")) {
+    bad.push_back(fmt::format("a process has only {} of address space (ulimit -v)", size_text(*bytes)));
+    lines += fmt::format("{} - as unlimited\\n", facts.user);
+  }
+  if (const auto bytes = limit("fsize"); bytes && *bytes < large_file) {
+    bad.push_back(fmt::format("a file may have at most {} (ulimit -f)", size_text(*bytes)));
+    lines += fmt::format("{} - fsize unlimited\\n", facts.user);
   }
   const bool rdma = std::ranges::any_of(facts.infiniband, &InfinibandPort::active);
   if (const auto locked = limit("memlock"); rdma && locked && *locked < memlock_of_rdma) {

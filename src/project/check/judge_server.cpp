@@ -93,6 +93,11 @@ Finding judge_project(const config::Config& config, const config::Server& server
             Fix{Fix::Where::server_as_root, fmt::format("chown {0} {1} && chmod u+rwx {1}",
                                                         shell_quote(facts.user), shell_quote(disk->path))}};
   }
+  if (!disk->dangling.empty()) {
+    return {"project", CheckStatus::fail,
+            fmt::format("{} is a link to {}, which does not exist", path, disk->dangling),
+            Fix{Fix::Where::advice, "mount the disk of the link's target, or remove the link"}};
+  }
   if (!disk->writable) {
     return {"project", CheckStatus::fail,
             fmt::format("{} is not there, and {} cannot be written by this login", path, disk->path),
