@@ -6,6 +6,7 @@
 
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "config/validate.hpp"
 
 namespace remote::config {
 namespace {
@@ -118,6 +119,19 @@ std::string kind_of(const YamlNode& node) {
   return {};
 }
 
+// "{hostname: gpu1, username: root, port: 40022}" for "root@gpu1:40022".
+std::string write_address(const std::string& text) {
+  HostPort at;
+  at.host = text;
+  try {
+    at = parse_host_port(text, "");
+  } catch (const Error&) {
+    // The same error follows for the hostname.
+  }
+  return "{hostname: " + printable(at.host) + (at.user ? ", username: " + printable(*at.user) : "") +
+         (at.port ? ", port: " + std::to_string(*at.port) : "") + "}";
+}
+
 // A hint if there is a string instead of a map: the key that was probably meant.
 std::string hint_for_map(Level level, const YamlNode& node) {
   if (node.kind != YamlNode::Kind::scalar || node.text.empty()) {
@@ -132,7 +146,7 @@ std::string hint_for_map(Level level, const YamlNode& node) {
            (colon ? ":'" : "'") + "; write " + key + ": VALUE";
   }
   if (level == Level::server && node.text.find_first_of(" \t\n") == std::string::npos) {
-    return "there is only an address under the server's name; write {hostname: " + printable(node.text) + "}";
+    return "there is only an address under the server's name; write " + write_address(node.text);
   }
   if (level == Level::python && word == node.text) {
     return "write {manager: " + printable(word) + "}";

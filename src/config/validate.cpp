@@ -163,6 +163,7 @@ std::optional<std::string> remote_path_problem(const std::string& path) {
   return first_of({
       {has_control(path), "it has a control character"},
       {names_other_home(path), "only the login's own home can be named by '~'"},
+      {path.find('$') != std::string::npos, "no variable is expanded in it: write ~/x for $HOME/x"},
       {std::ranges::find(parts, "..") != parts.end(), "it holds '..'"},
       {bare, "the project needs a folder of its own there"},
       {git_problem(path).has_value(), "it is git's own"},

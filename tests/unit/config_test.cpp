@@ -294,7 +294,8 @@ TEST(Config, ServersAreChecked) {
     EXPECT_THAT(server_failure(std::string("proxy_jump: ") + jump), HasSubstr("'proxy_jump' cannot be"))
         << jump;
   }
-  for (const char* path : {"/", "'~'", "~/..", "a/../b", "~bob/x", "'~/'", "'.'", "\"a\\tb\"", "~/a:b"}) {
+  for (const char* path :
+       {"/", "'~'", "~/..", "a/../b", "~bob/x", "'~/'", "'.'", "\"a\\tb\"", "~/a:b", "$HOME/x"}) {
     EXPECT_THAT(server_failure(std::string("remote_path: ") + path), HasSubstr("'remote_path' cannot be"))
         << path;
   }
@@ -553,6 +554,8 @@ TEST(Config, MistakesOfBeginnersGetTheRightLineAndASuggestion) {
            {"servers:\n  n1:\n    user: u\n    host: 10.0.0.1\n", ":4:5", "'host' is not a key of a server",
             "write hostname: 10.0.0.1"},
            {"servers:\n  n1: 10.0.0.1\n", ":2:7", "has '10.0.0.1'", "write {hostname: 10.0.0.1}"},
+           {"servers:\n  n1: root@10.0.0.1:40022\n", ":2:7", "has 'root@10.0.0.1:40022'",
+            "write {hostname: 10.0.0.1, username: root, port: 40022}"},
            {"servers:\n  n1:\n    hostname 10.0.0.1\n", ":3:5", "has 'hostname 10.0.0.1'",
             "a ':' is missing after 'hostname'"},
            {"servers:\n  n1:\n    hostname:10.0.0.1\n", ":3:5", "has 'hostname:10.0.0.1'",
