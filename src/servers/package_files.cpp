@@ -199,8 +199,9 @@ class PackageReader {
       return;
     }
     for (const fs::path& entry : entries_of(project_ / folder)) {
-      if (is_archive(entry.filename().string())) {
-        add_size((fs::path(folder) / entry.filename()).lexically_normal());
+      const fs::path name = (fs::path(folder) / entry.filename()).lexically_normal();
+      if (is_archive(name.string()) && !seen_.contains(name)) {
+        add_size(name);
       }
     }
   }
@@ -219,7 +220,7 @@ class PackageReader {
     }
     if (!is_own_folder(*path)) {
       if (is_archive(path->string())) {
-        add_size(*path);
+        add_content(path->string());  // another build of a wheel may have the same size
       }
       return;
     }

@@ -30,7 +30,8 @@ bool requires_module(std::string_view text, std::string_view module);
 
 // The input that determines which packages pip installs.
 struct PackageFiles {
-  // The project's files, one line each: "sha256 HEX NAME", or "size BYTES NAME" for an archive. This includes
+  // The project's files, one line each: "sha256 HEX NAME", or "size BYTES NAME" for an archive that no
+  // requirement names. This includes
   // packages that are folders of the project: all files of a package that is copied, but only the description
   // files of an editable one.
   std::set<std::string> lines;

@@ -671,6 +671,26 @@ TEST_F(ProvisionPackages, AFailedInstallationLeavesNoStamp) {
   EXPECT_EQ(missing.hint, "send the project there first");
 }
 
+TEST_F(ProvisionPackages, AnotherBuildOfAWheelIsInstalledAgain) {
+  fake.put(project() / "requirements.txt", "./libs/mine-1.0-py3-none-any.whl\n");
+  fake.put(project() / "libs/mine-1.0-py3-none-any.whl", "12345");
+  fake.put_program(environment() / "bin/python",
+                   "case $2 in\n"
+                   "  *rpartition*) [ ! -e \"$HOME/installed\" ] || printf '%s\\n' \"$3\"; exit ;;\n"
+                   "  pip) echo \"$*\" >>\"$HOME/log\" ;;\n"
+                   "esac\n");
+  const Path wheel = project() / "libs/mine-1.0-py3-none-any.whl";
+  const std::string digest = "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5";  // of 12345
+  packages.files = {{.name = "libs/mine-1.0-py3-none-any.whl", .sha256 = digest}};
+  EXPECT_EQ(install(packages).failure, "");
+  EXPECT_THAT(read_home("log"), Not(HasSubstr("--force-reinstall")));
+  fake.put(fake.home() / "installed", "");
+  fs::remove(stamp());
+  EXPECT_EQ(install(packages).failure, "");
+  EXPECT_THAT(read_home("log"), HasSubstr("-r requirements.txt\n"));
+  EXPECT_THAT(read_home("log"), HasSubstr("--force-reinstall --no-deps " + wheel.string() + "\n"));
+}
+
 TEST_F(ProvisionPackages, RequirementsOfTheSystemAreCheckedFirst) {
   fake.put(project() / "requirements.txt",
            "# all\nnumpy>=1 # this\r\n  torch ; python_version > '3'\n\na#b\nx @ https://h/#egg=x\n");

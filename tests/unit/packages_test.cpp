@@ -204,7 +204,7 @@ TEST_F(Packages, TheRequestHasFilesAndSettings) {
   EXPECT_EQ(files, (std::map<std::string, std::string>{
                        {"requirements.txt", sha256_hex(read_file(folder.path() / "requirements.txt"))},
                        {"more/all.txt", sha256_hex("numpy\n")},
-                       {"wheels/a b.whl", "5"}}));
+                       {"wheels/a b.whl", sha256_hex("12345")}}));
 }
 
 TEST_F(Packages, TheManagersAreThoseOfTheAgent) {

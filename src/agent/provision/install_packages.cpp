@@ -55,6 +55,18 @@ constexpr const char* dependencies_code =
     "    sys.exit(1)\n"
     "print(*project.get('dependencies', []), sep='\\n')\n";
 
+// Prints those of these wheels whose package is installed in the same version, one per line.
+constexpr const char* wheels_code =
+    "import importlib.metadata, sys\n"
+    "for wheel in sys.argv[1:]:\n"
+    "    name, version = wheel.rpartition('/')[2].split('-')[:2]\n"
+    "    try:\n"
+    "        installed = importlib.metadata.version(name.replace('_', '-'))\n"
+    "    except importlib.metadata.PackageNotFoundError:\n"
+    "        continue\n"
+    "    if installed.replace('-', '_') == version:\n"
+    "        print(wheel)\n";
+
 constexpr std::string_view blanks = " \t\r\n\f\v";
 
 // The lines of a project's file, which may be a link.
@@ -220,8 +232,31 @@ class PackageInstaller {
     if (packages_.constraints.empty() && are_requirements_met()) {
       steps_.begin("the environment has all of it");
     } else {
+      Steps::Command again{"--force-reinstall", "--no-deps"};
+      const std::vector<std::string> wheels = find_installed_wheels();
+      again.insert(again.end(), wheels.begin(), wheels.end());
       install_with_pip({"-r", "requirements.txt"});
+      if (!wheels.empty() && !is_externally_managed() && !steps_.run(make_command(again))) {
+        fail_installation();
+      }
     }
+  }
+
+  // The project's wheels whose package is installed in the same version. pip would keep that, although the
+  // wheel may be another build.
+  std::vector<std::string> find_installed_wheels() {
+    Steps::Command command{python_, "-c", wheels_code};
+    const std::size_t size = command.size();
+    for (const wire::PackageFile& file : packages_.files) {
+      // Only wheels that a requirement names have a digest.
+      if (file.name.ends_with(".whl") && !file.sha256.empty()) {
+        command.push_back(place_.project() / file.name);
+      }
+    }
+    std::vector<std::string> wheels =
+        command.size() == size ? std::vector<std::string>() : split(steps_.read(command).value_or(""), '\n');
+    std::erase(wheels, "");
+    return wheels;
   }
 
   // Whether an environment with the system's packages meets all requirements. pip would also install
