@@ -128,9 +128,10 @@ struct ServerFacts {
 
   // python3 of the environment, or else the one in PATH; empty: none.
   std::string python_program;
-  std::string python_path{};  // PYTHONPATH of the user, if jobs get it
-  std::string python_home{};  // PYTHONHOME, likewise
-  std::string python;         // "3.11.2"
+  std::string python_path{};              // PYTHONPATH of the user, if jobs get it
+  std::optional<int> prologue_failure{};  // its exit status, if it failed
+  std::string python_home{};              // PYTHONHOME, likewise
+  std::string python;                     // "3.11.2"
   // Only if there is no Python. First: why the first program that was tried is not used. Second: a Python
   // that jobs do not find because it is not in their PATH. Untrusted text.
   std::string python_refusal{};

@@ -390,6 +390,7 @@ struct Fields<ServerFacts> {
         field("python_program", &F::python_program, a_line(4096)), field("python", &F::python, version_limit),
         field("python_refusal", &F::python_refusal, a_line(1000)),
         field("hidden_python", &F::hidden_python, a_line(4096)),
+        field("prologue_failure", &F::prologue_failure, in_range(1, 255)),
         field("python_path", &F::python_path, a_line(4096)),
         field("python_home", &F::python_home, a_line(4096)), field("torch", &F::torch, version_limit),
         field("cuda", &F::cuda, version_limit), field("hip", &F::hip, version_limit),

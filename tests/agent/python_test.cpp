@@ -235,6 +235,12 @@ TEST_F(AgentPython, ReadsThePackagesOfOtherLayouts) {
   EXPECT_EQ(ask().packages.at("b").version, "1");
 }
 
+TEST_F(AgentPython, NamesTheExitStatusOfAPrologueThatFails) {
+  EXPECT_EQ(ask().prologue_failure, std::nullopt);
+  request.activate = "__failed=3";  // as lib/prologue.sh sets it
+  EXPECT_EQ(ask().prologue_failure, 3);
+}
+
 TEST_F(AgentPython, AsksAShimForItsFolder) {
   const fs::path site = fake.folder() / "elsewhere";
   make_package(site, "b-1.dist-info");

@@ -229,6 +229,8 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
        "logout", fail, "jobs would die", "KillExcludeUsers=bob ada"},
       {"few files", [](ServerFacts& f) { f.limits["nofile"] = 256; }, "limits", warn, "may open 256 files",
        "ada - nofile 65536"},
+      {"a prologue that fails", [](ServerFacts& f) { f.prologue_failure = 3; }, "prologue", fail,
+       "fails there (exit code 3)", "remote run --server "},
       {"a limit of time", [](ServerFacts& f) { f.limits["cpu"] = 3600; }, "limits", warn,
        "stopped after 3600 s of processor time", "ada - cpu unlimited"},
       {"a limit of address space", [](ServerFacts& f) { f.limits["as"] = 8192 * mib; }, "limits", warn,

@@ -30,6 +30,7 @@ constexpr std::string_view enter_script =
 constexpr std::string_view variables_script =
     "printf '\\036temporary\\037%s\\036isolated\\037%s\\036end\\037' \"${TMPDIR-}\" "
     "\"${PYTHONNOUSERSITE-}\"\n"
+    "[ -z \"${__failed-}\" ] || printf '\\036failed\\037%s\\036end\\037' \"$__failed\"\n"
     "printf '\\036path\\037%s\\036home\\037%s\\036end\\037' \"${PYTHONPATH-}\" \"${PYTHONHOME-}\"\n";
 
 // The script finds the first Python that rules::is_usable_python() accepts.
@@ -97,6 +98,8 @@ void read_record(std::string_view record, Activation& found, std::map<std::strin
     found.python_path = value;
   } else if (key == "home") {
     found.python_home = value;
+  } else if (key == "failed") {
+    found.prologue_failure = parse_number<std::uint8_t>(value);
   } else if (key == "isolated") {
     found.is_isolated = !value.empty();
   } else if (key == "program") {

@@ -19,16 +19,17 @@ struct GpuEnvironment {
 };
 
 struct Activation {
-  std::string text;                      // the shell text that entered it; "": none, or it has no Python
-  Path python;                           // the first Python 3.6 or newer on PATH; "": none
-  std::string python_version;            // "3.11.2"
-  std::string python_refusal{};          // if there is none: the reason, as in FoundPython
-  bool has_program = false;              // whether it has the program of the request
-  std::optional<std::string> temporary;  // TMPDIR; nullopt: unknown
-  std::string python_path;               // PYTHONPATH
-  std::string python_home;               // PYTHONHOME
-  bool is_isolated = false;              // its Python ignores the packages in ~/.local
-  std::string mpirun;                    // the output of `mpirun --version`
+  std::string text;                       // the shell text that entered it; "": none, or it has no Python
+  Path python;                            // the first Python 3.6 or newer on PATH; "": none
+  std::string python_version;             // "3.11.2"
+  std::string python_refusal{};           // if there is none: the reason, as in FoundPython
+  bool has_program = false;               // whether it has the program of the request
+  std::optional<std::string> temporary;   // TMPDIR; nullopt: unknown
+  std::string python_path;                // PYTHONPATH
+  std::string python_home;                // PYTHONHOME
+  std::optional<int> prologue_failure{};  // the exit status of the prologue, if it failed
+  bool is_isolated = false;               // its Python ignores the packages in ~/.local
+  std::string mpirun;                     // the output of `mpirun --version`
   bool has_mpi_daemon = false;
   // The variables that affect GPUs, in the environment after the activation; nullopt: unknown, because it was
   // not entered.

@@ -32,6 +32,7 @@ std::optional<Activation> read_environment(const Host& host, const wire::FactsRe
     return std::nullopt;
   }
   const Activation activation = activate(host, rest);
+  reply.facts.prologue_failure = activation.prologue_failure;
   if (rest.python) {
     read_python(host, rest, activation, reply.facts);
     reply.facts.python_path = find_login_value(host, request, "PYTHONPATH", activation.python_path);

@@ -110,6 +110,15 @@ Finding judge_project(const config::Config& config, const config::Server& server
               : Fix{Fix::Where::here, "remote prepare --server " + server.name}};
 }
 
+Finding judge_prologue(const config::Server& server, int status) {
+  return {
+      "prologue",
+      server.slurm ? CheckStatus::warn : CheckStatus::fail,  // it may work on the nodes
+      fmt::format("the prologue in configs.yaml fails there (exit code {}), and with it every job", status),
+      Fix{Fix::Where::advice,
+          fmt::format("remote run --server {} true shows its output", shell_quote(server.name))}};
+}
+
 Finding judge_environment(const config::Config& config, const config::Server& server,
                           const ServerFacts& facts) {
   const std::string folder = servers::environment_folder(config, server);
@@ -349,6 +358,9 @@ std::vector<Finding> judge_server(const config::Config& config, const config::Se
   findings.push_back(judge_logout(facts));
   judge_disks(facts, findings);
   findings.push_back(judge_project(config, server, facts));
+  if (facts.prologue_failure) {
+    findings.push_back(judge_prologue(server, *facts.prologue_failure));
+  }
   findings.push_back(judge_environment(config, server, facts));
   findings.push_back(judge_python(facts));
   judge_python_variables(facts, findings);
