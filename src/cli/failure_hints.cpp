@@ -229,6 +229,7 @@ constexpr std::array hints{
         {"clients joined"},
         "a rank did not reach the port of rank 0 in time: `remote check --network` tries the connections, "
         "and every server must start its ranks, with the right WORLD_SIZE"},
+    FailureHint{{"socket has timed out", "trying to connect to"}, no_path_between},
     FailureHint{{"Temporary failure in name resolution"}, no_name_service},
     FailureHint{{"Could not resolve host"}, no_name_service},
     FailureHint{{"No such file or directory: '/Users/"}, path_of_laptop},

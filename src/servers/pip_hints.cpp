@@ -135,8 +135,10 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
     return "the server itself has no access to that repository: name it by an https URL, give the account "
            "there a key for it, or send the package as a wheel (python.find_links)";
   }
-  if (const std::string host = between(decisive, "Could not resolve host: ", "\r\n'\""); !host.empty()) {
-    return fmt::format("the server cannot resolve '{}'", host);
+  for (const char* before : {"Could not resolve host: ", "Could not resolve hostname "}) {
+    if (const std::string host = between(err, before, "\r\n'\":"); !host.empty()) {
+      return fmt::format("the server cannot resolve '{}'", host);
+    }
   }
   // The message of apt-get; uv prints "Failed to fetch: `http…".
   if (says({"Temporary failure resolving", "Failed to fetch http"})) {

@@ -246,7 +246,7 @@ TEST_F(CommandFolders, AModuleThatRequirementsNameNeedsPrepareAlone) {
   };
   EXPECT_THAT(hint_for("demo_lib"),
               HasSubstr(" hint: requirements.txt names demo_lib, and Python there does not have it: `remote "
-                        "prepare`\n"));
+                        "prepare`, or `remote update-packages --force` if it is already done\n"));
   EXPECT_THAT(hint_for("other"), HasSubstr("add its package to requirements.txt"));
 }
 

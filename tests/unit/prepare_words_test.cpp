@@ -147,6 +147,8 @@ TEST(PipHint, IsGivenOnlyForWhatIsCertain) {
         "conflicting dependencies"}) {
     EXPECT_EQ(servers::pip_hint(harmless, false), "") << harmless;
   }
+  EXPECT_EQ(servers::pip_hint("ssh: Could not resolve hostname git.lab: Name or service not known\n", false),
+            "the server cannot resolve 'git.lab'");
   EXPECT_EQ(servers::pip_hint("fatal: unable to access 'https://h/x/': Could not resolve host: h\n", false),
             "the server cannot resolve 'h'");
 }

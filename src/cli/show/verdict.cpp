@@ -383,8 +383,10 @@ void show_end(Context& context, const FollowResult& result, bool shown) {
   }
   if (const std::string module = missing_module(last_word(*result.verdict));
       excluded.empty() && !module.empty() && project::requires_module(context.project().folder(), module)) {
-    hint =
-        fmt::format("requirements.txt names {}, and Python there does not have it: `remote prepare`", module);
+    hint = fmt::format(
+        "requirements.txt names {}, and Python there does not have it: `remote prepare`, or `remote "
+        "update-packages --force` if it is already done",
+        module);
   }
   if (context.stream) {
     context.stream->verdict(*result.verdict, hint);
