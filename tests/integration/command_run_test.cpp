@@ -29,6 +29,18 @@ TEST(CommandRun, ASignalEndsItWithItsNumberAlsoIfSshHasNoNameForIt) {
   EXPECT_EQ(result.json()[0]["signal"], "SIGBUS");
 }
 
+TEST(CommandRun, AScriptOnStdinIsRefused) {
+  CommandWorld world;
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"run", "--server", "a", "--", "bash", "-s"}, {"run", "--server", "a", "--cmd", "python3 -"}}) {
+    const CommandResult refused = world.run(words, piped("echo hello\n"));
+    EXPECT_EQ(refused.code, 2) << refused;
+    EXPECT_THAT(refused.err, HasSubstr("does not send its standard input"));
+  }
+  EXPECT_THAT(world.run({"run", "--server", "a", "--", "echo", "x"}, piped("echo hello\n")),
+              Ends(0, "x\n", ""));
+}
+
 TEST(CommandRun, WhatPythonPrintsComesAtOnce) {
   CommandWorld world;
   // Without an end of its own: only what was not held back is seen.

@@ -10,7 +10,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/command.hpp"
 #include "base/json.hpp"
+#include "base/simple_commands.hpp"
 #include "base/strings.hpp"
 #include "cli/commands/launch_options.hpp"
 #include "cli/failure_hints.hpp"
@@ -141,9 +143,31 @@ bool wants_terminal(Context& context, const RunArguments& arguments, std::size_t
                            context.terminal.has_keyboard() && context.terminal.stdout_is_terminal());
 }
 
+// Whether the command takes its program or data from stdin: "bash -s", "python3 -", "cat".
+bool reads_stdin(const std::string& command) {
+  const std::vector<std::string> words = shell_words(command);
+  const std::string name = words.empty() ? "" : words[0].substr(words[0].rfind('/') + 1);
+  const bool is_shell = has_name(" sh bash dash zsh ", name);
+  return ((is_shell || is_python(name) || name == "cat") && words.size() == 1) ||
+         (words.size() > 1 && ((is_shell && words[1] == "-s") || words.back() == "-"));
+}
+
+// `run` reads no stdin, so that a loop over lines can call it.
+void refuse_script_on_stdin(Context& context, const RunArguments& arguments, const std::string& command) {
+  if (!arguments.tty && !context.terminal.stdin_is_terminal() && reads_stdin(command) &&
+      context.terminal.stdin_input(std::chrono::milliseconds(0)) == ui::Terminal::Input::some) {
+    throw Error::usage(
+        fmt::format("remote run: '{}' would not get the input", visible_line(command, 60)),
+        "`run` does not send its standard input to the servers",
+        "give the text as the command, remote run --cmd \"$(cat FILE)\", or send the file with "
+        "`remote rsync`");
+  }
+}
+
 int run_on_servers(Context& context, const RunArguments& arguments) {
   RunRequest request = arguments.request;
   request.command = arguments.command.required(context, "run", "such as: remote run nvidia-smi");
+  refuse_script_on_stdin(context, arguments, request.command);
   request.env = arguments.env.collect(context);
   arguments.workdir.choose(context, request.env);
   const std::vector<std::string> names = context.project().server_names(request.servers);
