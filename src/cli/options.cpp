@@ -294,7 +294,7 @@ void warn_of_background(Context& context, const std::string& name, const std::st
 std::optional<std::string> CommandOption::given(Context& context, const std::string& name) const {
   if (line && context.command_words) {
     const std::string hint = quotes_hint(*command, context.typed_words);
-    throw Error::usage(name, "both --cmd and a command behind the options are given",
+    throw Error::usage(name, "both --cmd and a command after the options are given",
                        hint.empty() ? "keep one of them" : hint);
   }
   if (line && trim(*line).empty()) {

@@ -26,7 +26,7 @@ const config::Server& server_of(const config::Config& config, const Job& job) {
   const auto found = std::ranges::find(config.servers, job.server, &config::Server::name);
   if (found == config.servers.end()) {
     throw Error(fmt::format("cannot ask about job {}", job.key),
-                fmt::format("configs.yaml has no server '{}' any more", job.server),
+                fmt::format("configs.yaml no longer has server '{}'", job.server),
                 "put the server back into configs.yaml to reach its jobs")
         .mended_by(Remedy::forget_job, std::to_string(job.key))
         .on(job.server);

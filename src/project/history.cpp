@@ -231,7 +231,7 @@ JobId find_launch(jobs::LaunchStore& records, const std::string& name) {
     const std::string near = did_you_mean(name, names);
     const Error error = Error::usage(
         fmt::format("there is no launch '{}' on record", visible_line(name)),
-        all.empty() ? "there is none at all" : "",
+        all.empty() ? "there are no launches on record" : "",
         !near.empty() || all.empty() ? near : fmt::format("the last one is {}", all.front().first_key));
     throw all.empty() || !near.empty() ? error : error.mended_by(Remedy::list_launches);
   }

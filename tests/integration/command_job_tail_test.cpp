@@ -173,7 +173,7 @@ TEST(CommandJobTail, AKeyNeedsNoOption) {
   EXPECT_THAT(world.run({"--quiet", "job-tail", "1"}), Ends(0, "found\n", ""));
   EXPECT_THAT(world.run({"job-wait", "1"}), Ends(0, "", "job 1 on a: succeeded\n"));
   EXPECT_THAT(world.run({"job-tail", "2"}), Refused("no job '2'"));
-  EXPECT_THAT(world.run({"job-stacks", "1"}), Refused("none of these jobs runs"));
+  EXPECT_THAT(world.run({"job-stacks", "1"}), Refused("none of these jobs is running"));
   EXPECT_THAT(world.run({"job-kill", "1"}), Ends(0, "job 1 on a: had ended before: succeeded\n", ""));
   EXPECT_THAT(world.run({"job-clean", "1", "--yes"}), Ends(0, "", "1 job removed\n"));
 }

@@ -195,7 +195,7 @@ TEST(BurnFindings, SayWhatIsLeftOfTheRanks) {
   EXPECT_EQ(all[1].front().detail,
             "rank 1 (job 11) could not be ended; still there: pid 4121 (python3, user ada, state D)");
   EXPECT_EQ(all[1].front().fix->text, "remote job-kill 11 && remote job-clean 11");
-  EXPECT_EQ(all[2].front().detail, "whether rank 2 (job 12) has ended is not known: no answer");
+  EXPECT_EQ(all[2].front().detail, "it is unknown whether rank 2 (job 12) has ended: no answer");
   EXPECT_THAT(all[3].front().detail, HasSubstr("rank 3 (job 13) could not be ended: the job is another"));
   EXPECT_THAT(all[3].front().detail, ::testing::Not(HasSubstr("\x1b")));
   EXPECT_EQ(all[4].front().status, CheckStatus::warn);

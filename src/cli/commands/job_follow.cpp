@@ -187,7 +187,7 @@ void leave_since(Project& project, const WaitArguments& arguments, std::vector<J
 void tell_of_ended(Context& context, std::ptrdiff_t launches) {
   if (launches > 0) {
     context.terminal.notice(fmt::format(
-        "{} of them had ended before and count, too; --since last waits for the newest alone", launches));
+        "{} of them had already ended, and count, too; --since last waits only for the newest", launches));
   }
 }
 

@@ -2,7 +2,7 @@
 history. From a pipe each line is a command, which is printed behind the prompt; at the end of the pipe the rank keeps waiting.
 
 Exits with 0: the rank goes on; 10: it keeps waiting, as this was left by Ctrl-C or the pipe has ended, or another one has attached (11);
-12: its process is gone; 13: it does not wait there any more.
+12: its process is gone; 13: it no longer waits there.
 """
 import json
 import os
