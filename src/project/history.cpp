@@ -422,7 +422,7 @@ PastLaunch History::launch(const std::string& launch) const {
   LaunchStore records(store);
   auto record = records.read(project::find_launch(records, launch));
   if (!record) {
-    throw Error::usage("there is no launch '" + visible_line(launch) + "' any more", "", "list them again");
+    throw Error::usage("there is no longer a launch '" + visible_line(launch) + "'", "", "list them again");
   }
   if (!record->ended_at) {
     project::bring_up_to_date(records, unknown_, *record);

@@ -232,7 +232,7 @@ TEST_F(CommandFolders, AServerWhoseDiskIsEmptyAgainStartsNothing) {
   EXPECT_THAT(world.run({"show"}).out,
               AllOf(ContainsRegex("\na [^\n]*  [0-9a-f]{12}"), ContainsRegex("\nb [^\n]*  gone")));
   EXPECT_EQ(world.run({"rsync"}).code, 0);
-  EXPECT_THAT(world.run({}).err, Not(HasSubstr("is left on b")));
+  EXPECT_THAT(world.run({}).err, Not(HasSubstr("are gone from b")));
   EXPECT_EQ(launch({"--follow", "--cmd", "true"}).code, 0);
   EXPECT_THAT(world.run({"show"}).out, Not(HasSubstr("gone")));
 }

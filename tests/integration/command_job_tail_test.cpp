@@ -238,8 +238,8 @@ TEST(CommandJobWait, EndsThatASlowServerTellsLateAreToldAsOldOnes) {
               Ends(0, "",
                    AllOf(testing::StartsWith("waiting for 2 jobs\n"), HasSubstr("\njob 1 on a: succeeded\n"),
                          HasSubstr("\njob 2 on a: succeeded\n"),
-                         testing::EndsWith("\n2 of them had ended before and count, too; --since last waits "
-                                           "for the newest alone\n"))));
+                         testing::EndsWith("\n2 of them had already ended, and count, too; --since last "
+                                           "waits only for the newest\n"))));
 }
 
 TEST(CommandJobWait, JsonIsTheJobsAsTheyEnded) {

@@ -118,10 +118,9 @@ TEST(BurnFindings, AHealthyClusterIsFine) {
   const auto all = burn_findings(burn, {"a", "b"});
   ASSERT_THAT(all[0], SizeIs(1));
   EXPECT_EQ(all[0][0].status, CheckStatus::ok);
-  EXPECT_EQ(
-      all[0][0].detail,
-      "2 devices, the first NVIDIA A100-SXM4-80GB: 250 TFLOP/s in bfloat16, 80 % of the 312 that the maker "
-      "promises; all-reduce over 4 ranks (nccl): 90 Gbit/s bus bandwidth");
+  EXPECT_EQ(all[0][0].detail,
+            "2 devices, the first NVIDIA A100-SXM4-80GB: 250 TFLOP/s in bfloat16, 80 % of the 312 that the "
+            "manufacturer specifies; all-reduce over 4 ranks (nccl): 90 Gbit/s bus bandwidth");
   EXPECT_THAT(all[1], SizeIs(1));
 }
 

@@ -214,7 +214,7 @@ class PackageInstaller {
 
   void install_requirements() {
     if (packages_.constraints.empty() && are_requirements_met()) {
-      steps_.begin("the environment has all of it");
+      steps_.begin("the environment has all packages");
     } else {
       install_with_pip({"-r", "requirements.txt"});
     }
@@ -298,7 +298,7 @@ class PackageInstaller {
     }
     install_dependencies(*dependencies);
     steps_.note(
-        "the dependencies are installed, and not the project itself: setuptools found several top-level "
+        "the dependencies are installed, but not the project itself: setuptools found several top-level "
         "packages in it");
   }
 
@@ -338,7 +338,7 @@ class PackageInstaller {
     }
     const auto folder = steps_.read({pipenv, "--venv"});
     if (!folder) {
-      throw ProvisionError("pipenv does not say where its environment is");
+      throw ProvisionError("pipenv does not report its environment");
     }
     // Commands enter it by this file, because asking pipenv takes half a second.
     write_stamp(stamp, {std::string(trim(*folder))});
