@@ -88,8 +88,7 @@ void add_job_why(CLI::App& command, Context& context) {
   auto& arguments = arguments_of(command, context, run_why);
   arguments.jobs.add(command, context, "Jobs with this tag (default: the newest running launch)");
   arguments.jobs.add_words(command, context);
-  command.add_flag("--kept", arguments.kept,
-                   "Show how it was when the launch was found to hang (--hang-after)");
+  command.add_flag("--kept", arguments.kept, "Show the evidence from when the launch hung (--hang-after)");
   command.add_flag("--evidence", arguments.evidence, "Show the evidence of each rank and server");
   add_number_option(command, "--between", arguments.seconds, "Seconds between two samples (default: 5)",
                     "SECONDS", 1, 600);

@@ -264,7 +264,7 @@ void RestartOptions::choose(const std::string& name, const LaunchDefaults& usual
 }
 
 void LeaseOptions::add(CLI::App& command) {
-  add_number_option(command, "--gpus", gpus_, "Free GPUs to have alone, on each server", "N", 0, 1024);
+  add_number_option(command, "--gpus", gpus_, "Free GPUs to lease, on each server", "N", 0, 1024);
   add_number_option(command, "--cpus", cpus_, "Cores to lease, on each server", "N", 0, 100000);
   command.add_option("--memory", memory_, "Memory to lease, on each server: 64G, 500M")->type_name("SIZE");
   add_switch(command, "--wait,!--no-wait", wait_, "Wait in line until the leased resources are free");
