@@ -55,14 +55,14 @@ class Reader:
             name = event["event"]
         except (ValueError, KeyError, TypeError) as error:
             raise RemoteError(
-                "remote does not speak --jsonl", reason=repr(line[:200]), hint="is it another program of that name?"
+                "remote does not support --jsonl", reason=repr(line[:200]), hint="is it another program of that name?"
             ) from error
         if not self.begun:
             if name != "begin" or event.get("version") != STREAM_VERSION:
                 raise RemoteError(
-                    "remote and this package do not fit together",
+                    "remote and this package do not match",
                     reason=f"its stream is of version {event.get('version')}, this package reads {STREAM_VERSION}",
-                    hint="install both of the same version",
+                    hint="install the same version of both",
                     usage=True,
                 )
             self.begun = True

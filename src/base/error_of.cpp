@@ -49,11 +49,11 @@ Error error_of(const std::exception& exception) {
   if (const auto* error = dynamic_cast<const std::system_error*>(&exception)) {
     if (error->code() == std::errc::resource_unavailable_try_again) {
       return Error("cannot start a thread", error->code().message(),
-                   "end other programs, or raise the limit of processes (ulimit -u)")
+                   "stop other programs, or raise the limit of processes (ulimit -u)")
           .because(Cause::no_resources);
     }
     return Error("this machine does not allow it", error->code().message(),
-                 "end other programs, and try again")
+                 "stop other programs, and try again")
         .because(cause_of(error->code().value()));
   }
   return Error("unexpected error", exception.what()).mended_by(Remedy::report_bug);

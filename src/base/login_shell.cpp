@@ -30,7 +30,7 @@ struct Refusal {
 
 constexpr std::string_view change_password = "log in once with ssh and change the password";
 constexpr std::string_view is_gateway =
-    "a gateway that takes no commands, as some providers have it: use the machine's own address and port, "
+    "a gateway that accepts no commands, as some providers have: use the machine's own address and port, "
     "which "
     "the provider's page shows too (SSH over TCP)";
 constexpr std::string_view other_account =
@@ -58,7 +58,7 @@ std::optional<Error> find_refusal(const std::string& said, const std::string& de
   for (const Refusal& refusal : refusals) {
     for (const std::string* text : {&said, &detail}) {
       if (text->find(refusal.text) != std::string::npos) {
-        return Error("nothing was run on the server", "it takes no commands, and says: " + *text,
+        return Error("nothing was run on the server", "it accepts no commands, and prints: " + *text,
                      refusal.hint);
       }
     }

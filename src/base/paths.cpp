@@ -56,7 +56,7 @@ fs::path current_folder() {
   fs::path folder = fs::current_path(error);
   if (error) {
     throw Error("the current folder cannot be found", error.message(),
-                "it was probably removed or renamed; change to one that is there: cd ~");
+                "it was probably removed or renamed; change to one that exists: cd ~");
   }
   return folder;
 }

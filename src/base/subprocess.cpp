@@ -161,8 +161,8 @@ Subprocess::Subprocess(const SubprocessSpec& spec) {
   if (error != 0) {
     pid_ = -1;
     throw Error("cannot start " + spec.argv[0], std::generic_category().message(error),
-                error == EAGAIN || error == ENOMEM ? "this machine has no room for another process"
-                                                   : "is it a program that you may run?");
+                error == EAGAIN || error == ENOMEM ? "this machine cannot start another process"
+                                                   : "do you have permission to run it?");
   }
   if (logs(LogLevel::debug)) {
     log_debug("", "started {} (pid {})", loggable(spec.argv), pid_);

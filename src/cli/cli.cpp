@@ -194,7 +194,7 @@ int run_guarded(CLI::App& app, Context& context, const std::vector<std::string>&
     context.show(error_of(error));
     return 1;
   } catch (const std::exception& error) {
-    context.show(Error("internal error", error.what(), "this is a bug of remote: please report it"));
+    context.show(Error("internal error", error.what(), "this is a bug in remote: please report it"));
     return 1;
   }
 }

@@ -44,7 +44,7 @@ constexpr std::string_view cpu_only =
     "torch there was built without CUDA: choose wheels with CUDA (`index_url` in configs.yaml), then run "
     "`remote prepare`";
 constexpr std::string_view windows_lines =
-    "the file has line ends of Windows: sed -i 's/\\r$//' FILE, then `remote rsync`";
+    "the file has Windows line endings: sed -i 's/\\r$//' FILE, then `remote rsync`";
 constexpr std::string_view lfs_pointer =
     "the file is only a pointer of git-lfs: `git lfs pull` here, then `remote rsync`";
 constexpr std::string_view maybe_pointer =
@@ -62,8 +62,8 @@ constexpr std::string_view no_driver =
     "another with "
     "--server";
 constexpr std::string_view no_interface =
-    "the variable NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME names no interface of that server: `remote check "
-    "--network` shows which it has";
+    "the variable NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME does not name an interface of that server: "
+    "`remote check --network` shows its interfaces";
 constexpr std::string_view port_in_use =
     "another process has the port. A script that calls torchrun itself is started once for every rank: give "
     "--nproc-per-node 1, or let remote start the ranks: remote torch-launch -- train.py";
@@ -146,7 +146,7 @@ constexpr std::array hints{
     FailureHint{{"Could not find kaggle.json"},
                 "-e KAGGLE_USERNAME -e KAGGLE_KEY copies these variables from here"},
     FailureHint{{"PermissionError: [Errno 13]"},
-                "the login on the server may not use that file or folder: `ls -ld` there shows whose it is"},
+                "the user on the server may not use that file or folder: `ls -ld` there shows its owner"},
     FailureHint{{"Too many open files"},
                 "raise the limit before the program: `prologue: ulimit -n 65536` in configs.yaml; with many "
                 "data loader "

@@ -135,7 +135,7 @@ const CLI::App& named_by(const CLI::App& root, const std::vector<std::string>& w
       std::string near = hint_for_other_tool({word}, {});
       near = near.empty() ? did_you_mean(word, names) : near + ";";
       throw Error::usage("remote help", "there is no command or topic '" + word + "'",
-                         near + (near.empty() ? "" : " ") + "remote --help names them all");
+                         near + (near.empty() ? "" : " ") + "remote --help lists them all");
     }
     command = *found;
   }

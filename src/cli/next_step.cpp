@@ -164,7 +164,7 @@ std::vector<NextStep> next_steps(Context& context, const ProjectStatus& status,
       command += " --server " + word(server);
     }
     steps.push_back(
-        {fmt::format("nothing of the project is left on {}; to send it again", join(status.gone, ", ")),
+        {fmt::format("the project's files are gone from {}; to send them again", join(status.gone, ", ")),
          std::move(command)});
   }
   if (fresh) {

@@ -44,7 +44,7 @@ void EnvOptions::add(CLI::App& command) {
   command.add_option("--env", words, "Environment variable of the command; repeatable")
       ->type_name("NAME VALUE")
       ->allow_extra_args(false);
-  command.add_option("-e", assignments, "The same in one word; NAME alone copies its value from here")
+  command.add_option("-e", assignments, "Same as --env, in one word; NAME alone copies the local value")
       ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);
 }
@@ -294,7 +294,7 @@ void warn_of_background(Context& context, const std::string& name, const std::st
 std::optional<std::string> CommandOption::given(Context& context, const std::string& name) const {
   if (line && context.command_words) {
     const std::string hint = quotes_hint(*command, context.typed_words);
-    throw Error::usage(name, "both --cmd and a command behind the options are given",
+    throw Error::usage(name, "both --cmd and a command after the options are given",
                        hint.empty() ? "keep one of them" : hint);
   }
   if (line && trim(*line).empty()) {
@@ -394,7 +394,7 @@ void JobOptions::add(CLI::App& command, Context& context, const std::string& tag
 }
 
 void JobOptions::add_words(CLI::App& command, Context& context) {
-  context.completers[command.add_option("keys", words, "The same as --job; 45-48 is a whole launch")
+  context.completers[command.add_option("keys", words, "Same as --job; 45-48 is a whole launch")
                          ->type_name("KEY")] = NameKind::jobs;
 }
 

@@ -15,7 +15,7 @@ ChosenRanks choose_ranks(Project& project, const std::string& command, const Job
                        [](const Job& job) { return is_final(job.state); });
   std::erase_if(chosen, [](const Job& job) { return is_final(job.state); });
   if (chosen.empty()) {
-    throw Error::usage(command, options.named() ? "none of these jobs runs" : "no job runs",
+    throw Error::usage(command, options.named() ? "none of these jobs is running" : "no job runs",
                        "see: remote job-list --stopped");
   }
   std::erase_if(chosen, is_idle);

@@ -368,7 +368,7 @@ class TopScreen {
       return "nothing is known of it";
     }
     if (has(Outcome::survivors)) {
-      return "some of its processes live on; see: remote job-kill";
+      return "some of its processes still run; see: remote job-kill";
     }
     if (has(Outcome::refused)) {
       return "it was not ended; see: remote job-kill";

@@ -15,11 +15,12 @@ std::optional<std::string> engine_problem(const std::string& text) {
     return std::nullopt;
   }
   return text == "singularity" ? "write apptainer, which is its name today"
-                               : "it is docker, podman or apptainer";
+                               : "it must be docker, podman or apptainer";
 }
 
 std::optional<std::string> pull_problem(const std::string& text) {
-  return parse_image_pull(text) ? std::nullopt : std::optional<std::string>("it is missing, always or never");
+  return parse_image_pull(text) ? std::nullopt
+                                : std::optional<std::string>("it must be missing, always or never");
 }
 
 bool has_control_sign(const std::string& text) {

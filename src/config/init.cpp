@@ -60,7 +60,7 @@ bool create_file(const fs::path& path, std::string_view content, mode_t mode) {
   }
   ::unlink(fresh.c_str());
   throw Error("cannot write " + path.string(), std::generic_category().message(error),
-              "may you write into that folder, and is there room on the disk?");
+              "can you write to that folder, and does the disk have space?");
 }
 
 }  // namespace

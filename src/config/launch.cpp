@@ -26,7 +26,7 @@ std::optional<Value> read_parsed(const Section& section, const char* key,
   const std::optional<Value> value = parse(found->value);
   if (!value) {
     throw section.error(found->mark,
-                        fmt::format("'{}' must be {}, and is '{}'", key, right, printable(found->value)));
+                        fmt::format("'{}' must be {}, not '{}'", key, right, printable(found->value)));
   }
   return value;
 }
@@ -125,7 +125,7 @@ LaunchDefaults read_launch(const YamlNode& node, const std::string& what, const 
   if (const auto found = section.text("on_failure")) {
     if (found->value != "kill" && found->value != "leave") {
       throw section.error(found->mark,
-                          "'on_failure' must be kill or leave, and is '" + printable(found->value) + "'");
+                          "'on_failure' must be kill or leave, not '" + printable(found->value) + "'");
     }
     usual.end_others = found->value == "kill";
   }
@@ -149,7 +149,7 @@ LaunchDefaults read_launch(const YamlNode& node, const std::string& what, const 
       auto cause = parse_restart_cause(word);
       cause = cause == RestartCause::lifeline ? std::nullopt : cause;
       if (!cause && word != "any") {
-        throw section.error(found.mark, "'restart_on' takes exit, signal, oom, lost, hang or any, and has '" +
+        throw section.error(found.mark, "'restart_on' takes exit, signal, oom, lost, hang or any, not '" +
                                             printable(word) + "'");
       }
       if (cause) {
@@ -163,8 +163,8 @@ LaunchDefaults read_launch(const YamlNode& node, const std::string& what, const 
     for (const std::string& word : split_names({found.value})) {
       const auto code = parse_number<int>(word);
       if (!code || *code < 1 || *code > 255) {
-        throw section.error(found.mark, "'no_restart_exit' takes exit codes from 1 to 255, and has '" +
-                                            printable(word) + "'");
+        throw section.error(
+            found.mark, "'no_restart_exit' takes exit codes from 1 to 255, not '" + printable(word) + "'");
       }
       usual.no_restart_exit.push_back(*code);
     }

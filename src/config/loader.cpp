@@ -101,7 +101,7 @@ void read_connection(const Section& top, Config& config) {
       config.host_keys = HostKeys::strict;
     } else if (found->value != "accept-new" && found->value != "accept_new") {
       throw top.error(found->mark,
-                      "'host_keys' must be accept-new or strict, and is '" + printable(found->value) + "'");
+                      "'host_keys' must be accept-new or strict, not '" + printable(found->value) + "'");
     }
   }
   config.connect_timeout_s = top.number("connect_timeout", 1, 3600).value_or(0);  // 0: not set
@@ -115,7 +115,8 @@ std::string read_bounded(const fs::path& file) {
   const fs::file_status status = fs::status(file, error);
   if (status.type() == fs::file_type::not_found) {
     if (fs::is_symlink(fs::symlink_status(file, error))) {
-      throw Error::usage(what, "it is a link to nothing", "remove the link, or make the file that it names");
+      throw Error::usage(what, "it is a broken link",
+                         "remove the link, or create the file that it points to");
     }
     throw Error::usage(what, "there is no such file").mended_by(Remedy::make_project);
   }
@@ -126,7 +127,8 @@ std::string read_bounded(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text(max_config_bytes + 1, '\0');
   if (!stream.read(text.data(), static_cast<std::streamsize>(text.size())) && !stream.eof()) {
-    throw Error::usage(what, std::generic_category().message(errno), "may you read the file?");
+    throw Error::usage(what, std::generic_category().message(errno),
+                       "do you have permission to read the file?");
   }
   text.resize(static_cast<std::size_t>(stream.gcount()));
   return remove_byte_order_mark(std::move(text), file);

@@ -25,8 +25,7 @@ PythonManager read_manager(const Section& section, const Found<std::string>& fou
     names.push_back(name);
   }
   throw section.error(
-      found.mark,
-      "'manager' must be one of " + join(names, ", ") + ", and is '" + printable(found.value) + "'",
+      found.mark, "'manager' must be one of " + join(names, ", ") + ", not '" + printable(found.value) + "'",
       did_you_mean(found.value, names));
 }
 
@@ -37,7 +36,7 @@ std::string read_version(const Section& section, const Found<std::string>& found
                                  [](unsigned char c) { return std::isalnum(c) != 0 || c == '.'; });
   if (!plain) {
     throw section.error(found.mark,
-                        "'version' must be a version such as 3.11, and is '" + printable(version) + "'");
+                        "'version' must be a version such as 3.11, not '" + printable(version) + "'");
   }
   return version;
 }
@@ -56,7 +55,7 @@ std::string argument(const Section& section, const std::string& key, const Found
 std::string path_argument(const Section& section, const std::string& key, const Found<std::string>& found) {
   std::string path = argument(section, key, found);
   if (path.find(':') != std::string::npos) {
-    throw section.unfit(key, found, "it has a ':', which divides the folders of PATH");
+    throw section.unfit(key, found, "it has a ':', which separates the folders of PATH");
   }
   return path;
 }
@@ -75,8 +74,8 @@ std::string read_conda(const Section& section, const Found<std::string>& found, 
     path.resize(path.size() - std::string_view("/bin/conda").size());
   }
   if (python.manager != PythonManager::conda) {
-    throw section.error(found.mark, "'conda' does not go with 'manager: " + to_string(python.manager) + "'",
-                        "take out one of the two");
+    throw section.error(found.mark, "'conda' does not work with 'manager: " + to_string(python.manager) + "'",
+                        "remove one of the two");
   }
   return path;
 }
@@ -161,7 +160,7 @@ Python read_python(const YamlNode& node, const std::string& file, Warnings& warn
   if (const auto url = section.text("miniconda_url")) {
     python.miniconda_url = argument(section, "miniconda_url", *url);
     if (python.miniconda_url.find("://") == std::string::npos) {
-      throw section.error(url->mark, "'miniconda_url' must be a URL, and is '" + printable(url->value) + "'");
+      throw section.error(url->mark, "'miniconda_url' must be a URL, not '" + printable(url->value) + "'");
     }
   }
   python.miniconda_sha256 = read_sha256(section, warnings);

@@ -283,7 +283,7 @@ void Section::warn_of_unknown_keys(Level level, Warnings& warnings) const {
 }
 
 void Section::wrong_type(const std::string& key, const YamlNode& found, const std::string& wanted) const {
-  throw error(found.mark, "'" + key + "' must be " + wanted + ", and is " + kind_of(found));
+  throw error(found.mark, "'" + key + "' must be " + wanted + ", not " + kind_of(found));
 }
 
 const YamlNode* Section::node(const std::string& key) const {
@@ -333,7 +333,7 @@ std::optional<int> Section::number(const std::string& key, int low, int high) co
   const bool ambiguous = written->value.size() > 1 && written->value[0] == '0';
   if (!value || ambiguous || *value < low || *value > high) {
     throw error(written->mark,
-                "'" + key + "' must be " + range + ", and is '" + printable(written->value) + "'");
+                "'" + key + "' must be " + range + ", not '" + printable(written->value) + "'");
   }
   return value;
 }
@@ -350,8 +350,7 @@ std::optional<bool> Section::boolean(const std::string& key) const {
   if (lower == "false" || lower == "no" || lower == "off") {
     return false;
   }
-  throw error(written->mark,
-              "'" + key + "' must be true or false, and is '" + printable(written->value) + "'");
+  throw error(written->mark, "'" + key + "' must be true or false, not '" + printable(written->value) + "'");
 }
 
 std::vector<Found<std::string>> Section::texts(const std::string& key) const {
@@ -371,7 +370,7 @@ std::vector<Found<std::string>> Section::texts(const std::string& key) const {
   }
   for (const NodePtr& item : found->items) {
     if (item->kind != YamlNode::Kind::scalar || item->text.empty()) {
-      throw error(item->mark, "each item of '" + key + "' must be a text, and this is " +
+      throw error(item->mark, "each item of '" + key + "' must be a text, but this is " +
                                   (item->kind == YamlNode::Kind::scalar ? "empty" : kind_of(*item)));
     }
     values.push_back({item->text, item->mark});

@@ -98,8 +98,8 @@ std::optional<ConnectBy> read_connect_by(const Section& section) {
       return what;
     }
   }
-  throw section.error(
-      found->mark, "'connection' must be auto, libssh or openssh, and is '" + printable(found->value) + "'");
+  throw section.error(found->mark,
+                      "'connection' must be auto, libssh or openssh, not '" + printable(found->value) + "'");
 }
 
 Server read_server(const YamlNode::Entry& entry, const Config& config, const std::string& file,

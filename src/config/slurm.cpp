@@ -20,14 +20,14 @@ constexpr std::string_view shell_signs = "\"'\\`$#";
 std::optional<std::string> word_problem(const std::string& word) {
   if (!is_printable_ascii(word) || word.find(' ') != std::string::npos ||
       word.find_first_of(shell_signs) != std::string::npos || word.starts_with('-')) {
-    return "it is one word of ASCII, without quotes";
+    return "it must be one word of ASCII, without quotes";
   }
   return std::nullopt;
 }
 
 std::optional<std::string> time_problem(const std::string& time) {
   if (time.find_first_not_of("0123456789:-") != std::string::npos || time.starts_with('-')) {
-    return "a time is written as sbatch takes it: 30 (minutes), 2:00:00 or 1-12:00:00";
+    return "write a time as for sbatch: 30 (minutes), 2:00:00 or 1-12:00:00";
   }
   return std::nullopt;
 }
@@ -81,12 +81,12 @@ std::optional<std::string> sbatch_problem(const std::string& option) {
   const std::string word = option.substr(0, option.find(' '));
   const std::string value(trim(std::string_view(option).substr(word.size())));
   if (value.starts_with('-') || value.find(' ') != std::string::npos) {
-    return "each item is one option; write the next one as an item of its own";
+    return "each item is one option; write the next one as a separate item";
   }
   // A short option without a value may be followed by other options in the same word: -Hn4 is -H -n 4.
   constexpr std::string_view without_value = "HIOQRVWXhksuv";
   if (word.size() > 2 && word[1] != '-' && without_value.find(word[1]) != std::string_view::npos) {
-    return "write each option as an item of its own, or by its long name";
+    return "write each option as a separate item, or by its long name";
   }
   if (const auto meant = meant_of(set_by_launch, word)) {
     return "remote sets " + std::string(*meant) + " itself";
@@ -103,19 +103,19 @@ std::optional<Slurm> read_slurm(const Section& section) {
     for (const char* key : {"partition", "account", "time", "constraint", "gpus_per_node", "sbatch"}) {
       if (const YamlNode* node = section.node(key)) {
         throw section.error(node->mark, std::string("'") + key + "' is for a login node of Slurm",
-                            "write scheduler: slurm beside it, or take it out");
+                            "add scheduler: slurm next to it, or remove it");
       }
     }
     return std::nullopt;
   }
   if (scheduler->value != "slurm") {
-    throw section.unfit("scheduler", *scheduler, "the only scheduler that is known is slurm");
+    throw section.unfit("scheduler", *scheduler, "the only supported scheduler is slurm");
   }
   // Indices would become CUDA_VISIBLE_DEVICES in each rank, overriding what Slurm sets there.
   if (const YamlNode* gpus = section.node("gpus"); gpus != nullptr && gpus->kind == YamlNode::Kind::list) {
     throw section.error(gpus->mark,
                         "'gpus' cannot choose GPUs at a login node of Slurm, which gives them to its jobs",
-                        "write gpus_per_node: NUMBER, or take it out");
+                        "write gpus_per_node: NUMBER, or remove it");
   }
   Slurm slurm;
   slurm.partition = section.checked("partition", word_problem);

@@ -167,7 +167,7 @@ class LineReader {
     }
     const HostPort at = parse_host_port(word, where_);
     if (at.port && !is_uri) {
-      throw wrong("ssh takes a port by -p, and not in '" + printable(word) + "'");
+      throw wrong("ssh takes a port with -p, not in '" + printable(word) + "'");
     }
     line_.hostname = at.host;
     line_.username = at.user ? at.user : line_.username;

@@ -27,7 +27,7 @@ bool is_name_char(char c) {
          c == '-';
 }
 
-constexpr std::string_view no_colon = "it has a ':', which divides the folders of PATH and PYTHONPATH";
+constexpr std::string_view no_colon = "it has a ':', which separates the folders of PATH and PYTHONPATH";
 
 bool names_other_home(const std::string& path) {
   return path.starts_with('~') && path != "~" && !path.starts_with("~/");
@@ -165,7 +165,7 @@ std::optional<std::string> remote_path_problem(const std::string& path) {
       {names_other_home(path), "only the login's own home can be named by '~'"},
       {path.find('$') != std::string::npos, "no variable is expanded in it: write ~/x for $HOME/x"},
       {std::ranges::find(parts, "..") != parts.end(), "it holds '..'"},
-      {bare, "the project needs a folder of its own there"},
+      {bare, "the project needs its own folder there"},
       {git_problem(path).has_value(), "it is git's own"},
       {path.find(':') != std::string::npos, std::string(no_colon)},
   });
@@ -177,7 +177,7 @@ std::optional<std::string> agent_folder_problem(const std::string& path) {
       {has_control(path), "it has a control character"},
       {names_other_home(path), "'~' can only be your own home directory"},
       {std::ranges::find(parts, "..") != parts.end(), "it has '..'"},
-      {path.find_first_not_of("~/.") == std::string::npos, "the agent needs a folder of its own"},
+      {path.find_first_not_of("~/.") == std::string::npos, "the agent needs its own folder"},
       {!is_plain_in_every_shell(path),
        "it has a quote, a backslash, '$', '`' or '!', which login shells read differently"},
   });

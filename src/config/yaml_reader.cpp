@@ -327,12 +327,12 @@ Error syntax_error(const YAML::ParserException& error, const std::string& text, 
   const Mark mark = error.mark.is_null() ? Mark{} : mark_of(error.mark);
   for (int line = mark.line; line >= mark.line - 1 && line >= 1; --line) {
     if (tab_in_indentation(text, line)) {
-      return config_error(file, {line, 1}, "a tab in the indentation: YAML takes spaces only",
-                          "replace the tabs at the start of the line by spaces");
+      return config_error(file, {line, 1}, "a tab in the indentation: YAML allows only spaces",
+                          "replace the tabs at the start of the line with spaces");
     }
   }
   if (const auto begin = open_quote(text, error.msg, mark)) {
-    return config_error(file, *begin, "a quoted text has no end", "close the quotes");
+    return config_error(file, *begin, "a quoted text is not closed", "close the quotes");
   }
   if (const auto missing = find_missing_colon(text, mark.line, line_of_syntax_error)) {
     return config_error(file, missing->mark, missing->reason, missing->hint);
@@ -348,8 +348,8 @@ Error syntax_error(const YAML::ParserException& error, const std::string& text, 
       {"end of map flow not found", {"a '{' is not closed, or a ',' is missing", "close it with '}'"}},
       {"end of sequence flow not found", {"a '[' is not closed, or a ',' is missing", "close it with ']'"}},
       {"illegal flow end", {"a '}' or ']' that nothing opened", "put the value in quotes"}},
-      {"illegal EOF in scalar", {"a quoted text has no end", "close the quotes"}},
-      {"illegal document indicator in scalar", {"a quoted text has no end", "close the quotes"}},
+      {"illegal EOF in scalar", {"a quoted text is not closed", "close the quotes"}},
+      {"illegal document indicator in scalar", {"a quoted text is not closed", "close the quotes"}},
       {"unknown token", {"a character that no value may begin with", "put the value in quotes"}},
       {"the referenced anchor is not defined",
        {"this alias refers to nothing above", "name it with & first"}},

@@ -91,8 +91,7 @@ void work(FollowTask& task, ServerJobs& mine) {
       if (task.losses.gives_up(name, lost_since)) {
         const auto silent = std::chrono::duration_cast<std::chrono::seconds>(clock::now() - lost_since);
         task.give_up(name, mine.jobs,
-                     Error(fmt::format("no answer for {} s; it is not waited for any more", silent.count()),
-                           error.reason())
+                     Error(fmt::format("no answer for {} s; giving up", silent.count()), error.reason())
                          .mended_by(Remedy::list_jobs)
                          .because(error.cause()));
         mine.jobs.clear();

@@ -26,7 +26,7 @@ const config::Server& server_of(const config::Config& config, const Job& job) {
   const auto found = std::ranges::find(config.servers, job.server, &config::Server::name);
   if (found == config.servers.end()) {
     throw Error(fmt::format("cannot ask about job {}", job.key),
-                fmt::format("configs.yaml has no server '{}' any more", job.server),
+                fmt::format("configs.yaml no longer has server '{}'", job.server),
                 "put the server back into configs.yaml to reach its jobs")
         .mended_by(Remedy::forget_job, std::to_string(job.key))
         .on(job.server);
@@ -34,7 +34,7 @@ const config::Server& server_of(const config::Config& config, const Job& job) {
   if (const RemoteFolder ours = remote_folder_for(config, *found); job.remote_folder != ours) {
     throw Error(
         fmt::format("cannot ask about job {}", job.key),
-        fmt::format("its record places it in {}/{}, and configs.yaml in {}/{}", job.remote_folder.project,
+        fmt::format("its record places it in {}/{}, but configs.yaml in {}/{}", job.remote_folder.project,
                     job.remote_folder.jobs_folder, ours.project, ours.jobs_folder),
         "put 'name', 'remote_path' and 'remote_jobs_folder_name' back to reach the jobs of that time")
         .on(job.server);

@@ -51,7 +51,7 @@ std::string nearest_keys(const std::vector<Job>& jobs, int key) {
     throw Error::usage(what, fmt::format("an id's start needs {} digits or more", shortest_id_start))
         .mended_by(Remedy::list_jobs);
   }
-  throw Error::usage(what, "no job has this key, and no id begins so",
+  throw Error::usage(what, "no job has this key or an id that begins with it",
                      "the nearest keys are " + nearest_keys(jobs, key.value_or(0)))
       .mended_by(Remedy::list_jobs);
 }

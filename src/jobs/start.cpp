@@ -184,7 +184,7 @@ void take_replies(const std::vector<Batch>& batches, const auto& outcomes, Start
   for (std::size_t b = 0; b < batches.size(); ++b) {
     if (!outcomes[b].ok()) {
       const Error& error = *outcomes[b].error;
-      result.errors.push_back(Error("it is not known whether its jobs started", error.what(), error.hint())
+      result.errors.push_back(Error("it is unknown whether its jobs started", error.what(), error.hint())
                                   .mended_by(Remedy::list_jobs)
                                   .because(error.cause())
                                   .on(batches[b].key));

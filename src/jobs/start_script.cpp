@@ -16,8 +16,8 @@ wire::Variable to_wire(const Env::value_type& variable) {
   const auto& [name, value] = variable;
   check_variable(name);
   if (name == cookie_name) {
-    throw Error::usage(fmt::format("cannot set the variable '{}'", name), "a job's processes are known by it",
-                       "leave it out: every job gets its own");
+    throw Error::usage(fmt::format("cannot set the variable '{}'", name),
+                       "it identifies the processes of a job", "leave it out: every job gets its own");
   }
   check_value(value);
   return {name, value};

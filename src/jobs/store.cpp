@@ -231,7 +231,7 @@ Store::Listing Store::list(Filter filter) const {
       continue;
     }
     if (!listing.jobs.empty() && listing.jobs.back().key == stored.job.key) {
-      listing.problems.push_back(fmt::format("{}: its key {} is that of another job; name it by its id",
+      listing.problems.push_back(fmt::format("{}: its key {} belongs to another job; name it by its id",
                                              record_file(stored.job.id).string(), stored.job.key));
     }
     listing.jobs.push_back(std::move(stored.job));

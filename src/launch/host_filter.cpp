@@ -98,7 +98,7 @@ void check_names(const std::vector<LaunchHost>& hosts, const std::vector<LaunchH
       std::vector<std::string> known;
       std::ranges::transform(hosts, std::back_inserter(known), &LaunchHost::name);
       throw Error::usage(one.where,
-                         fmt::format("'{}' is none of this launch's servers", visible_line(one.name, 60)),
+                         fmt::format("'{}' is not a server of this launch", visible_line(one.name, 60)),
                          "there are " + join(known, ", "));
     }
   }

@@ -40,12 +40,11 @@ bool in_containers(const std::vector<Node>& nodes) {
   const auto image = [](const Node& node) { return node.container ? node.container->image : std::string(); };
   for (const Node& node : nodes) {
     if (image(node) != image(nodes.front())) {
-      throw Error::usage(
-          "cannot launch with mpi",
-          fmt::format("{} and {} have different containers, or one has none, and mpirun is to be the "
-                      "same on all servers",
-                      nodes.front().server, node.server),
-          "give all of them the same image, or none");
+      throw Error::usage("cannot launch with mpi",
+                         fmt::format("{} and {} have different containers, or one has none, but mpirun must "
+                                     "be the same on all servers",
+                                     nodes.front().server, node.server),
+                         "give all of them the same image, or none");
     }
   }
   return nodes.front().container.has_value();

@@ -47,7 +47,7 @@ void check_env(const Env& env, bool of_one_server) {
 // INIT_METHOD must not be set by both the user and the launch.
 void check_init_method(const Env& env) {
   if (std::ranges::find(env, "INIT_METHOD", &Env::value_type::first) != env.end()) {
-    throw Error::usage("cannot set the variable 'INIT_METHOD'", "the launch sets it, as it was asked to",
+    throw Error::usage("cannot set the variable 'INIT_METHOD'", "the launch sets it already",
                        "leave one of the two out");
   }
 }

@@ -64,8 +64,8 @@ int slurm_nproc(const RanksPerServer& ranks, int gpus_per_node, const std::strin
   const bool by_core = ranks == RanksPerServer(OnePer::core);
   if (gpus_per_node == 0 || by_core) {
     throw Error::usage(
-        "launch", "how many ranks a node gets is not known, as Slurm chooses the nodes later",
-        "give a number of ranks a node" +
+        "launch", "the number of ranks per node is unknown, because Slurm chooses the nodes later",
+        "give a number of ranks per node" +
             (by_core ? "" : fmt::format(", or gpus_per_node of server '{}' in configs.yaml", login)));
   }
   return gpus_per_node;
@@ -76,7 +76,7 @@ Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& 
   if (spec.launcher != Launcher::ranks && !agents) {
     throw Error::usage(
         fmt::format("cannot launch with {} under Slurm", to_string(spec.launcher)),
-        fmt::format("server '{}' is a login node, and there only ranks and torchrun go", slurm.login),
+        fmt::format("server '{}' is a login node, which supports only ranks and torchrun", slurm.login),
         "choose one of these, or servers without a scheduler");
   }
   // Slurm chooses the nodes, so everything that differs between them is in variables that the agent sets.

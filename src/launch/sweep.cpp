@@ -118,7 +118,7 @@ std::vector<SweepRow> parse_sweep_rows(const std::string& csv) {
     if (cells.size() != names.size()) {
       throw Error::usage(
           fmt::format("cannot read line {} of the points", first),
-          fmt::format("it has {}, and the heading has {}", counted(cells.size(), "value"), names.size()),
+          fmt::format("it has {}, but the heading has {}", counted(cells.size(), "value"), names.size()),
           "give each row a value for each name of the heading");
     }
     if (rows.size() >= most_sweep_points) {

@@ -69,18 +69,18 @@ Rendezvous rendezvous_of(const TorchrunOptions& options, std::size_t servers) {
     throw Error::usage(
         fmt::format("cannot launch on {} nodes", most),
         fmt::format("{} chosen", all == 1 ? "1 server is" : fmt::format("{} servers are", all)),
-        "choose as many servers as the launch is to have at most");
+        "choose as many servers as the launch may have at most");
   }
   if (least < 1 || least > most) {
     throw Error::usage(fmt::format("cannot launch on {} nodes at least", least),
-                       fmt::format("it is a number from 1 to {}", most));
+                       fmt::format("it must be a number from 1 to {}", most));
   }
   // If a node is lost, the workers of the others fail; without restarts, the launch would end.
   constexpr int elastic_restarts = 3;
   rendezvous.max_restarts = options.max_restarts.value_or(rendezvous.elastic() ? elastic_restarts : 0);
   if (rendezvous.max_restarts < 0) {
     throw Error::usage(fmt::format("wrong max_restarts {}", rendezvous.max_restarts),
-                       "it is a number from 0 up");
+                       "it must be at least 0");
   }
   rendezvous.c10d = options.rendezvous ? *options.rendezvous == RendezvousMethod::c10d
                                        : rendezvous.elastic() || rendezvous.max_restarts > 0;
@@ -105,10 +105,9 @@ void refuse_unfit(const LaunchSpec& spec, const Rendezvous& rendezvous) {
         "let the ranks find each other by MASTER_ADDR and MASTER_PORT, or use a static rendezvous");
   }
   if (spec.init_method == InitMethod::file && (rendezvous.max_restarts > 0 || rendezvous.elastic())) {
-    throw Error::usage(
-        "cannot launch with a shared file",
-        "workers that are started again would meet in the file of the time before",
-        "let the ranks find each other by MASTER_ADDR and MASTER_PORT, or do without restarts");
+    throw Error::usage("cannot launch with a shared file",
+                       "restarted workers would use the file of the previous attempt",
+                       "let the ranks find each other by MASTER_ADDR and MASTER_PORT, or turn off restarts");
   }
 }
 
@@ -147,8 +146,8 @@ std::string meeting(const LaunchSpec& spec, const Rendezvous& rendezvous, std::s
 std::string agent_line(const LaunchSpec& spec, const std::string& nodes, int nproc,
                        const std::string& meeting) {
   if (spec.local_rank_arg) {
-    throw Error::usage("cannot launch with torchrun", "torchrun hands the local rank over as LOCAL_RANK only",
-                       "use the launcher ranks, which can hand over both")
+    throw Error::usage("cannot launch with torchrun", "torchrun passes the local rank only as LOCAL_RANK",
+                       "use the launcher ranks, which can pass both")
         .mended_by(Remedy::pass_local_rank);
   }
   const Parts parts = take_apart(spec.torch ? with_python(spec.command) : spec.command);

@@ -73,7 +73,7 @@ Error explained(const Error& error, const wire::AuthorizeReply& report, const fs
         "others can write to {0} on the server, so sshd does not trust its content: chmod go-w {0}",
         report.open_folder);
   } else if (!is_there(file)) {
-    hint = "the private half " + file.string() + " is not here: the login was not tried with it";
+    hint = "the private half " + file.string() + " is not here, so the login was not tested with it";
   }
   return {"the key is there, but a login with it alone does not work", error.message(), hint, error.kind()};
 }

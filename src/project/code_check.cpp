@@ -273,7 +273,7 @@ CodeCheck::Result CodeCheck::compare(Core& core, const std::vector<config::Serve
       core.tell(event);
     }
   } catch (const Error& error) {
-    core.tell(StoreProblem{"it is not known whether the code was changed here: " + error.message()});
+    core.tell(StoreProblem{"it is unknown whether the code was changed here: " + error.message()});
     for (const config::Server& server : servers) {
       result.servers.unknown.push_back(server.name);
     }

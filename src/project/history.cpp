@@ -231,7 +231,7 @@ JobId find_launch(jobs::LaunchStore& records, const std::string& name) {
     const std::string near = did_you_mean(name, names);
     const Error error = Error::usage(
         fmt::format("there is no launch '{}' on record", visible_line(name)),
-        all.empty() ? "there is none at all" : "",
+        all.empty() ? "there are no launches on record" : "",
         !near.empty() || all.empty() ? near : fmt::format("the last one is {}", all.front().first_key));
     throw all.empty() || !near.empty() ? error : error.mended_by(Remedy::list_launches);
   }
@@ -422,7 +422,7 @@ PastLaunch History::launch(const std::string& launch) const {
   LaunchStore records(store);
   auto record = records.read(project::find_launch(records, launch));
   if (!record) {
-    throw Error::usage("there is no launch '" + visible_line(launch) + "' any more", "", "list them again");
+    throw Error::usage("there is no longer a launch '" + visible_line(launch) + "'", "", "list them again");
   }
   if (!record->ended_at) {
     project::bring_up_to_date(records, unknown_, *record);

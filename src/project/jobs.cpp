@@ -260,8 +260,9 @@ Error refuse(const FittingLogs& fitting, const FreeSpace& space) {
   const bool is_one = fitting.refused.size() == 1;
   return Error(
              fmt::format("cannot copy the output of {} {}", is_one ? "job" : "jobs", ranges(fitting.refused)),
-             fmt::format("{}{} needed, and {} are free on this machine", size_text(fitting.refused_bytes),
-                         is_one ? " are" : " for the largest are", size_text(space.left())),
+             fmt::format("{}{} needed, but only {} are free on this machine",
+                         size_text(fitting.refused_bytes), is_one ? " are" : " for the largest are",
+                         size_text(space.left())),
              "free some space on this machine's disk, or name other jobs")
       .because(Cause::disk_full);
 }

@@ -34,8 +34,9 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
                        "use the launcher mpi");
   }
   if (!request.end_others && launch::needs_mpi(request.launcher)) {
-    throw Error::usage("launch", "mpirun ends the other ranks when one has failed, so they cannot be left",
-                       "let them be ended, or use the launcher ranks");
+    throw Error::usage("launch",
+                       "mpirun ends the other ranks when one has failed, so they cannot keep running",
+                       "end them, or use the launcher ranks");
   }
   check_restarts();
   check_lease();
@@ -64,19 +65,18 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
 void LaunchAttempt::check_restarts() {
   if (request_.restarts == 0) {
     if (request_.min_servers) {
-      throw Error::usage("launch", "a smallest number of servers is for a launch with restarts",
+      throw Error::usage("launch", "a minimum number of servers requires a launch with restarts",
                          "set the number of restarts");
     }
     return;
   }
   if (request_.mpi_over_ssh) {
-    throw Error::usage("launch",
-                       "mpirun that reaches the servers by ssh does not start again after a failure",
-                       "let the launch's lifelines bring its orders");
+    throw Error::usage("launch", "mpirun over ssh cannot restart after a failure",
+                       "let mpirun use the launch's own connections");
   }
   if (!request_.end_others) {
-    throw Error::usage("launch", "ranks that are left running after a failure cannot start again",
-                       "let them be ended, or launch without restarts");
+    throw Error::usage("launch", "ranks that keep running after a failure cannot restart",
+                       "end them, or launch without restarts");
   }
 }
 
@@ -97,7 +97,7 @@ void LaunchAttempt::check_hang() {
   }
   if (request_.on_hang == OnHang::restart && !causes.empty() && !is_cause) {
     throw Error::usage("launch", "it restarts on a hang, but hang is not among the causes of restarts",
-                       "add hang to these causes, or let the ranks be ended");
+                       "add hang to these causes, or end the ranks on a hang");
   }
   if (request_.on_hang != OnHang::leave && !request_.end_others) {
     throw Error::usage("launch", "ranks that keep running after a failure cannot be ended after a hang",

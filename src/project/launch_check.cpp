@@ -134,7 +134,7 @@ void LaunchAttempt::judge_servers(const Plan& plan) {
       errors.push_back(cannot_run(fmt::format("torch is missing there; {} has {}", compared.front().server,
                                               compared.front().facts.torch),
                                   "name torch in requirements.txt, then: remote prepare (Debian has it as "
-                                  "python3-torch); or --no-check where it is found in another way")
+                                  "python3-torch); or --no-check if it is found in another way")
                            .on(servers_[i].name));
     }
   }

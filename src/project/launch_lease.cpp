@@ -178,7 +178,8 @@ void check_lease(const LeaseRequest& lease, const Env& env, const std::string& w
   }
   for (const std::string_view name : rules::visibility_variables) {
     if (lease.gpus > 0 && std::ranges::find(env, name, &Env::value_type::first) != env.end()) {
-      throw Error::usage(what, fmt::format("GPUs are to be chosen, and the variable {} names some", name),
+      throw Error::usage(what,
+                         fmt::format("a lease chooses the GPUs, but the variable {} names some, too", name),
                          "keep one of the two");
     }
   }

@@ -179,7 +179,7 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
   if (automatic && !slots && !hides_gpus && lacks_listed_gpus(server, gpus.there)) {
     throw Error::usage(
         "cannot start one rank for each GPU",
-        fmt::format("configs.yaml lists GPU {}, and the server has {}", server.gpu_indices.front(),
+        fmt::format("configs.yaml lists GPU {}, but the server has {}", server.gpu_indices.front(),
                     gpus.there.empty() ? "none" : std::to_string(gpus.there.size())),
         "correct `gpus` there, or ask for a number of ranks")
         .mended_by(Remedy::check_server)

@@ -93,7 +93,7 @@ void check_scheduler(const config::Server& server, const Env& env, const JobRequ
       std::ranges::any_of(env, [](const auto& variable) { return chooses_option(variable.first); });
   if (!server.slurm && (options || request.requeue || !request.after.empty() || !request.array.empty())) {
     throw Error::usage("cannot start a job",
-                       fmt::format("{} goes with Slurm only, and server '{}' has no scheduler",
+                       fmt::format("{} works only with Slurm, but server '{}' has no scheduler",
                                    options                 ? "an option of sbatch"
                                    : request.requeue       ? "requeueing"
                                    : request.array.empty() ? "a job to wait for"

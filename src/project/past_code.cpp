@@ -31,7 +31,7 @@ bool is_hex(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// Whether the servers had other code than this machine.
+// Whether the servers had different code than this machine.
 bool was_not_sent(const PastLaunch& record) {
   return std::ranges::any_of(record.beginning.servers, [](const ServerSetup& server) {
     return std::ranges::any_of(server.facts, [](const auto& fact) {
@@ -76,7 +76,7 @@ void copy_files(const fs::path& from, const fs::path& to, const Cancel& cancel) 
   }
   if (error) {
     throw Error("cannot copy the submodule " + from.string(), error.message(),
-                "may you read it, and is there room in the temporary folder?");
+                "can you read it, and does the temporary folder have enough space?");
   }
 }
 

@@ -72,7 +72,7 @@ void PreparedCheck::judge(const wire::FactsReply& answer, const config::Server& 
     errors.push_back(cannot_run(reason).mended_by(remedy).on(server.name));
   };
   if (is_gone) {
-    refuse("the project was sent there from here, and nothing of it is left");
+    refuse("the project was sent there from here, but its files are gone");
     return;  // its environment is gone too
   }
   if (!answer.missing.empty()) {

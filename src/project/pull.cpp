@@ -69,7 +69,7 @@ std::vector<AskedPath> asked_paths(const std::string& project, const std::vector
     if (!path.name.empty() && !names.insert(path.name).second) {
       throw Error::usage("cannot copy files",
                          fmt::format("two of the paths would both become '{}' here", path.name),
-                         "bring them one after the other, each into a folder of its own");
+                         "copy them one after the other, each into its own folder");
     }
     paths.push_back(std::move(path));
   }

@@ -52,7 +52,7 @@ void choose_command(const RerunRequest& asked, LaunchRequest& request) {
         "give the whole command");
   }
   if (!asked.more.empty() && !is_plain_command(request.command)) {
-    throw Error::usage("cannot put words behind the command",
+    throw Error::usage("cannot append words to the command",
                        fmt::format("it is more than one program: {}", visible_line(request.command)),
                        "give the whole command");
   }
@@ -122,7 +122,7 @@ Rerun plan_rerun(const Core& core, const RerunRequest& asked) {
   again.launch = History(core.config.project).launch(asked.launch);
   if (again.launch.beginning.launcher == Launcher::sweep) {
     throw Error::usage(
-        "cannot start a sweep again with rerun", "its points are a list of its own",
+        "cannot start a sweep again with rerun", "a sweep has its own list of points",
         fmt::format("run the missing points: remote sweep --resume {}", again.launch.first_key));
   }
   if (!again.launch.request) {
@@ -166,7 +166,7 @@ void require_tree(Core& core, const LaunchRequest& request) {
     }
     const wire::MakeTreeReply& answer = *outcomes[i].value;
     if (answer.outcome == wire::TreeOutcome::failed) {
-      throw Error("cannot make the tree of the launch again", answer.reason,
+      throw Error("cannot restore the tree of the launch", answer.reason,
                   "fix that on the server, or take the code from git")
           .on(chosen[i].name);
     }
@@ -218,7 +218,7 @@ void send_kept(Core& core, const Rerun& again) {
   fs::create_directory_symlink(core.config.project / ".remote", then.project / ".remote", error);
   if (error) {
     throw Error("cannot restore the code of the launch in " + then.project.string(), error.message(),
-                "make room there, or set TMPDIR to another folder");
+                "free some space there, or set TMPDIR to another folder");
   }
   send(core, again.request, then, true);
 }

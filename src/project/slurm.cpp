@@ -35,14 +35,14 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
   }
   container_on_slurm(login, request.image);
   if (request.init_method != InitMethod::env) {
-    throw refusal("INIT_METHOD does not go with Slurm, whose nodes are known only when the job begins",
+    throw refusal("INIT_METHOD does not work with Slurm, because the nodes are unknown until the job begins",
                   "let the ranks find each other by MASTER_ADDR and MASTER_PORT, which the job sets; if "
                   "configs.yaml has launch: {init_method: …}, remove it there")
         .mended_by(Remedy::use_env_method);
   }
   if (request.mpi_over_ssh) {
     throw refusal(
-        "how mpirun reaches other servers has no meaning under Slurm, which starts the ranks itself",
+        "under Slurm, the way mpirun reaches other servers cannot be chosen: Slurm starts the ranks itself",
         "choose another launcher, or servers without a scheduler");
   }
   if (request.torchrun.rendezvous || request.torchrun.nodes || request.torchrun.max_restarts) {
@@ -50,8 +50,9 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
                   "leave out the options for another way, or use servers without a scheduler");
   }
   if (request.frozen.value_or(false) || !request.tree.empty()) {
-    throw refusal("a frozen launch does not go with Slurm, whose jobs may begin long after they are queued",
-                  "--no-frozen, or servers without a scheduler");
+    throw refusal(
+        "a frozen launch does not work with Slurm, because jobs may begin long after they are queued",
+        "--no-frozen, or servers without a scheduler");
   }
   if (request.restarts > 0) {
     throw refusal("under Slurm, a job that has failed is not started again by this launch",
@@ -67,8 +68,8 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
                   "leave out --hang-after; if configs.yaml has launch: {hang_after: …}, remove it there");
   }
   if (request.verify_sync) {
-    throw refusal("the comparison of all contents does not go with Slurm",
-                  "send the project first, which brings what differs");
+    throw refusal("the comparison of all contents does not work with Slurm",
+                  "send the project first, which updates files that differ");
   }
 }
 
@@ -112,8 +113,8 @@ std::optional<config::Server> login_of(const Core& core, const LaunchRequest& re
                                : request.nodes   ? "a number of nodes"
                                : request.requeue ? "requeueing"
                                                  : "a job to wait for";
-      throw refusal(what + " goes with Slurm only, and no server of this launch has a scheduler",
-                    "write scheduler: slurm at the login node in configs.yaml, or leave it out");
+      throw refusal(what + " works only with Slurm, but no server of this launch has a scheduler",
+                    "set scheduler: slurm for the login node in configs.yaml, or leave it out");
     }
     return std::nullopt;
   }

@@ -34,8 +34,7 @@ std::string point_command(const SweepRequest& request, const SweepRow& point) {
     if (value.find_first_not_of(harmless) != std::string::npos) {
       throw Error::usage(fmt::format("the value '{}' of {} cannot be used in a line for the shell",
                                      visible_line(value, 60), name),
-                         "the shell would read it in its own way",
-                         "give the command as words, each by itself");
+                         "the shell would interpret it", "give the command as separate words");
     }
   }
   return fill_sweep_word(request.line, point);

@@ -25,7 +25,7 @@ namespace {
 const config::Server& server_named(const Core& core, const std::string& name) {
   const auto found = std::ranges::find(core.config.servers, name, &config::Server::name);
   if (found == core.config.servers.end()) {
-    throw Error("cannot ask about the sweep", fmt::format("configs.yaml has no server '{}' any more", name),
+    throw Error("cannot ask about the sweep", fmt::format("configs.yaml no longer has server '{}'", name),
                 "put the server back into configs.yaml to reach its points")
         .on(name);
   }

@@ -97,7 +97,7 @@ SweepView stop_runners(Core& core, const std::vector<Job>& points, const ResumeR
 
 Error nothing_missing(const std::vector<Job>& points, std::size_t running) {
   const bool failed = std::ranges::find(points, JobState::failed, &Job::state) != points.end();
-  return Error::usage("nothing of the sweep is missing",
+  return Error::usage("the sweep has no missing points",
                       running == 0 ? "all of its points have ended"
                                    : counted(running, "point") + " still run, or are unknown")
       .mended_by(failed ? Remedy::rerun_failed : Remedy::none);

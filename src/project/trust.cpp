@@ -45,7 +45,7 @@ void Core::require_trust() {
   const auto demands = config::TrustStore(config.project).not_allowed(config::demands_of(config));
   if (!state_.trusted_ && !demands.empty() && !ask_for(demands)) {
     throw Error::usage("this project is not trusted yet",
-                       "its configuration wants something of this machine that you have not allowed")
+                       "its configuration needs something on this machine that you have not allowed")
         .mended_by(Remedy::trust_settings);
   }
   state_.trusted_ = true;

@@ -174,7 +174,7 @@ SshdProgram find_sshd(const std::string& name) {
 
 std::string sshd_word(const std::string& text) {
   if (text.find_first_of(std::string_view("\n\r\0", 3)) != std::string::npos) {
-    throw Error::usage("cannot make a sandbox in " + text, "sshd takes no path with a line break in it",
+    throw Error::usage("cannot make a sandbox in " + text, "sshd does not support a path with a line break",
                        "put the project into another folder");
   }
   return "\"" + replace_all(replace_all(text, "\\", "\\\\"), "\"", "\\\"") + "\"";
@@ -202,14 +202,14 @@ void settle_key(const fs::path& file, const std::string& comment, const Cancel& 
 void make_key(const fs::path& file, const std::string& comment, const Cancel& cancel) {
   if (!find_program("ssh-keygen")) {
     throw Error("cannot make an SSH key", "ssh-keygen was not found on this machine",
-                "install OpenSSH: apt-get install openssh-server (it brings openssh-client)");
+                "install OpenSSH: apt-get install openssh-server (it includes openssh-client)");
   }
   SubprocessSpec spec;
   spec.argv = {"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", file.string()};
   const ExecResult result = run_subprocess(spec, {}, cancel);
   if (!result.status.success()) {
     throw Error("cannot make the SSH key " + file.string(), last_lines(result.err, 1),
-                "may you write there, and is there room on the disk?");
+                "can you write there, and does the disk have space?");
   }
 }
 
@@ -220,8 +220,8 @@ int free_port() {
       return port;
     }
   }
-  throw Error("cannot find a free port", "500 tries between 20000 and 32000 met a port in use",
-              "end programs that hold ports: ss -ltnp lists them");
+  throw Error("cannot find a free port", "500 ports tried between 20000 and 32000 are in use",
+              "stop programs that use ports: ss -ltnp lists them");
 }
 
 SandboxNode::SandboxNode(const fs::path& sandbox, int number)
@@ -293,7 +293,7 @@ std::optional<fs::path> SandboxNode::prepare(const Cancel& cancel) const {
     if (error) {
       throw Error("cannot make " + home().string(), error.message(),
                   shows_no_links(error)
-                      ? "this disk keeps no links: make the sandbox in a project on another disk"
+                      ? "this disk does not support links: create the sandbox in a project on another disk"
                       : "may you write there?");
     }
     store.allow({made});

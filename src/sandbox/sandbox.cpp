@@ -173,7 +173,7 @@ Sandbox::Sandbox(const fs::path& project) {
 std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Cancel& cancel) {
   if (options.nodes < 0 || options.nodes > max_nodes) {
     throw Error::usage("sandbox up",
-                       "the number of nodes must lie between 1 and " + std::to_string(max_nodes));
+                       "the number of nodes must be between 1 and " + std::to_string(max_nodes));
   }
   sshd_word(folder_.string());  // rejects a path that sshd does not support before anything is written
   const SshdProgram sshd = find_sshd(options.sshd);

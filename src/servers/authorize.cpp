@@ -33,7 +33,7 @@ std::string PublicKey::line() const {
 
 PublicKey parse_public_key(std::string_view text, const std::string& file) {
   if (text.find("PRIVATE KEY") != std::string_view::npos) {
-    throw not_a_key(file, "it is a private key, and that never leaves this machine");
+    throw not_a_key(file, "it is a private key, which never leaves this machine");
   }
   std::optional<PublicKey> found;
   for (const std::string& raw : split(text, '\n')) {

@@ -27,7 +27,7 @@ bool is_for_engine(std::string_view name) {
 std::string hint_for(const std::string& reason) {
   const std::string lower = lower_case(reason);
   if (lower.find("permission denied") != std::string::npos) {
-    return "the login needs the right to docker's socket (group docker), or use podman, which needs none";
+    return "the user needs access to docker's socket (group docker); podman does not need it";
   }
   if (lower.find("is not installed") != std::string::npos) {
     return "install podman, docker or apptainer there, or let `prologue` in configs.yaml load it";

@@ -230,10 +230,10 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
                        const Cancel& cancel) {
   const auto give_up = [&](const std::string& reason) -> Error {
     return {"cannot send the project",
-            fmt::format("it cannot take the project from {} ({}): {}", source.server, source.host, reason)};
+            fmt::format("it cannot fetch the project from {} ({}): {}", source.server, source.host, reason)};
   };
   if (source.login.host_key.empty() || source.host.empty()) {
-    throw give_up("its address or host key is not known");
+    throw give_up("its address or host key is unknown");
   }
   wire::PullProjectRequest request{
       .project = peers_.config_.project_path_on(server_),

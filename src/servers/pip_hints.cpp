@@ -132,7 +132,7 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
   const std::string decisive = decisive_lines(err, most_decisive);
   const auto says = [&](std::initializer_list<std::string_view> texts) { return has_any(decisive, texts); };
   if (says({"Permission denied (publickey", "Host key verification failed"})) {
-    return "the server itself has no access to that repository: name it by an https URL, give the account "
+    return "the server itself has no access to that repository: use an https URL for it, give the account "
            "there a key for it, or send the package as a wheel (python.find_links)";
   }
   for (const char* before : {"Could not resolve host: ", "Could not resolve hostname "}) {
@@ -150,7 +150,7 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
   if (no_package && has_any(err, {"Temporary failure in name resolution", "Name or service not known",
                                   "NewConnectionError", "ConnectTimeoutError", "Network is unreachable",
                                   "ProxyError", "dns error", "CondaHTTPError"})) {
-    return "the server does not reach the package index: python.index_url in configs.yaml names another one, "
+    return "the server cannot reach the package index: python.index_url in configs.yaml sets another one, "
            "python.find_links a folder with wheels";
   }
   if (says({"dpkg was interrupted"})) {
@@ -181,7 +181,7 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
            "PBR_VERSION, of pdm PDM_BUILD_SCM_VERSION)";
   }
   if (says({"ResolutionImpossible", "conflicting dependencies"})) {
-    return "the requirements contradict each other: loosen one of the versions that are named";
+    return "the requirements contradict each other: loosen one of the named versions";
   }
   if (const std::string name = between(decisive, "No matching distribution found for ", "\r\n");
       !name.empty()) {

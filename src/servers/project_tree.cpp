@@ -83,7 +83,7 @@ std::vector<std::string> listed_by_rsync(const config::Config& config, const fs:
   const auto code = result.status.code();
   if (!result.status.success() && code != 23 && code != 24) {  // broken links, vanished files
     throw Error("cannot list the project", last_lines(trim(result.err), 2),
-                "may you read all of the project's files? .remote/exclude.txt leaves some out");
+                "can you read all of the project's files? .remote/exclude.txt excludes some");
   }
   std::vector<std::string> names;
   for (const std::string& line : split(result.out, '\n')) {

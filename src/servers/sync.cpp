@@ -194,8 +194,8 @@ void remove_links_out(const fs::path& folder, SyncReport& report) {
       return false;
     }
     ::unlinkat(parent.get(), link.filename().c_str(), 0);
-    report.warnings.push_back(name + ": not brought, it is a link that leads " +
-                              (circle ? "to a folder that it is in" : "out of the folder"));
+    report.warnings.push_back(name + ": not copied, it is a link that leads " +
+                              (circle ? "to a folder that contains it" : "out of the folder"));
     return true;
   });
 }
@@ -221,7 +221,7 @@ void add_rsync_line(SyncReport& report, std::string_view mark, std::string_view 
   };
   if (!line.starts_with(mark)) {
     if (line.starts_with("ignoring unsafe symlink ")) {
-      report.warnings.push_back("not brought, as it leads out of the folder: the link " +
+      report.warnings.push_back("not copied, because it leads out of the folder: the link " +
                                 std::string(line.substr(std::min(line.find('"'), line.size()))));
     } else if (line.ends_with(newer_mark)) {
       add(report.newer, line.substr(0, line.size() - newer_mark.size()));

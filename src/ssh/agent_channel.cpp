@@ -63,8 +63,7 @@ void AgentStart::take_line(std::string_view line, const std::function<void(std::
     state_ = State::running;
   } else if (const auto need = server::parse_agent_need(line)) {
     if (state_ == State::installing) {
-      throw Error("cannot start the agent", "the server asks for it again and again")
-          .mended_by(Remedy::tell_more);
+      throw Error("cannot start the agent", "the server keeps asking for it").mended_by(Remedy::tell_more);
     }
     state_ = State::installing;
     send(server::agent_installation(agent_for(need->architecture), need->has_xz, folders_.chosen,
@@ -78,7 +77,7 @@ void AgentStart::take_line(std::string_view line, const std::function<void(std::
     const bool names_folders = reasons.find(": ") != std::string_view::npos;
     throw Error("cannot start the agent", visible_line(reasons, 1000),
                 names_folders
-                    ? "make room in one of these folders, or set 'agent' in configs.yaml to a folder "
+                    ? "free some space in one of these folders, or  set 'agent' in configs.yaml to a folder "
                       "of the server that is not mounted noexec"
                     : "")
         .because(Cause::refused);

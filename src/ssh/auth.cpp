@@ -434,7 +434,7 @@ class Login {
     if (keys_.keys.empty() && !refused_.empty()) {
       secrets_.tell_once(
           Error(fmt::format("no key logs in as {}", target_.user.value),
-                fmt::format("the server does not take {} from this user", join(refused_, ", ")))
+                fmt::format("the server does not accept {} from this user", join(refused_, ", ")))
               .mended_by(Remedy::authorize_key)
               .on(target_.name));
     }

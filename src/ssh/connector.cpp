@@ -42,7 +42,7 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
   SessionPtr session(ssh_new());
   if (!session) {
     throw Error("cannot connect", "libssh has no memory for a session",
-                "end programs that take much memory on this machine");
+                "stop programs that use much memory on this machine");
   }
   const auto set = [&](ssh_options_e option, const void* value) {
     if (ssh_options_set(session.get(), option, value) != SSH_OK) {
@@ -125,7 +125,7 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
     if (reason.find("no match for method") != std::string::npos) {
       throw Unreachable("cannot connect",
                         fmt::format("{} and libssh have no algorithm in common: {}", where, reason),
-                        "set `connection: openssh` in configs.yaml: OpenSSH knows more algorithms");
+                        "set `connection: openssh` in configs.yaml: OpenSSH supports more algorithms");
     }
     throw Unreachable("cannot connect", fmt::format("{}: {}", where, reason), "`ssh -v` shows more details");
   }
@@ -374,7 +374,7 @@ class LibsshConnector final : public Connector {
       }
       throw Unreachable("cannot connect",
                         fmt::format("{}: {}", host_and_port(target.host.value, target.port.value), why),
-                        "check the way to it from there");
+                        "check the network between them");
     }
     log_debug(target.name, "keys exchanged after {}", watch.text());
     const auto fresh =

@@ -44,7 +44,7 @@ void generate_key(const fs::path& file, const std::string& comment) {
   char* text = nullptr;
   if (ssh_pki_export_privkey_base64(key.get(), nullptr, nullptr, nullptr, &text) != SSH_OK) {
     throw Error(what, "libssh could not write it",
-                "may you write into that folder, and is there room on the disk?");
+                "can you write to that folder, and does the disk have space?");
   }
   const auto forget = [](char* secret) {
     OPENSSL_cleanse(secret, std::strlen(secret));

@@ -118,7 +118,7 @@ std::string address_for(const Target& target, const Cancel& cancel) {
     throw Error(what, reason).mended_by(Remedy::log_in).because(Cause::auth);
   }
   if (said.find("ost key") != std::string::npos) {
-    throw Error(what, reason, "compare the key with the server's; known_hosts has the one that was known")
+    throw Error(what, reason, "compare the key with the server's; known_hosts has the old one")
         .because(Cause::host_key);
   }
   throw Unreachable("cannot connect", reason, "check the address, the network and the server");
@@ -128,7 +128,7 @@ std::string address_for(const Target& target, const Cancel& cancel) {
 
 Error all_taken(const std::string& why) {
   return Error("cannot run another command over the open login",
-               "the server takes no further session over it (MaxSessions), and " + why,
+               "the server allows no more sessions over it (MaxSessions), and " + why,
                "wait until a command over it has ended, or raise MaxSessions in the server's sshd_config")
       .because(Cause::refused);
 }

@@ -32,7 +32,7 @@ MuxReverse::MuxReverse(const std::filesystem::path& control, mux::Listening at,
   constexpr const char* what = "cannot forward a port to this machine";
   listener_ = listen_local(path, SOMAXCONN);
   if (!listener_) {
-    throw Error(what, std::generic_category().message(errno), "is there room in TMPDIR, or /tmp?");
+    throw Error(what, std::generic_category().message(errno), "does TMPDIR, or /tmp, have space?");
   }
   prepare(listener_);
   mux::ControlSocket socket(control_);

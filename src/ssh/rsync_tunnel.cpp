@@ -101,7 +101,7 @@ RsyncTunnel::RsyncTunnel(Connection& connection, const RsyncRequest& request, st
   fs::create_symlink(program, folder_.path() / "pipe", error);
   if (error) {
     throw Error("cannot start rsync", (folder_.path() / "pipe").string() + ": " + error.message(),
-                "may you write into the folder for temporary files? TMPDIR names another");
+                "can you write to the folder for temporary files? TMPDIR sets another");
   }
 }
 

@@ -306,7 +306,7 @@ class ConfigReader {
         }
         const auto fits = judge(criterion, argument, result && outer);
         if (!fits) {
-          warn(origin, "Match " + criterion + " is not supported, so the block is passed by");
+          warn(origin, "Match " + criterion + " is not supported, so the block is skipped");
           return false;
         }
         holds = *fits;

@@ -71,7 +71,8 @@ TEST_F(Clean, SeesWhatTheSupervisorDoesNot) {
   {
     const test::Started child = carrier(id);
     EXPECT_EQ(clean_one(id).outcome, CleanOutcome::running);
-    EXPECT_EQ(clean_one(id).reason, "a process of it still lives (pid " + std::to_string(child.pid()) + ")");
+    EXPECT_EQ(clean_one(id).reason,
+              "one of its processes still runs (pid " + std::to_string(child.pid()) + ")");
     EXPECT_NE(test::read_end(folder(id)), "");
   }
   EXPECT_EQ(clean_one(id).outcome, CleanOutcome::removed);
@@ -96,7 +97,7 @@ TEST_F(Clean, KeepsAFreshClaim) {
   const std::string id = new_id();
   ASSERT_TRUE(claim(host(), jobs(), id));
   EXPECT_EQ(clean_one(id).outcome, CleanOutcome::running);
-  EXPECT_THAT(clean_one(id).reason, HasSubstr("given up less than a minute ago"));
+  EXPECT_THAT(clean_one(id).reason, HasSubstr("abandoned less than a minute ago"));
   put(id, "journal.jsonl", test::format_end("never 0 1000\n"));
   EXPECT_EQ(clean_one(id).outcome, CleanOutcome::removed);
 }

@@ -552,7 +552,7 @@ TEST_F(Follow, TheOutputOfARank) {
 
   const std::string ended = folders.make_ended("exit 0", {{"ranks/2.out", ""}});
   wanted.id = ended;
-  EXPECT_EQ(client.receive_all(client.follow(wanted)).refusal, "rank 7 of job " + ended + " has never begun");
+  EXPECT_EQ(client.receive_all(client.follow(wanted)).refusal, "rank 7 of job " + ended + " has not started");
   fs::create_symlink("2.out", folders.folder(ended) / "ranks/7.out");
   EXPECT_THAT(client.receive_all(client.follow(wanted)).refusal, HasSubstr("7.out is not a regular file"));
 

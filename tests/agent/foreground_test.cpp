@@ -432,7 +432,7 @@ TEST_F(AttachRun, RunsTheProgramOfTheJobsOwnVersion) {
   listen();
   begin();
   EXPECT_EQ(finish().how, wire::ProcessEnd::exited(1));
-  EXPECT_THAT(ended.err, HasSubstr("the copy of the programs is missing"));
+  EXPECT_THAT(ended.err, HasSubstr("the copy of the programs that started the job is missing"));
   client().send(FrameKind::end, 1);
   ASSERT_TRUE(create_spec(job(), {.program = "digest"}));
   put(project() / ".jobs/.bin/digest/python/attach.py",

@@ -62,7 +62,7 @@ TEST_F(LeaseTest, UsedAndOtherThanTheAllowedGpusAreLeftAlone) {
   EXPECT_EQ(indices_of(second), "1");
   EXPECT_FALSE(take({.gpus = 1}));
   EXPECT_FALSE(take({.gpus = 5}));
-  EXPECT_EQ(shortage, "this server does not have as much as is asked for");
+  EXPECT_EQ(shortage, "this server does not have the requested resources");
 }
 
 TEST_F(LeaseTest, GpusWithUnknownProcessesAreNotFree) {

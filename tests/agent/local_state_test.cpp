@@ -82,7 +82,7 @@ TEST_F(LocalState, AJobWhosePidCouldNotBeWrittenDidNotStart) {
       {"journal.jsonl", test::format_end("exit 127 1700000000123 supervisor\n")}};
   const std::string id = make(files);
   EXPECT_EQ(phase(id), JobPhase::ended);
-  EXPECT_EQ(state(id).reason, "it did not start, as its folder takes no files: is the disk full?");
+  EXPECT_EQ(state(id).reason, "it did not start, because its folder cannot be written: is the disk full?");
   put(id, "pid", "999999998 1\n");
   EXPECT_EQ(state(id).reason, "") << "the command's own exit code";
 }

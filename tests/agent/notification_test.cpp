@@ -134,19 +134,20 @@ TEST_F(DescribeEnd, IgnoresStopsThatDidNotCauseTheFailure) {
 TEST_F(DescribeEnd, NamesTheServerThatWasLost) {
   start({"a", "b"});
   lose({"b"}, {"b"});
-  EXPECT_EQ(describe({{false, wire::ServerLoss{"b"}}}), "lost: no word from server b");
+  EXPECT_EQ(describe({{false, wire::ServerLoss{"b"}}}), "lost: no report from server b");
 
   start({"a", "b", "c", "d"});
   lose({"b", "c", "d"}, {"c"});
   hear("c", wire::EndLaunch{wire::ServerLoss{"a"}}, 1010);
   hear("c", wire::Bye{}, 1010);
-  EXPECT_EQ(describe({{false, wire::ServerLoss{"c"}}}), "lost: no word from server c") << "it is back";
+  EXPECT_EQ(describe({{false, wire::ServerLoss{"c"}}}), "lost: no report from server c") << "it is back";
 
   start({"a", "b", "c", "d"});
   hear("b", failure(1, exit_1, true));
   hear("b", wire::EndLaunch{wire::RankEnded{1}});
   lose({"b", "c", "d"}, {"c"});
-  EXPECT_EQ(describe({ended_for_rank_1}), "lost: no word from server c") << "the failure followed from that";
+  EXPECT_EQ(describe({ended_for_rank_1}), "lost: no report from server c")
+      << "the failure followed from that";
 }
 
 TEST_F(DescribeEnd, NamesItselfIfItWasCutOff) {
@@ -157,7 +158,7 @@ TEST_F(DescribeEnd, NamesItselfIfItWasCutOff) {
   start({"a", "b", "c"});
   hear("b", wire::Beat{});
   hear("c", wire::EndLaunch{wire::ServerLoss{"a"}});
-  EXPECT_EQ(describe({failed}), "lost: no word from server a") << "only c did not hear it";
+  EXPECT_EQ(describe({failed}), "lost: no report from server a") << "only c did not hear it";
 }
 
 TEST_F(DescribeEnd, AServerThatIsSilentAtTheEndMayHaveSucceeded) {
@@ -165,11 +166,11 @@ TEST_F(DescribeEnd, AServerThatIsSilentAtTheEndMayHaveSucceeded) {
   policy->job(0).ended = true;
   hear("b", wire::Bye{}, 111);
   lose({"b", "c"}, {"c"});
-  EXPECT_EQ(describe({succeeded}), "unknown: no word from server c at the end");
+  EXPECT_EQ(describe({succeeded}), "unknown: no report from server c at the end");
   start({"a", "b", "c"});
   policy->job(0).ended = true;
   lose({"b", "c"}, {"c"});
-  EXPECT_EQ(describe({succeeded}), "lost: no word from server c") << "b still worked";
+  EXPECT_EQ(describe({succeeded}), "lost: no report from server c") << "b still worked";
 }
 
 TEST_F(DescribeEnd, OfASupervisorThatWasStartedAgain) {

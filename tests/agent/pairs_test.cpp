@@ -503,11 +503,11 @@ TEST_F(AgentPairs, AnotherServersNonsenseIsAnErrorOfThatMeasurementAlone) {
     return send("abc", impostor.port);
   };
   for (const char* answer : {"a lot\n", "5\n", "0 0\n", "nan 1\n", "-1 1\n", "1 2 3\n", "\n"}) {
-    EXPECT_EQ(sent(answer).error, "the other side answers something else") << answer;
+    EXPECT_EQ(sent(answer).error, "the other side sends an unexpected answer") << answer;
   }
-  EXPECT_EQ(sent(std::string(1 << 16, 'x')).error, "the other side answers something else");
+  EXPECT_EQ(sent(std::string(1 << 16, 'x')).error, "the other side sends an unexpected answer");
   EXPECT_EQ(sent("").error, "the other side does not answer");
-  EXPECT_EQ(sent("123456789012345678 1\n").error, "the other side says that it got more than was sent");
+  EXPECT_EQ(sent("123456789012345678 1\n").error, "the other side reports more data than was sent");
   EXPECT_EQ(sent("0 1\n").error, "");
   EXPECT_EQ(sent("0 1\n").gbit_s, 0);
 }

@@ -544,7 +544,7 @@ TEST_F(Provision, SetupNamesWhatIsMissing) {
   python.system_packages = {"liba", "libb=2"};
   const Provisioned apt = set_up();
   EXPECT_EQ(apt.failure, "system_packages needs apt-get, which this server lacks");
-  EXPECT_EQ(apt.hint, "install liba libb=2 by hand and take them off the list");
+  EXPECT_EQ(apt.hint, "install liba libb=2 by hand and remove them from the list");
   EXPECT_THAT(apt.steps, ElementsAre("apt-get install liba libb=2"));
   put_program("apt-get", "");
   fs::remove(fake.programs() / "id");
@@ -577,7 +577,7 @@ TEST_F(Provision, AForeignEnvironmentIsNeverRemoved) {
   EXPECT_EQ(set_up().failure, folder + " exists but has no working Python with pip");
   fake.put_program(environment() / "bin/python", "case $2 in *version_info*) exit 1 ;; esac");
   python.version = "3.11";
-  EXPECT_EQ(set_up().failure, folder + " is there and has another Python than 3.11");
+  EXPECT_EQ(set_up().failure, folder + " exists but has a different Python than 3.11");
   python.version = "";
   const Provisioned adopted = set_up();
   EXPECT_EQ(adopted.failure, "");
@@ -696,7 +696,7 @@ TEST_F(ProvisionPackages, RequirementsOfTheSystemAreCheckedFirst) {
            "# all\nnumpy>=1 # this\r\n  torch ; python_version > '3'\n\na#b\nx @ https://h/#egg=x\n");
   fake.put(environment() / "pyvenv.cfg", "Include-System-Site-Packages =  TRUE\n");
   const Provisioned met = install(packages);
-  EXPECT_THAT(met.steps, ElementsAre("the environment has all of it"));
+  EXPECT_THAT(met.steps, ElementsAre("the environment has all packages"));
   EXPECT_EQ(read_home("log"),
             "requirements: <numpy>=1> <torch ; python_version > '3'> <a#b> "
             "<x @ https://h/#egg=x>\n");

@@ -77,7 +77,7 @@ TEST_F(Reports, OneWhosePidCouldNotBeWrittenDidNotStart) {
   jobs.put(id, "pid", "");
   const wire::JobReport job = report(id);
   EXPECT_EQ(job.phase, JobPhase::ended);
-  EXPECT_EQ(job.reason, "it did not start, as its folder takes no files: is the disk full?");
+  EXPECT_EQ(job.reason, "it did not start, because its folder cannot be written: is the disk full?");
 }
 
 TEST_F(Reports, HaveTheTimeOfAFailuresLastWords) {

@@ -237,7 +237,7 @@ TEST_F(StartLease, TheSupervisorOrdersWhatWaits) {
 TEST_F(StartLease, WhatAServerNeverHasIsNotWaitedFor) {
   const Lease lease = take_for({.terms = {.gpus = 9}, .waits = true});
   EXPECT_EQ(start_waiting(lease).wait(), 1);
-  EXPECT_EQ(errors(), "remote: the lease was not taken: this server does not have as much as is asked for\n");
+  EXPECT_EQ(errors(), "remote: the lease was not taken: this server does not have the requested resources\n");
 }
 
 TEST_F(StartLease, AnotherFileAsDescriptorSevenIsRefused) {

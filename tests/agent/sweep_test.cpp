@@ -122,7 +122,7 @@ TEST_F(SweepOnServer, BeginsOnce) {
 
 TEST_F(SweepOnServer, ContinuesWithTheSamePoints) {
   request.points.reset();
-  EXPECT_EQ(begin(), "the list of its points is not here any more");
+  EXPECT_EQ(begin(), "the list of its points no longer exists here");
   request.points = wire::SweepPoints{.own = {{.command = "one"}}};
   EXPECT_EQ(begin(), "none");
   for (const char* name : {"stopped", "note", "runner"}) {
@@ -285,7 +285,7 @@ TEST_F(SweepProcess, RunsUntilAllPointsHaveEnded) {
 
 TEST_F(SweepProcess, SaysWhyItCannotRun) {
   sweep.make();
-  EXPECT_EQ(supervise(), "the list of its points is not here any more");
+  EXPECT_EQ(supervise(), "the list of its points no longer exists here");
   put_run({new_id()}, 1);
   put_file(sweep.file("runner"), "999999999 1 x\n");
   if (::geteuid() != 0) {

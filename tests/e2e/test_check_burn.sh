@@ -29,7 +29,7 @@ cp .remote/configs.yaml "$work/configs.yaml"
 sed -i "/^  node-2:/a\\    env: {PYTHONPATH: '$work/no torch'}" .remote/configs.yaml
 code 1 check --burn 1 --json
 picks "[c['detail'] for s in d for c in s['checks'] if c['name'] == 'burn'][0]" >"$work/lines"
-grep -q 'rank 1 on node-2: there is no torch' "$work/lines" || fail "without torch: $(cat "$work/lines")"
+grep -q 'rank 1 on node-2: the environment of the servers has no torch' "$work/lines" || fail "without torch: $(cat "$work/lines")"
 until_true nothing_left
 cp "$work/configs.yaml" .remote/configs.yaml
 

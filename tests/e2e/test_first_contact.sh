@@ -12,7 +12,7 @@ says 'to try it on practice servers of this machine: remote sandbox up --sample'
 # the two commands
 code 0 sandbox up --sample
 says 'wrote .remote/configs.yaml'
-says 'wrote train.py, a training that needs Python 3 alone'
+says 'wrote train.py, a training that needs only Python 3'
 says 'to train on all of them: remote torch-launch'
 code 0
 says 'to train: remote torch-launch'
@@ -53,7 +53,7 @@ says 'hint: Python there has no module no_such_module: add its package to requir
 # pdb without a terminal, where breakpoint() does not wait for `remote attach`
 echo 'breakpoint()' >stops.py
 code 1 launch --rsync --follow --nproc-per-node 1 -- python3 stops.py
-says 'hint: breakpoint() waits for `remote attach` where the launch has --enable-stacks'
+says 'hint: breakpoint() waits for `remote attach` if the launch has --enable-stacks'
 # one that the program can do without is not why it failed
 printf '%s\n' 'import sys' 'print("No module named triton", file=sys.stderr)' 'sys.exit("CUDA out of memory")' >warns.py
 code 1 torch-launch --cmd 'python3 warns.py'
@@ -80,7 +80,7 @@ cp .remote/configs.yaml "$work/before"
 code 0 sandbox up --nodes 1
 says 'updated .remote/configs.yaml'
 code 0 sandbox down --purge
-says 'took the practice servers out of .remote/configs.yaml again'
+says 'removed the practice servers from .remote/configs.yaml'
 cmp .remote/configs.yaml "$work/before" || fail "what init wrote did not come back"
 code 0
 says 'to name your own servers, under `servers:`'

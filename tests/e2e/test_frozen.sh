@@ -87,7 +87,7 @@ digest=$(picks '",".join({dict(s["facts"])["tree"] for s in d["setups"]})')
 
 # ---- again in its tree, whatever the servers have by now
 code 0 rerun first --follow
-grep -q 'with the code of then, frozen as' "$work/err" || fail "it does not say which code"
+grep -q 'with its original code, frozen as' "$work/err" || fail "it does not say which code"
 
 # ---- job-clean removes a tree with its last launch
 code 0 job-clean --yes --launch 5

@@ -128,7 +128,7 @@ for left in 3 5 6 8; do
     *) fail "with $left inodes the job is $(states "few-$left")" ;;
   esac
   if [ "$(of_jobs 'd[0].get("exit_code")' --tag "few-$left")" = 127 ]; then
-    of_jobs 'd[0]["reason"]' --tag "few-$left" | grep -q 'takes no files' || fail "with $left inodes it is not told why it did not start"
+    of_jobs 'd[0]["reason"]' --tag "few-$left" | grep -q 'folder cannot be written' || fail "with $left inodes it is not told why it did not start"
     few_told=1
   fi
   mount -o "remount,nr_inodes=$(($(used) + 100))" "$home"

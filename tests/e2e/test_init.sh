@@ -46,7 +46,7 @@ printf 'name: above\n' >.remote/configs.yaml
 ln -s nowhere inner/.remote/configs.yaml
 cd inner
 code 2
-says "cannot read $project/inner/.remote/configs.yaml: it is a link to nothing"
+says "cannot read $project/inner/.remote/configs.yaml: it is a broken link"
 rm .remote/configs.yaml
 mkdir .remote/configs.yaml
 code 2

@@ -60,7 +60,7 @@ grep -q "^rank 1 on node-1 waits in broadcast (train.py:$(line_of broadcast))" "
 end
 
 start slow
-verdict '^the launch moves, and one rank needs [0-9.]* times as much time as the others' 5
+verdict '^the launch makes progress, but one rank needs [0-9.]* times as much time as the others' 5
 grep -q '^rank 3 on node-2 ' "$work/out" || fail "the slow rank is not named"
 end
 

@@ -14,7 +14,7 @@ folder() { find .remote/sandbox -type d -path "*/.jobs/$(of_launch "$1" "['id']"
 attempts() { of_launch node-1 "['attempts']" >/dev/null && of_jobs \
   '[(a["cause"], a.get("rank"), a.get("server"), a.get("signal")) for job in d if job["server"] == "node-1" for a in job.get("attempts", [])][-'"$1"':]'; }
 code 2 launch --launcher mpi --restarts 1 --mpi-agent ssh --cmd true
-grep -q 'by ssh does not start again' "$work/err" || fail 'it is not told that mpirun over ssh does not start again'
+grep -q 'over ssh cannot restart' "$work/err" || fail 'it is not told that mpirun over ssh does not start again'
 code 0 rsync
 
 # all_begin ATTEMPT: the ranks of node-1 and node-2 or, from the fourth attempt on, node-3

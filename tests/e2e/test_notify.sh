@@ -152,5 +152,5 @@ code 1 launch --follow --bell --notify 'echo "$REMOTE_STATE $REMOTE_JOBS" >said'
 code 1 job-wait last --notify 'echo "$REMOTE_STATE" >said'
 [ "$(cat said)" = failed ] || fail "nobody was told here"
 code 2 launch --notify true -- true
-grep -q 'go with --follow' "$work/err" || fail "no error"
+grep -q 'need --follow' "$work/err" || fail "no error"
 echo "the news arrive once"

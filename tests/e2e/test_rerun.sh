@@ -61,7 +61,7 @@ code 2 rerun first
 code 0 rerun first --follow -e API_TOKEN --env EXTRA 1 --env MODE slow -- two 'th ree'
 unset API_TOKEN
 said 'part 2 rank 0 of 4 mode slow token again words one two th ree'
-grep -q 'with the code of then, commit .* and its patch' "$work/err" || fail "it does not say which code"
+grep -q 'with its original code, commit .* and its patch' "$work/err" || fail "it does not say which code"
 here >"$work/after"
 cmp "$work/before" "$work/after" || fail "the user's files or git's are others now"
 [ -z "$(find "$work" -maxdepth 1 -name 'ran.*')" ] || fail "a program of the project's git settings ran: $(ls "$work")"

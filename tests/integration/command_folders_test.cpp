@@ -208,30 +208,31 @@ TEST_F(CommandFolders, AServerWhoseDiskIsEmptyAgainStartsNothing) {
   fs::remove_all(world.there("b"));
   const CommandResult refused = launch({"--cmd", "true"});
   EXPECT_EQ(refused.code, 1) << refused;
-  EXPECT_THAT(refused.err,
-              AllOf(HasSubstr("b: it cannot run there: the project was sent there from here, and "
-                              "nothing of it is left"),
-                    HasSubstr("remote prepare"), Not(HasSubstr("error: a:"))));
+  EXPECT_THAT(
+      refused.err,
+      AllOf(HasSubstr("b: it cannot run there: the project was sent there from here, but its files are gone"),
+            HasSubstr("remote prepare"), Not(HasSubstr("error: a:"))));
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"job-run", "--server", "b", "--cmd", "true"},
                                              {"sweep", "--param", "x=1,2", "--cmd", "echo {x}"}}) {
     const CommandResult same = world.run(words);
     EXPECT_EQ(same.code, 1) << same;
-    EXPECT_THAT(same.err, AllOf(HasSubstr("b: it cannot run there: the project was sent there from here, and "
-                                          "nothing of it is left"),
-                                HasSubstr("remote prepare")));
+    EXPECT_THAT(
+        same.err,
+        AllOf(
+            HasSubstr("b: it cannot run there: the project was sent there from here, but its files are gone"),
+            HasSubstr("remote prepare")));
   }
   EXPECT_THAT(world.store().list().jobs, IsEmpty());
   const std::string advice =
       "proj: nothing started here runs on 2 servers (jobs from elsewhere: remote servers)\n"
-      "nothing of the project is left on b; to send it again: remote prepare --server b\n";
+      "the project's files are gone from b; to send them again: remote prepare --server b\n";
   EXPECT_EQ(world.run({}).err, advice);
-  EXPECT_THAT(launch({"--no-check", "--follow", "--cmd", "true"}).err,
-              HasSubstr("nothing of it is left there"));
+  EXPECT_THAT(launch({"--no-check", "--follow", "--cmd", "true"}).err, HasSubstr("its files are gone there"));
   EXPECT_THAT(world.run({"show"}).out,
               AllOf(ContainsRegex("\na [^\n]*  [0-9a-f]{12}"), ContainsRegex("\nb [^\n]*  gone")));
   EXPECT_EQ(world.run({"rsync"}).code, 0);
-  EXPECT_THAT(world.run({}).err, Not(HasSubstr("is left on b")));
+  EXPECT_THAT(world.run({}).err, Not(HasSubstr("are gone from b")));
   EXPECT_EQ(launch({"--follow", "--cmd", "true"}).code, 0);
   EXPECT_THAT(world.run({"show"}).out, Not(HasSubstr("gone")));
 }

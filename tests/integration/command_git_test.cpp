@@ -163,7 +163,7 @@ TEST_F(CommandGit, ARerunHasTheSubmoduleOfThenOrAsks) {
   commit_all(world.project());
   const CommandResult again = world.run({"rerun", "1"});
   EXPECT_EQ(again.code, 2) << again;
-  EXPECT_THAT(again.err, HasSubstr("it has submodules, and they were others then"));
+  EXPECT_THAT(again.err, HasSubstr("it has submodules, and they were different then"));
 }
 
 // A project's repository cannot make files of this machine its own.

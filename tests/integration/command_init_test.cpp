@@ -24,12 +24,13 @@ class CommandInit : public ::testing::Test {
 TEST_F(CommandInit, MakesAProjectFromItsOptions) {
   const CommandResult result = init({"--server", "first=ada@10.0.0.1:2222", "--server", "second=[::1]",
                                      "--name", "my model", "--key", (world.project() / "key").string()});
-  EXPECT_THAT(result, Ends(0, "",
-                           "warning: there is no file " + (world.project() / "key").string() +
-                               " yet\ncreated .remote/.gitignore\ncreated .remote/exclude.txt\ncreated "
-                               ".remote/configs.yaml\nuser on second: the one that ~/.ssh/config names, else "
-                               "ubuntu; to change it, "
-                               "set username in .remote/configs.yaml\nnext: remote prepare\n"));
+  EXPECT_THAT(
+      result,
+      Ends(0, "",
+           "warning: there is no file " + (world.project() / "key").string() +
+               " yet\ncreated .remote/.gitignore\ncreated .remote/exclude.txt\ncreated "
+               ".remote/configs.yaml\nuser on second: the one in ~/.ssh/config, else ubuntu; to change it, "
+               "set username in .remote/configs.yaml\nnext: remote prepare\n"));
   EXPECT_EQ(config().name, "my model");
   ASSERT_EQ(config().servers.size(), 2U);
   EXPECT_EQ(config().servers[0].name, "first");
@@ -124,7 +125,7 @@ TEST_F(CommandInit, AsksOnATerminalUntilTheAnswersAreRight) {
        {"warning:\033[0m this cannot be the name: ",
         "Name of the first server, such as first-server (Enter: none yet): ",
         "warning:\033[0m a server's name has letters", "Its address, [USER@]HOST[:PORT] (USER: ubuntu, ",
-        "it is one of these four words", "error:\033[0m server 'first'",
+        "enter one of these four words", "error:\033[0m server 'first'",
         "Name of the next server (Enter: no more): ", "there is a server of this name already",
         "Private key file (Enter: the agent and the keys in ~/.ssh): ", "there is no file ~/none yet",
         "next: remote prepare\n"}) {
@@ -153,8 +154,8 @@ TEST_F(CommandInit, WhatTheOptionsSayIsNotAsked) {
 TEST_F(CommandInit, TheEndOfTheInputWritesNothing) {
   const CommandResult result = init({}, screen("name\nfirst\n\x04"));
   EXPECT_EQ(result.code, 1);
-  EXPECT_THAT(result.err,
-              AllOf(HasSubstr("the input ended before all was answered"), HasSubstr("nothing was written")));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("the input ended before all questions were answered"),
+                                HasSubstr("nothing was written")));
   EXPECT_FALSE(written());
 }
 

@@ -145,7 +145,7 @@ TEST(CommandJobRsync, ADelayOfNothingIsOnce) {
   EXPECT_THAT(
       world.run({"job-rsync", "--delay", "0"}),
       Ends(0, "",
-           "--delay 0 has no effect: the output is brought once\nthe output of 1 job is in .remote/jobs\n"));
+           "--delay 0 has no effect: the output is copied once\nthe output of 1 job is in .remote/jobs\n"));
 }
 
 TEST(CommandJobRsync, WithoutJobsSaysSo) {

@@ -12,8 +12,8 @@ TEST(CommandJobStacks, WithoutARunningJobIsWrongUsage) {
   EXPECT_THAT(world.run({"job-stacks"}),
               Refused("job-stacks: no job runs\n hint: see: remote job-list --stopped"));
   world.ended_job("a", "true", {"--tag", "x"});
-  EXPECT_THAT(world.run({"job-stacks", "--job", "1"}), Refused("job-stacks: none of these jobs runs"));
-  EXPECT_THAT(world.run({"job-stacks", "--tag", "x"}), Refused("job-stacks: none of these jobs runs"));
+  EXPECT_THAT(world.run({"job-stacks", "--job", "1"}), Refused("job-stacks: none of these jobs is running"));
+  EXPECT_THAT(world.run({"job-stacks", "--tag", "x"}), Refused("job-stacks: none of these jobs is running"));
   EXPECT_THAT(world.run({"job-stacks", "--job", "2"}), Refused("no job '2'"));
 }
 
@@ -91,7 +91,7 @@ TEST(CommandJobStacks, ARankThatIsMissingIsNamed) {
   world.cut_off({"b"});
   const CommandResult cut = world.run({"job-stacks"});
   EXPECT_EQ(cut.code, 1);
-  EXPECT_THAT(cut.err, HasSubstr("rank 3 on b is not known, as the server was not reached"));
+  EXPECT_THAT(cut.err, HasSubstr("rank 3 on b is unknown, because the server was not reached"));
   EXPECT_THAT(cut.err, HasSubstr("rank 2 on b has ended (exit 7)"));
 }
 

@@ -173,7 +173,7 @@ TEST(CommandJobTail, AKeyNeedsNoOption) {
   EXPECT_THAT(world.run({"--quiet", "job-tail", "1"}), Ends(0, "found\n", ""));
   EXPECT_THAT(world.run({"job-wait", "1"}), Ends(0, "", "job 1 on a: succeeded\n"));
   EXPECT_THAT(world.run({"job-tail", "2"}), Refused("no job '2'"));
-  EXPECT_THAT(world.run({"job-stacks", "1"}), Refused("none of these jobs runs"));
+  EXPECT_THAT(world.run({"job-stacks", "1"}), Refused("none of these jobs is running"));
   EXPECT_THAT(world.run({"job-kill", "1"}), Ends(0, "job 1 on a: had ended before: succeeded\n", ""));
   EXPECT_THAT(world.run({"job-clean", "1", "--yes"}), Ends(0, "", "1 job removed\n"));
 }
@@ -238,8 +238,8 @@ TEST(CommandJobWait, EndsThatASlowServerTellsLateAreToldAsOldOnes) {
               Ends(0, "",
                    AllOf(testing::StartsWith("waiting for 2 jobs\n"), HasSubstr("\njob 1 on a: succeeded\n"),
                          HasSubstr("\njob 2 on a: succeeded\n"),
-                         testing::EndsWith("\n2 of them had ended before and count, too; --since last waits "
-                                           "for the newest alone\n"))));
+                         testing::EndsWith("\n2 of them had already ended, and count, too; --since last "
+                                           "waits only for the newest\n"))));
 }
 
 TEST(CommandJobWait, JsonIsTheJobsAsTheyEnded) {

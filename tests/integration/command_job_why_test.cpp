@@ -11,7 +11,7 @@ TEST(CommandJobWhy, WithoutARunningJobIsWrongUsage) {
   CommandWorld world;
   EXPECT_THAT(world.run({"job-why"}), Refused("job-why: no job runs\n hint: see: remote job-list --stopped"));
   world.ended_job("a", "true");
-  EXPECT_THAT(world.run({"job-why", "--job", "1"}), Refused("job-why: none of these jobs runs"));
+  EXPECT_THAT(world.run({"job-why", "--job", "1"}), Refused("job-why: none of these jobs is running"));
   EXPECT_EQ(world.run({"job-why", "--between", "0"}).code, 2);
   world.job("a", "sleep 1000", {"--tag", "x"});
   world.job("a", "sleep 1000", {"--tag", "x"});
@@ -25,7 +25,8 @@ TEST(CommandJobWhy, JobsOfTwoLaunchesAreNotOneVerdict) {
   }
   EXPECT_THAT(
       world.run({"job-why", "--launch", "1", "--launch", "3"}),
-      Refused("job-why: these jobs are not of one launch\n hint: name one: remote job-why --launch KEY"));
+      Refused(
+          "job-why: these jobs belong to several launches\n hint: name one: remote job-why --launch KEY"));
 }
 
 TEST(CommandJobWhy, AProgramThatIsNotPythonIsJudgedByTheKernel) {

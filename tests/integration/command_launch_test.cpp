@@ -44,7 +44,7 @@ TEST_F(CommandLaunch, StartsTheRanksAndSaysWhereTheyAre) {
 TEST_F(CommandLaunch, OneRankIsNamedAsOne) {
   const CommandResult result = launch({"--cmd", "true", "--server", "a", "--follow"});
   EXPECT_EQ(result.code, 0) << result;
-  EXPECT_THAT(result.err, StartsWith("1 rank (one a server"));
+  EXPECT_THAT(result.err, StartsWith("1 rank (one per server"));
 }
 
 TEST_F(CommandLaunch, RanksForGpusNeedGpusAndAutoSaysWhatItChose) {
@@ -507,16 +507,16 @@ TEST_F(CommandLaunch, ATorchThatCannotUseTheGpusIsNamed) {
   write_file_atomic(world.project() / "train.py", "");
   world.servers().add_nvidia_smi(fs::path(source_folder) / "tests/data/gpus/470");
   EXPECT_THAT(launch_with("__version__ = '2.6.0+cu124'\ncuda = '12.4'\n"),
-              HasSubstr("a: torch: 2.6.0+cu124, CUDA 12.4: the driver knows CUDA up to 11.x"));
+              HasSubstr("a: torch: 2.6.0+cu124, CUDA 12.4: the driver supports CUDA up to 11.x"));
   EXPECT_THAT(launch_with("__version__ = '2.6.0+cpu'\ncuda = None\n"),
-              HasSubstr("a: torch: 2.6.0+cpu: it is built for processors only, and the server has 1 GPU"));
+              HasSubstr("a: torch: 2.6.0+cpu: it is built for CPUs only, but the server has 1 GPU"));
   EXPECT_THAT(launch_with("__version__ = '2.4.0+cu118'\ncuda = '11.8'\n"), Not(HasSubstr("torch:")));
 }
 
 TEST_F(CommandLaunch, WithoutANumberItStartsOneAServerAndSaysSo) {
   const CommandResult result = launch({"--cmd", "sleep 1000"});
   EXPECT_THAT(result.lines().back(), "1-2      2  a, b");
-  EXPECT_THAT(result.err, StartsWith("2 ranks (one a server; --nproc-per-node changes that), master "));
+  EXPECT_THAT(result.err, StartsWith("2 ranks (one per server; --nproc-per-node changes that), master "));
 }
 
 // The last command that messages name.

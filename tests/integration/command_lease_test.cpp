@@ -136,7 +136,7 @@ TEST_F(CommandLease, WhoComesASecondLateIsToldToWait) {
 TEST_F(CommandLease, WhatCannotBeMeantIsRefused) {
   EXPECT_THAT(world.run({"launch", "--wait", "--", "true"}), Refused("there is nothing to wait for"));
   EXPECT_THAT(world.run({"launch", "--gpus", "1", "-e", "CUDA_VISIBLE_DEVICES=0", "--", "true"}),
-              Refused("GPUs are to be chosen, and the variable CUDA_VISIBLE_DEVICES names some"));
+              Refused("a lease chooses the GPUs, but the variable CUDA_VISIBLE_DEVICES names some, too"));
   for (const char* line :
        {"CUDA_VISIBLE_DEVICES=0 python3 train.py", "export CUDA_VISIBLE_DEVICES=0; ./train",
         "env CUDA_VISIBLE_DEVICES=0 python3 train.py"}) {

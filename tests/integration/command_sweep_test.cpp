@@ -176,7 +176,7 @@ TEST_F(CommandSweep, EndsAsOneAndGoesOn) {
   EXPECT_EQ(world.run({"sweep", "--resume", "last"}).code, 0);
   EXPECT_EQ(world.run({"job-wait", "--launch", "last"}).code, 1);  // the killed ones are of it
   EXPECT_EQ(in_state("succeeded"), 8U);
-  EXPECT_THAT(world.run({"sweep", "--resume", "last"}), Refused("nothing of the sweep is missing"));
+  EXPECT_THAT(world.run({"sweep", "--resume", "last"}), Refused("the sweep has no missing points"));
 }
 
 TEST_F(CommandSweep, WhatIsWrongIsRefusedBeforeAnythingStarts) {

@@ -163,7 +163,7 @@ TEST_F(CommandTop, EndsOneRankOrAllOfALaunch) {
   EXPECT_THAT(world.run({"top"}, screen("jXyq")).err, HasSubstr("they are ended"));
   EXPECT_EQ(running(), 0U);
   EXPECT_THAT(world.run({"top"}, screen("?qq")).out,
-              HasSubstr("X                    end all ranks of its launch"));
+              HasSubstr("X                    stop all ranks of its launch"));
 }
 
 TEST_F(CommandTop, ShowsItsKeys) {

@@ -53,7 +53,7 @@ TEST(CommandWords, WhatOtherProgramsCallACommandIsAnsweredWithTheLine) {
       {{"--quiet", "logs", "1"}, " --quiet job-tail 1`"},
       {{"logs", "a"}, "a job is named by its key"},
       {{"-V"}, "use `remote --version`"},
-      {{"help", "logs"}, "use `remote job-tail`; remote --help names them all"},
+      {{"help", "logs"}, "use `remote job-tail`; remote --help lists them all"},
       {{"scontrol", "show", "job", "1"}, " show 1`"}};
   for (const auto& [words, line] : lines) {
     EXPECT_THAT(world.run(words), Refused(line)) << words.front();
@@ -163,7 +163,7 @@ TEST(CommandWords, ARetryLoopWaitsForTheNewestOfATag) {
   until([&] { return test::has_ended(world.there("a") / ".jobs" / unknown.id.text()); }, "its end");
   world.job("a", "true", {"--tag", "new"});
   EXPECT_THAT(world.run({"job-wait", "--tag", "new"}).err,
-              HasSubstr("--since last waits for the newest alone"));
+              HasSubstr("--since last waits only for the newest"));
 }
 
 TEST(CommandWords, ALauncherIsNotStartedOnceForEveryRank) {

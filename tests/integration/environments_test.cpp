@@ -131,7 +131,7 @@ TEST_F(Environments, OfAnApplicationTheDependenciesAloneAreInstalled) {
                                     "build-backend = 'backend'\nbackend-path = ['.']\n");
   const PrepareReport report = prepare_well();
   EXPECT_EQ(report.packages, StepResult::done);
-  EXPECT_THAT(report.notes, ::testing::Contains(HasSubstr("and not the project itself")));
+  EXPECT_THAT(report.notes, ::testing::Contains(HasSubstr("but not the project itself")));
   EXPECT_EQ(in_environment("python -c 'import tinywheel; print(tinywheel.VALUE)'"), "2.0");
 }
 

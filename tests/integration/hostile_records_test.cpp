@@ -47,7 +47,7 @@ TEST_F(HostileRecords, NothingIsRemovedOrBroughtBecauseARecordNamesIt) {
     const test::CommandResult result = world.run(words);
     EXPECT_EQ(result.code, 1) << words[0] << ": " << result;
     EXPECT_THAT(result.err,
-                AllOf(HasSubstr("its record places it in ~/precious/cache, and configs.yaml in ~/proj/.jobs"),
+                AllOf(HasSubstr("its record places it in ~/precious/cache, but configs.yaml in ~/proj/.jobs"),
                       HasSubstr("put 'name', 'remote_path' and")))
         << words[0];
   }

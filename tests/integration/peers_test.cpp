@@ -144,7 +144,7 @@ TEST_F(PeersTest, WithoutAKeyItSaysSoAndSendsFromHere) {
   send(0);
   const Sent second = send(1);
   EXPECT_EQ(second.from, "");
-  EXPECT_THAT(second.why, HasSubstr("it cannot take the project from node-1 (127.0.0.1): "));
+  EXPECT_THAT(second.why, HasSubstr("it cannot fetch the project from node-1 (127.0.0.1): "));
   EXPECT_THAT(second.why, HasSubstr("Permission denied"));
   EXPECT_THAT(second.from_here, ElementsAre("train.py"));
 }

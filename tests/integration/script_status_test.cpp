@@ -24,7 +24,7 @@ TEST_P(JobStatus, OneWhosePidCouldNotBeWrittenDidNotStart) {
   std::ofstream(folder(id) / "pid", std::ios::trunc).flush();
   const wire::JobReport reply = status(id);
   EXPECT_EQ(reply.phase, Phase::ended);
-  EXPECT_EQ(reply.reason, "it did not start, as its folder takes no files: is the disk full?");
+  EXPECT_EQ(reply.reason, "it did not start, because its folder cannot be written: is the disk full?");
 }
 
 TEST_P(JobStatus, TellsTheMomentOfAFailuresLastWords) {

@@ -471,12 +471,13 @@ TEST_F(SshAuth, WhyNoKeyWillDoIsToldBeforeAPasswordIsAskedFor) {
     std::string hint;
   };
   const std::string folder = client.folder().string();
-  for (const Case& one : {Case{folder + "/a folder", "directory", "name a file"},
-                          Case{folder + "/key.pub", "the public half of a key", "without .pub"},
-                          Case{folder + "/putty.ppk", "a key of PuTTY", "puttygen"},
-                          Case{folder + "/locked", "it is encrypted", "ssh-add " + folder + "/locked"},
-                          Case{folder + "/rubbish", "not a private key", ""},
-                          Case{client.key(), "the server does not take key " + client.key().string(), ""}}) {
+  for (const Case& one :
+       {Case{folder + "/a folder", "directory", "name a file"},
+        Case{folder + "/key.pub", "the public half of a key", "without .pub"},
+        Case{folder + "/putty.ppk", "a key of PuTTY", "puttygen"},
+        Case{folder + "/locked", "it is encrypted", "ssh-add " + folder + "/locked"},
+        Case{folder + "/rubbish", "not a private key", ""},
+        Case{client.key(), "the server does not accept key " + client.key().string(), ""}}) {
     std::vector<std::string> heard;
     Remedy remedy = Remedy::none;
     ssh::ConnectorOptions options = client.options();

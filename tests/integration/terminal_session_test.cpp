@@ -191,7 +191,7 @@ TEST_F(TerminalSession, WhatDoesNotGoTogetherIsRefused) {
     EXPECT_EQ(result.status, ExitStatus::exited(2)) << result.err;
     return result.err;
   };
-  EXPECT_THAT(refused({"run", "--tty", "--json", "--cmd", "true"}), HasSubstr("does not go with --json"));
+  EXPECT_THAT(refused({"run", "--tty", "--json", "--cmd", "true"}), HasSubstr("does not work with --json"));
   EXPECT_THAT(refused({"run", "--tty", "--no-tty", "--cmd", "true"}), HasSubstr("--no-tty"));
   EXPECT_THAT(refused({"shell", "node-1"}), HasSubstr("stdin and stdout must be a terminal"));
 }

@@ -125,7 +125,7 @@ TEST_F(Account, WithoutHomeItIsAskedFor) {
   EXPECT_EQ(run("echo $HOME").out, world_.home().string() + "\n");
   write_file_atomic(tools / "getent", "#!/bin/sh\nexit 2\n");
   fs::permissions(tools / "getent", fs::perms::owner_all);
-  EXPECT_THAT(run("true").err, AllOf(HasSubstr("HOME is not set"), Not(HasSubstr("make room"))));
+  EXPECT_THAT(run("true").err, AllOf(HasSubstr("HOME is not set"), Not(HasSubstr("free some space"))));
 }
 
 TEST_F(Account, AShellThatEndsIsQuoted) {
@@ -159,7 +159,7 @@ TEST_F(Account, AStartFileThatOpensTmuxIsNamed) {
 TEST_F(Account, WithoutALoginShell) {
   start_with("echo 'This account is currently not available.'; exit 1");
   for (const ExecResult& result : {run("true"), world_.remote({"rsync"})}) {
-    EXPECT_THAT(result.err, AllOf(HasSubstr("it takes no commands, and says"), HasSubstr("chsh"),
+    EXPECT_THAT(result.err, AllOf(HasSubstr("it accepts no commands, and prints"), HasSubstr("chsh"),
                                   Not(HasSubstr(".bashrc"))));
   }
 }

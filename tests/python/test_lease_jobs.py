@@ -153,7 +153,7 @@ class WaitingTest(JobsCase):
         job = new_id()
         server.start([(job, SHOWS, {})], lease(3, "waits"))
         until(lambda: server.end(job) == "exit 127")
-        self.assertIn("this server does not have as much as is asked for", server.file(job, "job.err"))
+        self.assertIn("this server does not have the requested resources", server.file(job, "job.err"))
 
 
 def can_write(pid, end):

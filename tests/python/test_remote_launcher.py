@@ -368,13 +368,13 @@ class LauncherTest(unittest.TestCase):
         os.chmod("not remote", 0o755)
         with self.assertRaises(RemoteError) as told:
             Project(".", binary="./not remote").jobs()
-        self.assertIn("does not speak --jsonl", told.exception.what)
+        self.assertIn("does not support --jsonl", told.exception.what)
         write("not remote", """#!/bin/sh
             echo '{"event":"begin","version":9,"remote":"9.0","command":"x"}'
             """)
         with self.assertRaises(RemoteError) as told:
             Project(".", binary="./not remote").jobs()
-        self.assertIn("fit together", told.exception.what)
+        self.assertIn("do not match", told.exception.what)
         write("not remote", "#!/bin/sh\necho it broke >&2\nexit 7\n")
         with self.assertRaises(RemoteError) as told:
             Project(".", binary="./not remote").jobs()

@@ -118,10 +118,9 @@ TEST(BurnFindings, AHealthyClusterIsFine) {
   const auto all = burn_findings(burn, {"a", "b"});
   ASSERT_THAT(all[0], SizeIs(1));
   EXPECT_EQ(all[0][0].status, CheckStatus::ok);
-  EXPECT_EQ(
-      all[0][0].detail,
-      "2 devices, the first NVIDIA A100-SXM4-80GB: 250 TFLOP/s in bfloat16, 80 % of the 312 that the maker "
-      "promises; all-reduce over 4 ranks (nccl): 90 Gbit/s bus bandwidth");
+  EXPECT_EQ(all[0][0].detail,
+            "2 devices, the first NVIDIA A100-SXM4-80GB: 250 TFLOP/s in bfloat16, 80 % of the 312 that the "
+            "manufacturer specifies; all-reduce over 4 ranks (nccl): 90 Gbit/s bus bandwidth");
   EXPECT_THAT(all[1], SizeIs(1));
 }
 
@@ -195,7 +194,7 @@ TEST(BurnFindings, SayWhatIsLeftOfTheRanks) {
   EXPECT_EQ(all[1].front().detail,
             "rank 1 (job 11) could not be ended; still there: pid 4121 (python3, user ada, state D)");
   EXPECT_EQ(all[1].front().fix->text, "remote job-kill 11 && remote job-clean 11");
-  EXPECT_EQ(all[2].front().detail, "whether rank 2 (job 12) has ended is not known: no answer");
+  EXPECT_EQ(all[2].front().detail, "it is unknown whether rank 2 (job 12) has ended: no answer");
   EXPECT_THAT(all[3].front().detail, HasSubstr("rank 3 (job 13) could not be ended: the job is another"));
   EXPECT_THAT(all[3].front().detail, ::testing::Not(HasSubstr("\x1b")));
   EXPECT_EQ(all[4].front().status, CheckStatus::warn);

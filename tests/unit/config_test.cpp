@@ -235,7 +235,7 @@ servers:
 }
 
 TEST(Config, WrongTypesNameTheirPlace) {
-  EXPECT_EQ(failure("name: [a]"), "1:7: 'name' must be a text, and is a list");
+  EXPECT_EQ(failure("name: [a]"), "1:7: 'name' must be a text, not a list");
   EXPECT_THAT(failure("- a\n- b\n"), StartsWith("1:1: the file takes keys with values"));
   EXPECT_THAT(failure("just text"), StartsWith("1:1: the file takes keys"));
   EXPECT_THAT(failure("servers:\n- a\n"), StartsWith("2:1: 'servers' must be a map"));
@@ -265,7 +265,7 @@ TEST(Config, WrongTypesNameTheirPlace) {
 }
 
 TEST(Config, Ports) {
-  EXPECT_EQ(server_failure("port: 0"), "4:11: 'port' must be a whole number from 1 to 65535, and is '0'");
+  EXPECT_EQ(server_failure("port: 0"), "4:11: 'port' must be a whole number from 1 to 65535, not '0'");
   for (const char* port :
        {"65536", "-1", "022", "22x", "22.0", "1e3", "99999999999999999999", "true", "' 22'"}) {
     EXPECT_THAT(server_failure(std::string("port: ") + port), StartsWith("4:11: 'port' must be")) << port;
@@ -392,11 +392,11 @@ servers:
 }
 
 TEST(Config, SyntaxErrorsAreReadable) {
-  EXPECT_THAT(failure("name: 'abc\nservers:\n"), HasSubstr("a quoted text has no end"));
+  EXPECT_THAT(failure("name: 'abc\nservers:\n"), HasSubstr("a quoted text is not closed"));
   EXPECT_THAT(failure("name: p\nservers:\n  a:\n    hostname: \"h\n    port: 1\n  b:\n    hostname: h2\n"),
-              AllOf(StartsWith("4:15: "), HasSubstr("a quoted text has no end")));
+              AllOf(StartsWith("4:15: "), HasSubstr("a quoted text is not closed")));
   EXPECT_THAT(failure("servers:\n  a:\n    hostname: 'h\n    port: 1\n# it's another\n"),
-              AllOf(StartsWith("3:15: "), HasSubstr("a quoted text has no end")));
+              AllOf(StartsWith("3:15: "), HasSubstr("a quoted text is not closed")));
   EXPECT_THAT(failure("prologue: echo 'a\nservers:\n  a:\n   port: 1\n  b: 2\n c: it's\n"),
               HasSubstr("the indentation does not fit"));
   EXPECT_THAT(failure("servers:\n  a:\n    hostname: h\n     username: u\n"),
@@ -610,7 +610,7 @@ TEST(Config, ProloguesAndCondasInstallation) {
   EXPECT_EQ(read("python: {conda: ~/anaconda3/bin/conda}").python.conda, "~/anaconda3");
   EXPECT_THAT(failure("python: {conda: anaconda3}"), HasSubstr("1:17: 'conda' cannot be 'anaconda3'"));
   EXPECT_THAT(failure("python: {manager: venv, conda: /opt/conda}"),
-              HasSubstr("does not go with 'manager: venv'"));
+              HasSubstr("does not work with 'manager: venv'"));
 }
 
 // docs/configuration.md: each example loads without a warning, and each key has a line in a table.

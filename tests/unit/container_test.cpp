@@ -50,7 +50,7 @@ servers:
 }
 
 TEST(ContainerConfig, WhatIsWrongIsSaid) {
-  EXPECT_THAT(failure("container: {engine: lxc}"), HasSubstr("it is docker, podman or apptainer"));
+  EXPECT_THAT(failure("container: {engine: lxc}"), HasSubstr("it must be docker, podman or apptainer"));
   EXPECT_THAT(failure("container: {engine: singularity}"), HasSubstr("write apptainer"));
   EXPECT_THAT(failure("container: {image: -v}"), HasSubstr("does not begin with '-'"));
   EXPECT_THAT(failure("container: {image: 'a b'}"), HasSubstr("no blanks"));

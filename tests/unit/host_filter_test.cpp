@@ -64,7 +64,7 @@ TEST(HostFilter, WhatIsWrongIsNamed) {
         << text;
   }
   EXPECT_THAT(filter_refusal([] { included(workers, "worker-2"); }),
-              HasSubstr("'worker-2' is none of this launch's servers (there are worker-0, worker-1)"));
+              HasSubstr("'worker-2' is not a server of this launch (there are worker-0, worker-1)"));
   EXPECT_THAT(filter_refusal([] { included(workers, "worker-1:4"); }),
               HasSubstr("there is no GPU 4 on worker-1 (hosts:2 says that it has 4 slots)"));
   EXPECT_THAT(filter_refusal([] { excluded(workers, "worker-0@worker-1"); }), HasSubstr("no server is left"));

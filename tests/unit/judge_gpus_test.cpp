@@ -97,7 +97,7 @@ TEST(JudgeGpus, FindsWhatIsWrongAndNamesWhatMendsIt) {
   };
   const std::vector<GpuCase> cases = {
       {"fewer", [](ServerFacts&) {}, "gpus", fail, "8 expected, 4 there", "nvidia-smi -L", ", gpus: 8"},
-      {"one that is listed", [](ServerFacts&) {}, "gpus", fail, "lists GPU 7, and there are 4", "nvidia-smi",
+      {"one that is listed", [](ServerFacts&) {}, "gpus", fail, "lists GPU 7, but there are 4", "nvidia-smi",
        ", gpus: [2, 7]"},
       {"more", [](ServerFacts&) {}, "gpus", warn, "2 expected, 4 × NVIDIA", "gpus: 4", ", gpus: 2"},
       {"hidden by the login",
@@ -147,7 +147,7 @@ TEST(JudgeGpus, FindsWhatIsWrongAndNamesWhatMendsIt) {
       {"hangs", state(GpuToolState::hangs), "gpu-driver", fail,
        "within 7 seconds: the driver hangs, or is loaded for each call",
        "timeout 60 nvidia-smi -pm 1 || reboot"},
-      {"another answer", state(GpuToolState::failed), "gpu-driver", warn, "otherwise than is documented",
+      {"another answer", state(GpuToolState::failed), "gpu-driver", warn, "an answer that is not documented",
        "nvidia-smi"},
   };
   for (const GpuCase& one : cases) {

@@ -87,18 +87,17 @@ TEST(Judge, TheVersionOfADriverTellsWhichCudaItKnows) {
     return finding.detail.substr(finding.detail.find(": ") + 1);
   };
   const GpuVendor nvidia = GpuVendor::nvidia;
-  EXPECT_EQ(torch("12.4", "", nvidia, "470.82.01"), " the driver knows CUDA up to 11.x");
+  EXPECT_EQ(torch("12.4", "", nvidia, "470.82.01"), " the driver supports CUDA up to 11.x");
   EXPECT_EQ(torch("12.4", "", nvidia, "525.60.13"), "2.6.0, CUDA 12.4");
-  EXPECT_EQ(torch("13.0", "", nvidia, "575.57.08"), " the driver knows CUDA up to 12.x");
+  EXPECT_EQ(torch("13.0", "", nvidia, "575.57.08"), " the driver supports CUDA up to 12.x");
   EXPECT_EQ(torch("13.0", "", nvidia, "580.65.06"), "2.6.0, CUDA 13.0");
-  EXPECT_EQ(torch("14.0", "", nvidia, "580.65.06"), " the driver knows CUDA up to 13.x");
+  EXPECT_EQ(torch("14.0", "", nvidia, "580.65.06"), " the driver supports CUDA up to 13.x");
   EXPECT_EQ(torch("11.8", "", nvidia, "440.33"), "2.6.0, CUDA 11.8") << "unknown";
   EXPECT_EQ(torch("12.4", "", nvidia, ""), "2.6.0, CUDA 12.4") << "unknown";
-  EXPECT_EQ(torch("", "6.2", nvidia, "580.65.06"),
-            " it is built for ROCm, and the server's GPUs are NVIDIA's");
-  EXPECT_EQ(torch("12.4", "", GpuVendor::amd, ""), " it is built for CUDA, and the server's GPUs are AMD's");
+  EXPECT_EQ(torch("", "6.2", nvidia, "580.65.06"), " it is built for ROCm, but the server has NVIDIA GPUs");
+  EXPECT_EQ(torch("12.4", "", GpuVendor::amd, ""), " it is built for CUDA, but the server has AMD GPUs");
   EXPECT_EQ(torch("", "6.2", GpuVendor::amd, ""), "2.6.0, ROCm 6.2");
-  EXPECT_EQ(torch("", "", GpuVendor::amd, ""), " it is built for processors only, and the server has 1 GPU");
+  EXPECT_EQ(torch("", "", GpuVendor::amd, ""), " it is built for CPUs only, but the server has 1 GPU");
   EXPECT_EQ(torch("", "", GpuVendor::intel, ""), "2.6.0") << "torch has other files for them";
 }
 
@@ -110,10 +109,10 @@ TEST(Judge, TorchMustKnowTheGpusOfTheServer) {
     const char* detail;  // "": nothing is wrong
   };
   constexpr Case cases[] = {
-      {"2.6.0+cu124", "12.4", "11.4", "CUDA 12.4: the driver knows CUDA up to 11.4"},
+      {"2.6.0+cu124", "12.4", "11.4", "CUDA 12.4: the driver supports CUDA up to 11.4"},
       {"2.6.0+cu124", "12.4", "12.0", ""},  // of one major version
       {"2.6.0+cu118", "11.8", "12.4", ""},
-      {"2.6.0+cpu", "", "12.4", "2.6.0+cpu: it is built for processors only, and the server has 1 GPU"},
+      {"2.6.0+cpu", "", "12.4", "2.6.0+cpu: it is built for CPUs only, but the server has 1 GPU"},
       {"2.6.0+cu124", "12.4", "", ""}};
   for (const Case& one : cases) {
     ServerFacts facts = healthy();
@@ -275,7 +274,7 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
          f.flaw = FolderFlaw::no_modes;
          f.flaw_text = "Operation not permitted";
        },
-       "project", fail, "keeps no modes, and a run needs them", "choose another remote_path"},
+       "project", fail, "does not keep modes, which a run needs", "choose another remote_path"},
       {"jobs of another", [](ServerFacts& f) { f.jobs_closed = true; }, "project", fail, "no job starts",
        "move it away"},
       {"project that others can write to", [](ServerFacts& f) { f.open_path = "/home/ada/proj/lib"; },
@@ -311,7 +310,7 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
          f.programs.insert("podman");
          f.in_session = true;
        },
-       "container", warn, "does not linger", "loginctl enable-linger",
+       "container", warn, "lingering is off", "loginctl enable-linger",
        ", container: {engine: podman, image: img}"},
   };
   for (const Case& one : cases) {

@@ -46,9 +46,10 @@ TEST_F(PreparedCheckTest, AProjectThatIsGoneIsTheOnlyError) {
   wire::FactsReply answer;
   answer.missing = "python3";
   answer.lacks_environment = answer.has_old_packages = true;
-  EXPECT_THAT(judge(answer, true), AllOf(HasSubstr("a: it cannot run there: the project was sent there from "
-                                                   "here, and nothing of it is left"),
-                                         HasSubstr("remote prepare")));
+  EXPECT_THAT(
+      judge(answer, true),
+      AllOf(HasSubstr("a: it cannot run there: the project was sent there from here, but its files are gone"),
+            HasSubstr("remote prepare")));
   EXPECT_THAT(warnings, IsEmpty());
 }
 

@@ -101,7 +101,7 @@ TEST(Select, HiddenJobsCountWhenNamed) {
 TEST(Select, SaysWhatComesNear) {
   const Error unknown = error_of([] { select(some, {.names = {"7"}}); });
   EXPECT_EQ(unknown.kind(), ErrorKind::usage);
-  EXPECT_EQ(unknown.message(), "no job '7': no job has this key, and no id begins so");
+  EXPECT_EQ(unknown.message(), "no job '7': no job has this key or an id that begins with it");
   EXPECT_EQ(cli::hint_of(unknown), "the nearest keys are 1, 2, 5, 6, 9; see: remote job-list");
   const Error several = error_of([] { select(some, {.names = {"1234"}}); });
   EXPECT_NE(several.reason().find("1 (id 1234abcd…), 2 (id 1234abce…)"), std::string::npos);

@@ -87,7 +87,7 @@ class Cleaner {
       const auto age = read_wall_clock() - job->recorded.never_starts_since.value_or(wire::Moment());
       if (age < claim_lifetime) {
         return set(result, CleanOutcome::running,
-                   "it was given up less than a minute ago, and its start may still be on its way");
+                   "it was abandoned less than a minute ago, and its start may still be pending");
       }
       return take(result, *std::move(job));
     }
@@ -115,7 +115,7 @@ class Cleaner {
       claim(host(), folder(), result.id);
       return set(result, CleanOutcome::running, "its start did not get far; try again in a minute");
     }
-    std::string reason = job.has_result() ? "a process of it still lives" : "it still runs";
+    std::string reason = job.has_result() ? "one of its processes still runs" : "it still runs";
     if (state.pid) {
       reason += text::format(" (pid {})", *state.pid);
     }

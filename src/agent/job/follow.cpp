@@ -55,7 +55,7 @@ void check_rank(const JobRecord& job, int rank, const std::array<Path, 2>& files
       throw CannotFollow(text::format("{} is not a regular file", path.string()));
     }
     if (!is_there && job.has_result()) {
-      throw CannotFollow(text::format("rank {} of job {} has never begun", rank, job.id));
+      throw CannotFollow(text::format("rank {} of job {} has not started", rank, job.id));
     }
     if (!is_there && !make_file(path)) {
       throw CannotFollow(text::format("cannot write in {}: is the disk full?", job.folder.string()));

@@ -107,7 +107,7 @@ JobState LocalBackend::find_ended_state(const JobRecord& job, Look look) {
   // On a full disk, only the result has reserved space. The supervisor then cannot record a pid, so it runs
   // no command, and job.err cannot contain an error.
   if (job.end && job.end->how == wire::ProcessEnd::exited(127) && job.end->by == "supervisor" && !job.main) {
-    state.reason = "it did not start, as its folder takes no files: is the disk full?";
+    state.reason = "it did not start, because its folder cannot be written: is the disk full?";
   }
   const bool is_of_this_boot = job.supervisor ? job.supervisor->boot == boot_ : look == Look::all;
   if (look != Look::brief && is_of_this_boot) {

@@ -52,7 +52,7 @@ std::string describe_reason(const rules::LaunchVerdict& verdict) {
                           format_span(verdict.seconds));
     case rules::LaunchEnd::lost:
       return verdict.is_cut_off ? text::format("server {} was cut off from all others", verdict.server)
-                                : text::format("no word from server {}", verdict.server);
+                                : text::format("no report from server {}", verdict.server);
     case rules::LaunchEnd::killed:
       return verdict.rank ? describe_rank(*verdict.rank, verdict.server) : "";
     case rules::LaunchEnd::failed:
@@ -61,7 +61,7 @@ std::string describe_reason(const rules::LaunchVerdict& verdict) {
                             : text::format("rank {}", verdict.rank.value_or(0));
     case rules::LaunchEnd::unknown:
       return verdict.server.empty() ? "nothing was heard of " + join(verdict.unheard, ", ")
-                                    : text::format("no word from server {} at the end", verdict.server);
+                                    : text::format("no report from server {} at the end", verdict.server);
     case rules::LaunchEnd::succeeded:
       break;
   }

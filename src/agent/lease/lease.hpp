@@ -80,6 +80,6 @@ std::optional<TakenLease> take_lease(const Host& host, const wire::LeaseTerms& t
 
 std::string to_devices_text(const Lease& lease, const LeaseMachine& machine, const rules::LeaseNeeds& needs);
 
-constexpr const char* never_enough = "this server does not have as much as is asked for";
+constexpr const char* never_enough = "this server does not have the requested resources";
 
 }  // namespace remote::agent

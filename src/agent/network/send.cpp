@@ -123,9 +123,9 @@ class Sending final : public Measuring {
     const auto took = parse_number<std::uint64_t>(words.size() == 2 ? words.back() : "");
     // The answer is untrusted.
     if (!got || !took || *took == 0) {
-      flow().error = "the other side answers something else";
+      flow().error = "the other side sends an unexpected answer";
     } else if (*got > count_) {
-      flow().error = "the other side says that it got more than was sent";
+      flow().error = "the other side reports more data than was sent";
     } else {
       flow().error = "";
       flow().gbit_s = std::min(static_cast<double>(*got) * 8e6 / static_cast<double>(*took), most_bits) / 1e9;

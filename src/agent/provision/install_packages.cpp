@@ -230,7 +230,7 @@ class PackageInstaller {
 
   void install_requirements() {
     if (packages_.constraints.empty() && are_requirements_met()) {
-      steps_.begin("the environment has all of it");
+      steps_.begin("the environment has all packages");
     } else {
       Steps::Command again{"--force-reinstall", "--no-deps"};
       const std::vector<std::string> wheels = find_installed_wheels();
@@ -337,7 +337,7 @@ class PackageInstaller {
     }
     install_dependencies(*dependencies);
     steps_.note(
-        "the dependencies are installed, and not the project itself: setuptools found several top-level "
+        "the dependencies are installed, but not the project itself: setuptools found several top-level "
         "packages in it");
   }
 
@@ -377,7 +377,7 @@ class PackageInstaller {
     }
     const auto folder = steps_.read({pipenv, "--venv"});
     if (!folder) {
-      throw ProvisionError("pipenv does not say where its environment is");
+      throw ProvisionError("pipenv does not report its environment");
     }
     // Commands use this file to enter the environment, because asking pipenv takes half a second.
     write_stamp(stamp, {std::string(trim(*folder))});

@@ -72,7 +72,7 @@ class EnvironmentMaker {
     steps_.begin("apt-get install " + names);
     if (steps_.host().find_program("apt-get").empty()) {
       throw ProvisionError("system_packages needs apt-get, which this server lacks",
-                           "install " + names + " by hand and take them off the list");
+                           "install " + names + " by hand and remove them from the list");
     }
     Steps::Command apt{"apt-get"};
     if (trim(steps_.read({"id", "-u"}).value_or("")) != "0") {
@@ -151,7 +151,7 @@ class EnvironmentMaker {
     }
     const std::string& version = place_.python().version;
     if (!version.empty() && !is_python(steps_.host(), interpreter(), version)) {
-      throw ProvisionError(folder + " is there and has another Python than " + version, move_hint);
+      throw ProvisionError(folder + " exists but has a different Python than " + version, move_hint);
     }
     is_adopted_ = true;
     steps_.note("took over " + folder + ", which was there already");

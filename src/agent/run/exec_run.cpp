@@ -234,7 +234,7 @@ class RunProcess {
     const auto spec = read_spec(job);
     const Path program = folder.jobs / ".bin" / (spec ? spec->program : "") / "python/attach.py";
     if (!spec || !is_file(program)) {
-      print_error("the copy of the programs is missing that the job was started with");
+      print_error("the copy of the programs that started the job is missing");
       ::_exit(1);
     }
     const auto python = find_own_python(host, request_.activate);

@@ -96,7 +96,7 @@ std::unique_ptr<SweepSupervisor> make_sweep_supervisor(const Host& host, const J
   auto points = folder.read_points();
   auto run = folder.read_run();
   if (!points || !run) {
-    throw std::runtime_error("the list of its points is not here any more");
+    throw std::runtime_error("the list of its points no longer exists here");
   }
   SweepMeans means = SweepMeans::of(host, program, *points);
   return std::make_unique<SweepSupervisor>(host, jobs, program, folder, std::move(*points), std::move(*run),
@@ -140,7 +140,7 @@ wire::BeginSweepReply begin_sweep(const Host& client_host, const wire::SweepToBe
     throw std::runtime_error("it runs here already");
   }
   if (!sweep.points && !exists(folder.file("points"))) {
-    throw std::runtime_error("the list of its points is not here any more");
+    throw std::runtime_error("the list of its points no longer exists here");
   }
   if ((sweep.points && !folder.write(*sweep.points)) || !folder.write(sweep.run)) {
     refuse_write(folder);

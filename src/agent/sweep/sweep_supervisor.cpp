@@ -69,7 +69,7 @@ SweepSupervisor::SweepSupervisor(const Host& host, const JobsFolder& jobs, const
               .port = run_.port},
              *this) {
   if (run_.points.size() > points_.own.size()) {
-    throw std::runtime_error("the list of its points here is another one");
+    throw std::runtime_error("the list of its points here is a different one");
   }
   std::vector<std::string> ids;
   for (std::size_t i = 0; i < run_.points.size(); ++i) {

@@ -50,14 +50,14 @@ class TreeMaker {
       return {.outcome = TreeOutcome::unknown};
     }
     if (text != kept && hash_text(text) != digest_) {
-      throw std::runtime_error("the list of files came damaged");
+      throw std::runtime_error("the list of files arrived damaged");
     }
     const TreeList list = parse_tree_list(text);
     store_.land_all(digest_);
     store_.drop_all(digest_);
     if (exists(store_.path(digest_, ".open"))) {
       if (const std::string reason = store_.land(digest_, true); !reason.empty()) {
-        throw std::runtime_error("what an earlier launch wrote cannot be carried to the project: " + reason);
+        throw std::runtime_error("files of an earlier launch cannot be moved to the project: " + reason);
       }
     }
     is_there_ = is_folder(final_);

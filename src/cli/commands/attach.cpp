@@ -101,13 +101,14 @@ int tell(Context& context, const Waiter& waiter, Attached end) {
     case Attached::gone:
       break;
   }
-  context.terminal.notice(waiter.name() + " does not wait there any more");
+  context.terminal.notice(waiter.name() + " no longer waits there");
   return 1;
 }
 
 int run_attach(Context& context, const AttachArguments& arguments) {
   if (context.options.json) {
-    throw Error::usage("remote attach", "--json goes with commands that return data", "leave --json out");
+    throw Error::usage("remote attach", "--json works only with commands that return data",
+                       "leave --json out");
   }
   const bool typed = context.terminal.stdin_is_terminal();
   if (typed && !context.terminal.stdout_is_terminal()) {

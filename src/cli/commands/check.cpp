@@ -168,7 +168,7 @@ int run_check(Context& context, const CheckArguments& arguments) {
   }
   if (!arguments.svg.empty()) {
     if (!report.network) {
-      throw Error::usage("cannot draw the bandwidth", "it takes two servers at least",
+      throw Error::usage("cannot draw the bandwidth", "it needs at least two servers",
                          "name more of them with --server, or leave --svg out");
     }
     write_file_atomic(arguments.svg, bandwidth_svg(*report.network));

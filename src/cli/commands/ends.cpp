@@ -138,7 +138,7 @@ void AtEnd::add(CLI::App& command) {
 
 void AtEnd::check(const std::string& name, bool waits) const {
   if (!waits && (bell_ || command_)) {
-    throw Error::usage(fmt::format("remote {}: --notify and --bell go with --follow", name), "",
+    throw Error::usage(fmt::format("remote {}: --notify and --bell need --follow", name), "",
                        "the servers can notify you themselves: `notify:` in configs.yaml");
   }
 }

@@ -90,7 +90,7 @@ ForwardedPort parse_reverse(const std::string& word) {
   const auto here = colon == std::string::npos ? there : port_of(std::string_view(word).substr(colon + 1));
   if (!there || !here) {
     throw Error::usage("remote forward", fmt::format("wrong --reverse '{}'", visible_line(word, 60)),
-                       "it is PORT of the server, or PORT:LOCAL");
+                       "it must be PORT of the server, or PORT:LOCAL");
   }
   port.port = *there;
   port.local = *here;

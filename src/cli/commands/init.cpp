@@ -35,7 +35,7 @@ std::string ask(Context& context, const std::string& prompt) {
   const auto answer = context.terminal.ask(prompt, context.cancel);
   context.cancel.check();
   if (!answer) {
-    throw Error("init", "the input ended before all was answered", "nothing was written");
+    throw Error("init", "the input ended before all questions were answered", "nothing was written");
   }
   return std::string(trim(*answer));
 }
@@ -107,7 +107,7 @@ std::string ask_manager(Context& context) {
         return answer;
       }
     }
-    context.terminal.warning("it is one of these four words");
+    context.terminal.warning("enter one of these four words");
   }
 }
 
@@ -247,7 +247,7 @@ int init(Context& context, const InitOptions& options) {
   }
   if (const auto above = config::nearest_project(folder.parent_path())) {
     context.terminal.notice("note: " + above->string() + " is a project too; inside " + folder.string() +
-                            " this one is taken from now on");
+                            " this one is used from now on");
   }
   const config::InitResult result = config::init_project(project);
   for (const std::string& file : result.created) {
@@ -260,7 +260,7 @@ int init(Context& context, const InitOptions& options) {
       std::ranges::find_if(project.servers, [](const config::NewServer& server) { return !server.username; });
   if (!result.created.empty() && without_user != project.servers.end()) {
     context.terminal.notice(
-        fmt::format("user on {}: the one that ~/.ssh/config names, else ubuntu; to change "
+        fmt::format("user on {}: the one in ~/.ssh/config, else ubuntu; to change "
                     "it, set username in .remote/configs.yaml",
                     without_user->name));
   }

@@ -50,7 +50,7 @@ bool bring(Context& context, const FetchArguments& arguments) {
 
 int fetch(Context& context, const FetchArguments& arguments) {
   if (arguments.delay == 0) {
-    context.terminal.notice("--delay 0 has no effect: the output is brought once");
+    context.terminal.notice("--delay 0 has no effect: the output is copied once");
   }
   if (arguments.delay.value_or(0) == 0) {
     return bring(context, arguments) ? 0 : 1;
@@ -97,7 +97,7 @@ Job job_to_pull_from(Project& project, const JobOptions& options) {
   const std::vector<Job> jobs = project.jobs({.selection = options.selection(), .some = true, .ask = false});
   const std::vector<Batch> batches = by_launch(jobs);
   if (batches.size() > 1 && options.by_name()) {
-    throw Error::usage("job-pull", "several jobs are named", "bring the files of one after the other");
+    throw Error::usage("job-pull", "several jobs are named", "copy the files of one after the other");
   }
   const Batch& newest = *std::ranges::max_element(
       batches, {}, [](const Batch& batch) { return std::pair(batch.front().created_at, batch.front().key); });

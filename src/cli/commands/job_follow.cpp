@@ -187,7 +187,7 @@ void leave_since(Project& project, const WaitArguments& arguments, std::vector<J
 void tell_of_ended(Context& context, std::ptrdiff_t launches) {
   if (launches > 0) {
     context.terminal.notice(fmt::format(
-        "{} of them had ended before and count, too; --since last waits for the newest alone", launches));
+        "{} of them had already ended, and count, too; --since last waits only for the newest", launches));
   }
 }
 
@@ -280,8 +280,7 @@ void add_job_tail(CLI::App& command, Context& context) {
       ->excludes(all);
   command.add_flag("--fold", arguments.fold, "A line that several ranks write is shown once (all ranks)");
   command
-      .add_option("--grep", arguments.grep,
-                  "Only lines with this, as grep -E finds it; from the first line on")
+      .add_option("--grep", arguments.grep, "Only lines that match, as with grep -E; from the first line on")
       ->type_name("REGEX");
   add_number_option(command, "-n,--lines", arguments.lines, "Lines to start with, from the end (default: 20)",
                     "N", 0, 1000000000);

@@ -23,7 +23,7 @@ void read_array(const std::string& text, JobRequest& request) {
   constexpr int highest = 100000;
   const auto wrong = [&] {
     return Error::usage(fmt::format("wrong --array '{}'", visible_line(text, 60)),
-                        "it is numbers from 0 to 100000 and ranges of them, 1000 at most",
+                        "it must be numbers from 0 to 100000 or ranges of them, at most 1000",
                         "such as 0-9, 1,4,7, 0-20:5, or 0-99%4 for four at a time");
   };
   const auto number = [&](std::string_view word) {
@@ -106,7 +106,7 @@ JobRequest request_of(Context& context, const JobArguments& arguments) {
     request.id = JobId::parse(arguments.id);
     if (!request.id) {
       throw Error::usage(fmt::format("wrong --id '{}'", visible_line(arguments.id, 60)),
-                         "it is 32 hexadecimal digits, in lower case");
+                         "it must be 32 hexadecimal digits in lower case");
     }
   }
   if (!arguments.array.empty()) {

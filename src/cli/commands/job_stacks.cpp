@@ -28,7 +28,7 @@ struct StacksArguments {
 
 std::string absence(const Job& job) {
   if (!is_final(job.state)) {
-    return "not known, as the server was not reached";
+    return "unknown, because the server was not reached";
   }
   const bool by_itself = job.state != JobState::killed && job.result;
   return fmt::format("ended ({})", by_itself ? job.result->describe() : state_text(job));
@@ -194,7 +194,7 @@ int run_stacks(Context& context, const StacksArguments& arguments) {
   print(context, arguments.threads, group_stacks(result.ranks, arguments.threads), without, chosen.absent);
   Lines ended;
   for (const Job& job : result.ended) {
-    ended.add(job, "ended, or not begun yet");
+    ended.add(job, "ended, or not started yet");
   }
   for (const std::string& line : ended.text()) {
     context.terminal.notice(line);
@@ -205,7 +205,7 @@ int run_stacks(Context& context, const StacksArguments& arguments) {
         return one.why.find("not a Python process") == std::string::npos;
       })) {
     context.terminal.notice(
-        "for Python stacks: install py-spy in the environment on the servers (it needs the right to trace "
+        "for Python stacks: install py-spy in the environment on the servers (it needs permission to trace "
         "processes), or start the run with --enable-stacks");
   }
   return complete && without.empty() && result.errors.empty() && !result.ranks.empty() ? 0 : 1;

@@ -39,7 +39,7 @@ std::vector<Job> with_kept(Context& context, const WhyArguments& arguments) {
   const bool over = std::ranges::all_of(jobs, [](const Job& job) { return is_final(job.state); });
   if (arguments.kept && !hung) {
     throw Error::usage("job-why --kept", "nothing was kept: these jobs did not hang",
-                       "--hang-after of a launch keeps it");
+                       "launch with --hang-after to keep it");
   }
   return arguments.kept || (hung && over) ? jobs : std::vector<Job>();
 }
@@ -55,7 +55,7 @@ int run_why(Context& context, const WhyArguments& arguments) {
   std::set<std::optional<JobId>> launches;
   std::ranges::transform(chosen.jobs, std::inserter(launches, launches.end()), &Job::launch);
   if (launches.size() > 1) {
-    throw Error::usage("job-why", "these jobs are not of one launch",
+    throw Error::usage("job-why", "these jobs belong to several launches",
                        "name one: remote job-why --launch KEY");
   }
   waiting->set((kept ? "for the evidence kept on " : "for two samples from ") + server_names(chosen.jobs));
@@ -88,8 +88,7 @@ void add_job_why(CLI::App& command, Context& context) {
   auto& arguments = arguments_of(command, context, run_why);
   arguments.jobs.add(command, context, "Jobs with this tag (default: the newest running launch)");
   arguments.jobs.add_words(command, context);
-  command.add_flag("--kept", arguments.kept,
-                   "Show how it was when the launch was found to hang (--hang-after)");
+  command.add_flag("--kept", arguments.kept, "Show the evidence from when the launch hung (--hang-after)");
   command.add_flag("--evidence", arguments.evidence, "Show the evidence of each rank and server");
   add_number_option(command, "--between", arguments.seconds, "Seconds between two samples (default: 5)",
                     "SECONDS", 1, 600);

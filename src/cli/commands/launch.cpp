@@ -173,8 +173,9 @@ void refuse_other_launcher(Context& context, const std::string& name, const Laun
 RanksPerServer ranks_of(const std::string& text) {
   const auto ranks = parse_ranks_per_server(text);
   if (!ranks) {
-    throw Error::usage(fmt::format("wrong nproc_per_node '{}'", text),
-                       fmt::format("it is a number from 1 to {}, auto, gpu or cpu", most_ranks_per_server));
+    throw Error::usage(
+        fmt::format("wrong nproc_per_node '{}'", text),
+        fmt::format("it must be a number from 1 to {}, auto, gpu or cpu", most_ranks_per_server));
   }
   return *ranks;
 }
@@ -280,7 +281,8 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
 int run_launch(Context& context, const LaunchArguments& arguments) {
   const Launch launch = launch_of(context, arguments);
   const LaunchRequest& request = launch.request;
-  const std::string ranks_from = launch.one_a_server ? " (one a server; --nproc-per-node changes that)" : "";
+  const std::string ranks_from =
+      launch.one_a_server ? " (one per server; --nproc-per-node changes that)" : "";
   if (arguments.dry_run) {
     show_plan(context, context.project().plan(request), *arguments.app, arguments.env.collect(), launch.usual,
               arguments.kind != Kind::any);

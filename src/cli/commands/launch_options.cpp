@@ -91,7 +91,7 @@ void InitMethodOptions::choose(const std::string& name, const LaunchDefaults& us
     request.init_method = usual.init_method.value_or(usual.init_dir ? InitMethod::file : InitMethod::env);
   }
   if (dir_ && request.init_method != InitMethod::file) {
-    throw Error::usage(fmt::format("remote {}: --init-dir", name), "it is for --init-method file",
+    throw Error::usage(fmt::format("remote {}: --init-dir", name), "it works only with --init-method file",
                        "add --init-method file, or leave --init-dir out");
   }
   request.init_dir = dir_ ? *dir_ : usual.init_dir.value_or("");
@@ -264,7 +264,7 @@ void RestartOptions::choose(const std::string& name, const LaunchDefaults& usual
 }
 
 void LeaseOptions::add(CLI::App& command) {
-  add_number_option(command, "--gpus", gpus_, "Free GPUs to have alone, on each server", "N", 0, 1024);
+  add_number_option(command, "--gpus", gpus_, "Free GPUs to lease, on each server", "N", 0, 1024);
   add_number_option(command, "--cpus", cpus_, "Cores to lease, on each server", "N", 0, 100000);
   command.add_option("--memory", memory_, "Memory to lease, on each server: 64G, 500M")->type_name("SIZE");
   add_switch(command, "--wait,!--no-wait", wait_, "Wait in line until the leased resources are free");
@@ -360,8 +360,9 @@ TorchrunOptions AgentOptions::choose(const TorchrunOptions& usual) const {
   if (nodes_) {
     options.nodes = parse_node_range(*nodes_);
     if (!options.nodes) {
-      throw Error::usage(fmt::format("wrong nnodes '{}'", *nodes_),
-                         "it is MIN:MAX, such as 1:4, or a number; MIN is from 1 up, and MAX not below it");
+      throw Error::usage(
+          fmt::format("wrong nnodes '{}'", *nodes_),
+          "it must be MIN:MAX, such as 1:4, or a number; MIN must be at least 1, and MAX at least MIN");
     }
   }
   options.max_restarts = max_restarts_ ? max_restarts_ : usual.max_restarts;

@@ -183,7 +183,7 @@ int run_report(Context& context, const ReportArguments& arguments) {
   request.fetch = !arguments.offline;
   if (arguments.watch) {
     if (context.options.json && !context.stream) {
-      throw Error::usage("report --watch --json", "a page that is written again and again is no JSON value",
+      throw Error::usage("report --watch --json", "a page that is written repeatedly is not a JSON value",
                          "leave one of the two out");
     }
     request.sample = true;

@@ -51,10 +51,10 @@ std::string why_gone(CodeKept why, const PastLaunch& launch) {
       return fmt::format("it differed from commit {}, and the patch was not kept",
                          launch.commit.substr(0, 12));
     case CodeKept::not_sent:
-      return had_other_code(launch) ? "the servers had other code than this machine"
+      return had_other_code(launch) ? "the servers had different code than this machine"
                                     : "the servers had older code than this machine";
     case CodeKept::submodules:
-      return "it has submodules, and they were others then";
+      return "it has submodules, and they were different then";
   }
   return "";
 }
@@ -92,11 +92,11 @@ void show_code(Context& context, const Rerun& again, bool code_of_now) {
                                                    (again.changed.size() == 1 ? " differs" : " differ"),
                                                join(first_lines(again.changed, 3), ", "));
   if (code_of_now) {
-    context.terminal.notice("with the code of now" + differ);
+    context.terminal.notice("with the current code" + differ);
   } else if (again.code == Rerun::Code::frozen) {
-    context.terminal.notice("with the code of then, frozen as " + again.request.tree.substr(0, 12));
+    context.terminal.notice("with its original code, frozen as " + again.request.tree.substr(0, 12));
   } else if (again.code == Rerun::Code::kept) {
-    context.terminal.notice(fmt::format("with the code of then, commit {}{}{}",
+    context.terminal.notice(fmt::format("with its original code, commit {}{}{}",
                                         again.launch.commit.substr(0, 12),
                                         again.launch.changed ? " and its patch" : "", differ));
   }
@@ -184,11 +184,11 @@ std::string code_text(const LaunchDiff& diff) {
   if (diff.code_to != CodeKept::kept) {
     text += diff.to ? fmt::format("the code of {} is not kept: {}\n", keys_of(*diff.to),
                                   why_gone(diff.code_to, *diff.to))
-                    : "git does not know the code that is here now\n";
+                    : "git does not have the current code\n";
   }
   const bool from_git = text.empty();
   if (!diff.compared) {
-    return text + "which files differ is not known: the list of its files was not kept\n";
+    return text + "it is unknown which files differ: the list of its files was not kept\n";
   }
   if (diff.files.empty()) {
     return text + (from_git ? "the code is the same, as far as git has it\n" : "the files are the same\n");

@@ -47,8 +47,8 @@ struct Printed {
   void take(OutputStream stream, std::string_view data) {
     if (out.size() + err.size() + data.size() > most_json_output) {
       throw Error("too much output",
-                  fmt::format("--json holds no more than {} MB of a server's", most_json_output >> 20U),
-                  "run it without --json: then the output is passed on as it comes");
+                  fmt::format("--json holds at most {} MB of output per server", most_json_output >> 20U),
+                  "run it without --json: then the output is passed on as it arrives");
     }
     (stream == OutputStream::out ? out : err).append(data);
   }
@@ -132,7 +132,7 @@ int conclude(Context& context, const std::vector<ServerRun>& runs,
 // Whether the command gets a terminal: if requested, or by default if this program is used interactively.
 bool wants_terminal(Context& context, const RunArguments& arguments, std::size_t servers) {
   if (arguments.tty && context.options.json) {
-    throw Error::usage("run --tty", "it does not go with --json: a terminal has one stream for all output",
+    throw Error::usage("run --tty", "it does not work with --json: a terminal has one stream for all output",
                        "leave one of the two out");
   }
   if (arguments.tty && servers != 1) {

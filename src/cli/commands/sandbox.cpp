@@ -77,7 +77,7 @@ void report_config(Context& context, const sandbox::Sandbox& sandbox,
 
 void report_sample(Context& context, const sandbox::Sandbox& sandbox) {
   const bool made = sandbox::write_sample(sandbox) == sandbox::Sample::made;
-  context.terminal.notice(made ? "wrote train.py, a training that needs Python 3 alone"
+  context.terminal.notice(made ? "wrote train.py, a training that needs only Python 3"
                                : "kept train.py: it exists already");
   const bool usual = context.project().launch_defaults().command.has_value();
   context.terminal.notice(std::string("to train on all of them: remote torch-launch") +
@@ -129,7 +129,7 @@ int sandbox_down(Context& context, const DownArguments& arguments) {
     if (undone == sandbox::UndoneConfig::removed) {
       context.terminal.notice("removed .remote/configs.yaml, which the sandbox had written");
     } else if (undone == sandbox::UndoneConfig::restored) {
-      context.terminal.notice("took the practice servers out of .remote/configs.yaml again");
+      context.terminal.notice("removed the practice servers from .remote/configs.yaml");
     }
     sandbox.purge();
     context.terminal.notice("removed " + sandbox.folder().string());

@@ -43,7 +43,8 @@ std::string chosen_server(Context& context, const std::string& named) {
 
 int run_shell(Context& context, const ShellArguments& arguments) {
   if (context.options.json) {
-    throw Error::usage("remote shell", "--json goes with commands that return data", "leave --json out");
+    throw Error::usage("remote shell", "--json works only with commands that return data",
+                       "leave --json out");
   }
   const std::string server = chosen_server(context, arguments.server);
   if (!context.terminal.stdin_is_terminal() || !context.terminal.stdout_is_terminal()) {

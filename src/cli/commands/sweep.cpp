@@ -113,11 +113,11 @@ int sweep(Context& context, const SweepArguments& arguments) {
   const bool begins =
       context.command_words || arguments.command.line || !arguments.params.empty() || !arguments.file.empty();
   if (modes > 1 || (modes == 1 && begins)) {
-    throw Error::usage("remote sweep", "a new sweep, --resume and --results are three things",
+    throw Error::usage("remote sweep", "a new sweep, --resume and --results exclude each other",
                        "give one of them at a time");
   }
   if (arguments.results.empty() && !(arguments.csv.empty() && arguments.best.empty())) {
-    throw Error::usage("remote sweep", "--csv and --best are for --results", "add --results KEY");
+    throw Error::usage("remote sweep", "--csv and --best need --results", "add --results KEY");
   }
   if (arguments.resume.empty() && !arguments.again.empty()) {
     throw Error::usage("remote sweep", "--again is for --resume", "add --resume KEY");

@@ -19,7 +19,7 @@ int run_trust(Context& context, const TrustArguments& arguments) {
   const std::filesystem::path folder = context.folder();
   if (arguments.forget) {
     Project::forget(folder);
-    context.terminal.notice("this project is allowed nothing any more");
+    context.terminal.notice("this project is no longer allowed anything");
     return 0;
   }
   std::vector<Demand> demands;
@@ -30,7 +30,7 @@ int run_trust(Context& context, const TrustArguments& arguments) {
   }
   if (demands.empty()) {
     context.terminal.notice(arguments.folder ? "only you can change this project; nothing to allow"
-                                             : "this project wants nothing that you have not allowed");
+                                             : "this project needs nothing that you have not allowed");
     return 0;
   }
   if (arguments.yes) {

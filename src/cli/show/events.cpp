@@ -131,8 +131,8 @@ void EventText::operator()(const CodeChanged& event) {
   }
   if (event.gone) {
     terminal_.warning(
-        fmt::format("the project was sent to {}, and nothing of it is left there: `remote prepare` "
-                    "sends it again, with its environment",
+        fmt::format("the project was sent to {}, but its files are gone there: `remote prepare` sends it "
+                    "again, with its environment",
                     servers));
     return;
   }
@@ -189,7 +189,7 @@ void EventText::operator()(const LinkLeftOut& event) {
       event.why == Why::secret    ? fmt::format("it points to {}, a place for secrets", target)
       : event.why == Why::nowhere ? fmt::format("it points to {}, which does not exist", target)
       : event.why == Why::circle
-          ? fmt::format("it points to {}, which it is in itself", target)
+          ? fmt::format("it points to {}, which contains the link itself", target)
           : fmt::format("it points out of the project, to {} (`remote trust` allows it)", target)));
 }
 
@@ -209,7 +209,7 @@ std::string advice(UselessPattern::Why why) {
     case Why::negated:
       return "'+ NAME', above the pattern that excludes it, keeps a file";
     case Why::comment:
-      return "give the comment a line of its own";
+      return "put the comment on its own line";
     case Why::blank:
       return "remove the blanks around it";
     case Why::quoted:
@@ -264,7 +264,7 @@ void EventText::operator()(const SweepTrouble& event) {
       event.all
           ? fmt::format("{}: gives out no points of sweep {}, {}. To continue: remote sweep --resume {}",
                         event.server, event.key, why, event.key)
-          : fmt::format("{}: begins no points of sweep {}: {}", event.server, event.key, why));
+          : fmt::format("{}: starts no points of sweep {}: {}", event.server, event.key, why));
 }
 
 void EventText::operator()(const NoLifeline& event) {

@@ -243,7 +243,7 @@ void OutputScreen::print(OutputStream stream, std::string_view text) {
 
 void refuse_output_as_json(const Context& context, const std::string& what) {
   if (context.options.json && !context.stream) {
-    throw Error::usage(what, "output as it comes is no JSON value",
+    throw Error::usage(what, "live output is not a JSON value",
                        "--jsonl prints each line of it as a JSON event");
   }
 }

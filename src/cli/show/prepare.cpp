@@ -360,7 +360,7 @@ void replace_newer(Context& context, const std::vector<PrepareResult>& results, 
   context.cancel.check();
   if (must) {
     context.show(PartsFailed{errors});
-    throw Error("nothing was started", "the servers have other code than this machine",
+    throw Error("nothing was started", "the servers have different code than this machine",
                 "to run the servers' version, launch without copying the project");
   }
 }

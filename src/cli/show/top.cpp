@@ -193,7 +193,7 @@ TopLine gpu_line(const Context& context, const Gpu& gpu, const TopView& view,
   Line line(context.terminal, view.width);
   line.add("  GPU ", Style::dim).column(std::to_string(gpu.index), 2);
   if (gpu.lost) {
-    return line.add(" lost: the server must be restarted to have it back", Style::red).end();
+    return line.add(" lost: restart the server to get it back", Style::red).end();
   }
   line.column(gpu.utilisation ? percent(*gpu.utilisation) : "-", 6, true);
   const std::string memory =

@@ -117,7 +117,7 @@ std::string attempt_text(const Attempt& attempt) {
   const std::string took = format_duration(attempt.failed_at - attempt.began_at);
   std::string text = fmt::format("attempt {}: ", attempt.number);
   if (attempt.cause == RestartCause::hang) {
-    text += "no rank wrote or computed any more";
+    text += "all ranks stopped writing and computing";
   } else if (attempt.cause == RestartCause::lifeline) {
     text += fmt::format("the lifeline on {} died", server);
   } else if (!attempt.rank) {
@@ -207,9 +207,8 @@ std::string verdict_hint(const Verdict& verdict, bool has_one_rank_each) {
         name, name == "torch" ? "; Debian has it as python3-torch" : "");
   }
   if (trim(last_word(verdict)) == "bdb.BdbQuit") {
-    return "breakpoint() waits for `remote attach` where the launch has --enable-stacks, as torch-launch has "
-           "by "
-           "itself; --env PYTHONBREAKPOINT=0 skips it";
+    return "breakpoint() waits for `remote attach` if the launch has --enable-stacks, the default of "
+           "torch-launch; --env PYTHONBREAKPOINT=0 skips it";
   }
   const std::string command = verdict.first ? verdict.first->command : "";
   for (const std::string& line : verdict.last_lines) {
@@ -372,9 +371,9 @@ void show_end(Context& context, const FollowResult& result, bool shown) {
   const bool one_each = have_one_rank_each(result.jobs);
   std::string hint = verdict_hint(*result.verdict, one_each);
   if (!excluded.empty()) {
-    hint = fmt::format(
-        "{} exists here but is excluded by exclude.txt: take it out of there, then run `remote rsync`",
-        visible_line(excluded.front()));
+    hint =
+        fmt::format("{} exists here but is excluded by exclude.txt: remove it there, then run `remote rsync`",
+                    visible_line(excluded.front()));
   } else if (!submodule.empty()) {
     hint = fmt::format(
         "the folder of the submodule {} is empty here: `git submodule update --init` here, then `remote "

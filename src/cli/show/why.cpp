@@ -215,8 +215,9 @@ std::vector<std::string> why_lines(const Why& why) {
       lines.emplace_back("no rank hangs");
       break;
     case WhyKind::slow:
-      lines.push_back(fmt::format(
-          "the launch moves, and one rank needs {:.1f} times as much time as the others", why.factor));
+      lines.push_back(
+          fmt::format("the launch makes progress, but one rank needs {:.1f} times as much time as the others",
+                      why.factor));
       break;
     case WhyKind::mismatch:
       lines.emplace_back("the ranks wait in different collectives, so none of them can finish");

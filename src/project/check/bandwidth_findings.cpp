@@ -74,7 +74,7 @@ std::vector<Finding> findings_of(const Network& network, std::size_t from,
     if (!flow.error.empty()) {
       findings.push_back(
           {"bandwidth", CheckStatus::skip,
-           fmt::format("to {} it could not be measured: {}", network.servers[flow.to].server, flow.error)});
+           fmt::format("could not be measured to {}: {}", network.servers[flow.to].server, flow.error)});
       continue;
     }
     speeds.push_back(flow.gbit_s);

@@ -73,7 +73,8 @@ std::optional<BurnLeft> left_of(const Job& job, const KillResult& killed, const 
   if (end == killed.entries.end()) {
     const auto error = std::ranges::find(killed.errors, job.server, &Error::server);
     const std::string why = error == killed.errors.end() ? "" : ": " + error->reason();
-    return BurnLeft{job.server, true, fmt::format("whether {} has ended is not known{}", rank, why), job.key};
+    return BurnLeft{job.server, true, fmt::format("it is unknown whether {} has ended{}", rank, why),
+                    job.key};
   }
   if (end->outcome == Outcome::survivors || end->outcome == Outcome::refused) {
     const std::string why = end->outcome == Outcome::refused ? end->reason : join(end->survivors, ", ");

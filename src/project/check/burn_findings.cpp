@@ -56,7 +56,7 @@ double upper_median_of(std::vector<double> values) {
 std::string speed_of(const BurnDevice& device) {
   std::string text = fmt::format("{:.3g} TFLOP/s in {}", device.tflops, device.type);
   if (device.promised > 0) {
-    text += fmt::format(", {:.0f} % of the {:g} that the maker promises",
+    text += fmt::format(", {:.0f} % of the {:g} that the manufacturer specifies",
                         100 * device.tflops / device.promised, device.promised);
   }
   return text;

@@ -40,7 +40,7 @@ Finding judge_count(const config::Server& server, const GpuFacts& facts) {
                                                  program == "nvidia-smi" ? "nvidia-smi -L" : program)};
   if (!missing.empty()) {
     return {"gpus", CheckStatus::fail,
-            fmt::format("configs.yaml lists GPU {}, and there {}", missing.front(),
+            fmt::format("configs.yaml lists GPU {}, but there {}", missing.front(),
                         gpus.empty()       ? "is none"
                         : gpus.size() == 1 ? "is 1"
                                            : "are " + std::to_string(gpus.size())),
@@ -100,8 +100,7 @@ Finding judge_processes(const config::Server& server, const std::vector<Gpu>& gp
     }
   }
   if (others.empty()) {
-    return {
-        "gpu-busy", CheckStatus::ok, "no process that is not a job of this project's user holds memory", {}};
+    return {"gpu-busy", CheckStatus::ok, "no processes hold memory except jobs of this project's user", {}};
   }
   Finding finding{"gpu-busy", CheckStatus::warn, "", {}};
   finding.detail = "held by others: " + join_first(others, 4, "; ");
@@ -295,13 +294,13 @@ Finding driver_finding(const GpuTool& tool, const std::string& user) {
       finding.fix = Fix{Fix::Where::server_as_root, "reboot"};
       if (tool.program == "nvidia-smi") {
         // The first call after a pause loads the driver, which takes up to 10 s on a server with many GPUs.
-        finding.detail += ", or is loaded for each call, which persistence mode ends";
+        finding.detail += ", or is loaded for each call, which persistence mode avoids";
         finding.fix->text = "timeout 60 nvidia-smi -pm 1 || reboot";
       }
       break;
     case GpuToolState::failed:
       finding.status = CheckStatus::warn;
-      finding.detail = tool.program + " answers otherwise than is documented" + said;
+      finding.detail = tool.program + " gives an answer that is not documented" + said;
       finding.fix = Fix{Fix::Where::server, tool.program};
       break;
   }

@@ -106,8 +106,7 @@ Finding judge_limits(const ServerFacts& facts) {
   }
   const bool rdma = std::ranges::any_of(facts.infiniband, &InfinibandPort::active);
   if (const auto locked = limit("memlock"); rdma && locked && *locked < memlock_of_rdma) {
-    bad.push_back(
-        fmt::format("a process may lock {} of memory, which RDMA needs more of", size_text(*locked)));
+    bad.push_back(fmt::format("a process may lock {} of memory, but RDMA needs more", size_text(*locked)));
     lines += fmt::format("{} - memlock unlimited\\n", facts.user);
   }
   if (!bad.empty()) {

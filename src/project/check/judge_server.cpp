@@ -27,13 +27,12 @@ Finding judge_rsync(const ServerFacts& facts) {
     return {"rsync", CheckStatus::ok, "is installed", {}};
   }
   if (!facts.hidden_rsync.empty()) {
-    return {
-        "rsync", CheckStatus::fail,
-        fmt::format("{} is not on the login's PATH, so that the project cannot be sent", facts.hidden_rsync),
-        Fix{Fix::Where::advice,
-            "let the login shell's start files there add to PATH instead of replacing it"}};
+    return {"rsync", CheckStatus::fail,
+            fmt::format("{} is not on the login's PATH, so the project cannot be sent", facts.hidden_rsync),
+            Fix{Fix::Where::advice,
+                "let the login shell's start files there add to PATH instead of replacing it"}};
   }
-  return {"rsync", CheckStatus::fail, "is not installed, so that the project cannot be sent",
+  return {"rsync", CheckStatus::fail, "is not installed, so the project cannot be sent",
           Fix{Fix::Where::server_as_root, "apt-get install -y rsync || dnf install -y rsync"}};
 }
 
@@ -44,7 +43,7 @@ Finding judge_flaw(const ServerFacts& facts, const DiskFacts& disk) {
   const auto lacks = [&](const char* what) {
     return Finding{
         "project", CheckStatus::fail,
-        fmt::format("the file system ({}) keeps no {}, and a run needs them: {}", disk.type, what, said),
+        fmt::format("the file system ({}) does not keep {}, which a run needs: {}", disk.type, what, said),
         elsewhere};
   };
   switch (facts.flaw) {
@@ -101,7 +100,7 @@ Finding judge_project(const config::Config& config, const config::Server& server
   if (!disk->writable) {
     return {"project", CheckStatus::fail,
             fmt::format("{} is not there, and {} cannot be written by this login", path, disk->path),
-            Fix{Fix::Where::advice, "name a folder of this login's as remote_path in configs.yaml"}};
+            Fix{Fix::Where::advice, "set remote_path in configs.yaml to a folder of this user"}};
   }
   // If the environment is also missing, one command creates both.
   return {"project", CheckStatus::warn, path + " is not there yet",
@@ -224,15 +223,14 @@ void judge_places(const config::Server& server, const ServerFacts& facts, std::v
     const std::string package = wanted.empty() ? "podman" : (wanted == "docker" ? "docker.io" : wanted);
     findings.push_back({"container", CheckStatus::fail,
                         (wanted.empty() ? "no docker, podman or apptainer" : wanted) +
-                            " was found, and jobs are to run in a container",
+                            " was found, but jobs run in a container",
                         Fix{Fix::Where::server_as_root, "apt-get install -y " + package}});
     return;
   }
   if (found.front() == "podman" && facts.in_session && !facts.linger && facts.uid != 0U) {
-    findings.push_back(
-        {"container", CheckStatus::warn,
-         "containers of podman without root's rights end at logout, as this login does not linger",
-         Fix{Fix::Where::server, "loginctl enable-linger", true}});
+    findings.push_back({"container", CheckStatus::warn,
+                        "containers of rootless podman end at logout, because lingering is off for this user",
+                        Fix{Fix::Where::server, "loginctl enable-linger", true}});
     return;
   }
   findings.push_back({"container", CheckStatus::ok, join(found, ", ") + " was found", {}});
@@ -268,18 +266,18 @@ std::string find_torch_problem(const ServerFacts& facts) {
     return "";
   }
   if (facts.cuda.empty() && facts.hip.empty()) {
-    return "it is built for processors only, and the server has " + counted(gpus.there.size(), "GPU");
+    return "it is built for CPUs only, but the server has " + counted(gpus.there.size(), "GPU");
   }
   if (gpus.vendor == GpuVendor::amd) {
-    return facts.hip.empty() ? "it is built for CUDA, and the server's GPUs are AMD's" : "";
+    return facts.hip.empty() ? "it is built for CUDA, but the server has AMD GPUs" : "";
   }
   if (facts.cuda.empty()) {
-    return "it is built for ROCm, and the server's GPUs are NVIDIA's";
+    return "it is built for ROCm, but the server has NVIDIA GPUs";
   }
   // Within a major version, a newer CUDA works with an older driver.
   const std::string driver = find_driver_cuda(facts);
   return major_of(driver) > 0 && major_of(facts.cuda) > major_of(driver)
-             ? "the driver knows CUDA up to " + driver
+             ? "the driver supports CUDA up to " + driver
              : "";
 }
 
@@ -326,7 +324,7 @@ Finding sick_finding(const std::string& sick, const std::string& server) {
                           : sick == "ecc" ? "the memory of a GPU failed (ECC)"
                           : sick == "xid" ? "the driver reported an error of a GPU (Xid)"
                                           : "its disk failed, or was full";
-  return {"sick", CheckStatus::warn, "a launch left it out after two failures: " + why,
+  return {"sick", CheckStatus::warn, "a launch excluded it after two failures: " + why,
           Fix{Fix::Where::here, "remote check --well " + shell_quote(server)}};
 }
 

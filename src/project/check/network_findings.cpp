@@ -237,7 +237,7 @@ void Judge::judge_failure(const Pair& pair, const Reach& reach) {
       return;
     case ReachKind::silent:
       add("network-port", CheckStatus::fail,
-          fmt::format("{}{}: it connects, and then nothing comes. Something between holds the packets back",
+          fmt::format("{}{}: it connects, but then no data arrives. Something in between drops the packets",
                       where, way),
           opened());
       return;
@@ -274,7 +274,7 @@ void Judge::judge_pair(const Pair& pair) {
   if (tried) {
     reached_.push_back(peer(pair).server);
   } else {
-    add("network", CheckStatus::skip, "nothing was found out about the way to " + peer(pair).server);
+    add("network", CheckStatus::skip, "nothing is known about the route to " + peer(pair).server);
   }
 }
 
