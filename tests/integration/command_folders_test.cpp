@@ -191,7 +191,8 @@ TEST_F(CommandFolders, TheSameLaunchTwiceIsNamed) {
 }
 
 TEST_F(CommandFolders, TwoEqualLaunchesAtTheSameMomentAreNamed) {
-  const std::vector<std::string> words = {"launch", "--nproc-per-node", "1", "--cmd", "exec sleep 1000"};
+  const std::vector<std::string> words = {"launch", "--nproc-per-node", "1", "--on-failure", "leave",
+                                          "--cmd",  "exec sleep 1000"};
   for (int round = 1; round <= 3; ++round) {
     const auto one = world.start(words);
     const CommandResult other = world.run(words);
