@@ -488,6 +488,23 @@ TEST(JudgeSame, WarnsOfMachinesWithOneMachineId) {
   EXPECT_EQ(found(findings[1], "machine-id"), nullptr);
 }
 
+TEST(JudgeSame, WarnsOfTwoNamesOfOneMachineWithGpus) {
+  auto all = cluster(3);
+  for (Compared& one : all) {
+    one.facts.machine = one.server == "gpu3" ? "2" : "1";
+    one.facts.gpus.gpus.resize(1);
+    one.facts.gpus.gpus[0].uuid = one.server == "gpu3" ? "GPU-2" : "GPU-1";
+  }
+  const auto findings = judge_same(all);
+  EXPECT_EQ(found(findings[0], "same-machine")->detail,
+            "gpu2 is the same machine: their ranks would share its GPUs");
+  EXPECT_EQ(found(findings[1], "same-machine")->status, CheckStatus::warn);
+  EXPECT_EQ(found(findings[2], "same-machine"), nullptr);
+  all[0].gpu_indices = {0};
+  all[1].gpu_indices = {1};
+  EXPECT_EQ(found(judge_same(all)[0], "same-machine"), nullptr) << "the GPUs are split";
+}
+
 TEST(JudgeSame, APackageThatDiffersOnOneOfEightIsNamed) {
   auto all = cluster(8);
   for (Compared& one : all) {

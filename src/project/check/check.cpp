@@ -173,8 +173,8 @@ void add_comparison(const config::Python& python, const std::vector<config::Serv
       const std::vector<int>& listed = servers[i].gpu_indices;
       const std::optional<int> expected =
           listed.empty() ? servers[i].gpus : std::optional(static_cast<int>(listed.size()));
-      compared.push_back(
-          {report.servers[i].server, *report.servers[i].facts, expected, asked[i].sent, pip_options(python)});
+      compared.push_back({report.servers[i].server, *report.servers[i].facts, expected, asked[i].sent,
+                          pip_options(python), listed});
       places.push_back(i);
     }
   }

@@ -38,6 +38,7 @@ struct Compared {
   std::optional<int> expected_gpus{};          // as in configs.yaml
   std::string sent{};                          // the project state that was sent to it; "": none
   std::optional<std::string> pip_options{""};  // for the fix, see below
+  std::vector<int> gpu_indices{};              // the GPUs that its jobs may use; empty: all
 };
 
 // Settings that should be equal on all servers: the findings for each of these servers, in their order. Empty

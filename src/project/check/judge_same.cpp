@@ -321,17 +321,35 @@ void judge_packages(const std::vector<Compared>& all, std::vector<std::vector<Fi
   }
 }
 
-// ---- machine ids
+// ---- machines
 
-// Names other machines with the machine id of the server: software that tells machines apart by it, such as
-// DHCP clients, confuses them.
-void judge_machine_ids(const std::vector<Compared>& all, std::vector<std::vector<Finding>>& findings) {
+// Whether the ranks of both would use the same GPUs, because these are names of one machine.
+bool share_gpus(const Compared& one, const Compared& other) {
+  const auto same_gpus = [](const GpuFacts& own, const GpuFacts& others) {
+    return !own.gpus.empty() && !own.gpus.front().uuid.empty() &&
+           std::ranges::equal(own.gpus, others.gpus, {}, &Gpu::uuid, &Gpu::uuid);
+  };
+  const bool are_split = !one.gpu_indices.empty() && !other.gpu_indices.empty() &&
+                         std::ranges::none_of(one.gpu_indices, [&](int index) {
+                           return std::ranges::count(other.gpu_indices, index) > 0;
+                         });
+  const std::string& machine = one.facts.machine;
+  return !machine.empty() && machine != "0" && machine == other.facts.machine &&
+         same_gpus(one.facts.gpus, other.facts.gpus) && !are_split;
+}
+
+// Names other servers that are the same machine, and other machines with the machine id of this one: software
+// that tells machines apart by it, such as DHCP clients, confuses them.
+void judge_machines(const std::vector<Compared>& all, std::vector<std::vector<Finding>>& findings) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const ServerFacts& own = all[i].facts;
     std::vector<std::string> equal;
+    std::vector<std::string> same;
     for (const Compared& other : all) {
       if (!own.image.empty() && other.facts.image == own.image && other.facts.machine != own.machine) {
         equal.push_back(other.server);
+      } else if (&other != &all[i] && share_gpus(all[i], other)) {
+        same.push_back(other.server);
       }
     }
     if (!equal.empty()) {
@@ -341,6 +359,14 @@ void judge_machine_ids(const std::vector<Compared>& all, std::vector<std::vector
                              Fix{Fix::Where::advice,
                                  "on one of them, as root: rm -f /etc/machine-id /var/lib/dbus/machine-id && "
                                  "systemd-machine-id-setup, and restart it"}});
+    }
+    if (!same.empty()) {
+      findings[i].push_back({"same-machine", CheckStatus::warn,
+                             fmt::format("{} {} the same machine: their ranks would share its GPUs",
+                                         listed(same), same.size() == 1 ? "is" : "are"),
+                             Fix{Fix::Where::advice,
+                                 "keep one of the names in configs.yaml, or split the GPUs: gpus: [0, 1] and "
+                                 "gpus: [2, 3]"}});
     }
   }
 }
@@ -380,7 +406,7 @@ std::vector<std::vector<Finding>> judge_same(const std::vector<Compared>& all) {
     }
   }
   judge_packages(all, findings);
-  judge_machine_ids(all, findings);
+  judge_machines(all, findings);
   return findings;
 }
 
