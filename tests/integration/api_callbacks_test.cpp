@@ -42,7 +42,7 @@ class ApiCallbacks : public ::testing::Test {
     return project::project_of(
         std::make_unique<project::State>(config::load(folder.path()), hooks, test::share(servers)));
   }
-  // Where a callback comes, it comes on this thread; and it calls the Project, which answers.
+  // Called from every callback: it must run on this thread, and calls into the Project must work.
   void enter(Project& project, const std::string& from) {
     EXPECT_EQ(std::this_thread::get_id(), here) << from;
     if (inside) {

@@ -91,7 +91,7 @@ TEST_F(Account, WhatItExportsChangesNothing) {
   EXPECT_TRUE(world_.remote({"job-kill", "--job", "2", "--yes"}).status.success());
 }
 
-// Also if the login shell is different and only /bin/sh on the server gets all of it.
+// Also if the login shell passes every command to the server's /bin/sh.
 TEST_F(Account, APathWithoutTheUsualFolders) {
   start_with("PATH=/nowhere; export PATH; exec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"");
   write_file_atomic(here("train.py"), "print(1)\n");
