@@ -1,13 +1,13 @@
-"""Runs the console blocks of a Markdown page, and compares what they print with what the page shows.
+"""Runs the console blocks of a Markdown page, and compares their output with the page.
 
 Usage: docs.py PAGE            in a folder where the page's commands may run
-       docs.py --check PAGE... only whether each block is run or has the reason why not before it
+       docs.py --check PAGE... only checks that each block is run, or has the reason why not before it
 
-A block of ```console or ```sh is run unless `<!-- not run: REASON -->` stands before it. All blocks of a page are run by one bash,
-one after the other. In ```console lines that begin with `$ ` are commands; what follows is what they print (stderr too): `…`
+A block of ```console or ```sh is run unless `<!-- not run: REASON -->` comes before it. All blocks of a page are run by one bash,
+one after the other. In ```console lines that begin with `$ ` are commands; their output follows (including stderr): `…`
 stands for anything, a line of `…` for any lines, and numbers for other numbers. `<!-- prints no more -->` is not needed: what
-a command prints must be all there. In ```sh every line is a command, and what it prints does not matter.
-A command that must fail has `# fails` behind it.
+a command prints must be all there. In ```sh every line is a command, and its output does not matter.
+A command that must fail ends in `# fails`.
 """
 
 import os
@@ -31,7 +31,7 @@ def blocks(page):
 
 
 def commands(kind, text):
-    """Yields (command, expected output, or None if the output does not matter) for each command."""
+    """Returns (command, expected output, or None if the output does not matter) for each command."""
     result = []
     for line in text.splitlines():
         if kind == "sh":
