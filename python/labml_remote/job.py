@@ -60,7 +60,7 @@ class Job:
     def path(self) -> Path:
         """Its folder on this machine."""
         folder = Configs.get().project_jobs_folder
-        beside = folder.parent / "remote-jobs"  # where remote keeps its records if the labml_remote folder is in use
+        beside = folder.parent / "remote-jobs"  # remote keeps its records here if the labml_remote folder is in use
         return (beside if (beside / self.job_id).exists() else folder) / self.job_id
 
     def to_dict(self) -> Dict[str, Any]:

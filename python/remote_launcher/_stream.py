@@ -176,7 +176,7 @@ class Stream:
 
 
 async def async_events(binary: str, folder: Path, words: Sequence[str]) -> AsyncIterator[Event]:
-    """The same events for ``async for``. Avoids asyncio's own subprocesses, because these may start a thread."""
+    """Yields the events for ``async for``. Avoids asyncio's own subprocesses, because these may start a thread."""
     loop = asyncio.get_running_loop()
     with Stream(binary, folder, words) as stream:
         while True:

@@ -13,7 +13,7 @@ extern "C" std::uint32_t arc4random() noexcept {
   // For so few bytes, getrandom(2) returns all or none.
   while (::getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) {
     if (errno != EINTR) {
-      std::abort();  // every kernel since 3.17 has it, and there is no safe fallback
+      std::abort();  // every kernel since 3.17 has it, and no safe fallback exists
     }
   }
   return value;
