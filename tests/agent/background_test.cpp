@@ -44,8 +44,7 @@ TEST(Background, WaitsForAThreadWhoseResultIsNotNeeded) {
   bool is_done = false;
   {
     const BackgroundWork work([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that it outlasts the code that
-                                                                   // started it
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // outlasts the code that starts it
       is_done = true;
     });
   }

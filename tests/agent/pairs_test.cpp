@@ -519,8 +519,7 @@ TEST_F(AgentPairs, AFailedConnectionIsAnErrorOfThatMeasurement) {
 }
 
 TEST_F(AgentPairs, AnErrorWithinAMeasurementIsThatMeasurementsResult) {
-  send("abc", find_free_port(false), 0, true);  // UBSan opens a pipe the first time it sees an object of a
-                                                // type
+  send("abc", find_free_port(false), 0, true);  // UBSan opens a pipe when it first sees a type
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
   const rlimit none{0, before.rlim_max};

@@ -139,7 +139,7 @@ if [ "$(id -u)" = 0 ]; then
   socket=$(find "$PWD/.remote" -name '*.sock' -path '*/debug/*')
   folder=${socket%/*}
   above=${folder%/*}
-  while [ "$above" != "${work%/*}" ]; do # blocks no one
+  while [ "$above" != "${work%/*}" ]; do # so that the parent folders are accessible
     chmod go+x "$above"
     above=${above%/*}
   done

@@ -145,8 +145,7 @@ TEST_P(QueueTest, AJobIsQueuedRunsAndEnds) {
   EXPECT_EQ(started.outcome, StartOutcome::queued);
   EXPECT_EQ(started.reason, "Slurm job 1");
   EXPECT_EQ(file(id, "backend"), "slurm\n");
-  wire::JobReport report = status(id, {id});  // whether its starter is dead does not matter: it is in the
-                                              // queue
+  wire::JobReport report = status(id, {id});  // queued, even if its starter is dead
   EXPECT_EQ(report.phase, Phase::queued);
   EXPECT_EQ(report.backend, "slurm");
   EXPECT_EQ(report.reason, "Slurm job 1, Resources");

@@ -39,8 +39,7 @@ TEST_F(CommandJobClean, NeedsAYesWhereNobodyCanBeAsked) {
   EXPECT_THAT(clean({"--older", "0"}),
               Refused("job-clean: that would remove 1 ended job with its output, here "
                       "and on the servers\n hint: add --yes\n"));
-  EXPECT_THAT(clean({"--job", "1"}), Refused("add --yes"));  // a job key alone is not enough without a
-                                                             // terminal
+  EXPECT_THAT(clean({"--job", "1"}), Refused("add --yes"));  // a job key needs --yes without a terminal
   EXPECT_TRUE(there(job) && here(job));
 }
 

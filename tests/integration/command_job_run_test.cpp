@@ -173,8 +173,7 @@ TEST(CommandJobRun, AServerThatIsNotReachedIsAnErrorAndNothingIsRecorded) {
 
 TEST(CommandJobRun, WhenTheAnswerIsLostTheJobIsFoundAgain) {
   CommandWorld world;
-  ASSERT_EQ(world.run({"job-run", "--server", "a", "--cmd", "true"}).code, 0);  // the program is installed
-                                                                                // now
+  ASSERT_EQ(world.run({"job-run", "--server", "a", "--cmd", "true"}).code, 0);  // installs the program
   const int first = world.servers().commands();
   ASSERT_EQ(world.run({"job-run", "--server", "a", "--cmd", "true"}).code, 0);
   const int for_one = world.servers().commands() - first;  // the start is the last of them

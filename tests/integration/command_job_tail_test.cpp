@@ -232,8 +232,7 @@ TEST(CommandJobWait, EndsThatASlowServerTellsLateAreToldAsOldOnes) {
     until([&] { return test::has_ended(folder); }, "its end");
   }
   const std::time_t ended = std::time(nullptr);
-  until([&] { return std::time(nullptr) > ended + 1; }, "the next second");  // ends are reported in whole
-                                                                             // seconds
+  until([&] { return std::time(nullptr) > ended + 1; }, "the next second");  // ends have a resolution of 1 s
   world.servers().set_faults({.connect = 3});                                // each job has used one
   EXPECT_THAT(world.run({"job-wait", "--tag", "x"}),
               Ends(0, "",

@@ -314,8 +314,7 @@ TEST_F(ForwardTest, HundredsOfShortConnectionsLeaveNothingOpen) {
 TEST_F(ForwardTest, ARefusedConnectionIsClosedAndToldOnce) {
   Project project = this->project(world.sshd.port());
   const int nobody = test::free_port();
-  RunningForward forward(project, to(nobody, test::free_port()));  // a different port, so that it does not
-                                                                   // forward to itself
+  RunningForward forward(project, to(nobody, test::free_port()));  // not a forward to itself
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(receive_all(connect_to(forward.port()).get()), "");
   }

@@ -95,8 +95,8 @@ TEST_F(RefreshJobs, NewsAreTrueAlsoWhereTheyCannotBeSaved) {
 
 TEST_F(RefreshJobs, ALostJobIsAskedAboutAgainAndFound) {
   const Job job = world.run("a", "echo up; exec sleep 300");
-  ASSERT_TRUE(test::eventually([&] { return world.file(job, "job.out") == "up\n"; }));  // it no longer needs
-                                                                                        // its folder
+  ASSERT_TRUE(
+      test::eventually([&] { return world.file(job, "job.out") == "up\n"; }));  // it is done with its folder
   const std::filesystem::path elsewhere = world.servers.home("a") / "elsewhere";
   std::filesystem::rename(world.folder(job), elsewhere);
   News news = refresh_all({job});

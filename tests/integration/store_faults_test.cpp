@@ -372,8 +372,7 @@ TEST_F(StoreFaults, ReadOnlyFolderCanBeListedAndSaysWhyItCannotBeWritten) {
   fs::remove(folder_ / "index");
   for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
     if (entry.is_regular_file()) {
-      fs::permissions(entry, fs::perms(0644));  // records are private to their owner, and here root switches
-                                                // to another user
+      fs::permissions(entry, fs::perms(0644));  // private records, and root becomes another user below
     }
   }
   fs::permissions(temp_.path(), fs::perms(0755));

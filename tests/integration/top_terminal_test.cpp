@@ -159,8 +159,7 @@ TEST_F(TopTerminal, ReadsKeysWhileAServerIsSilent) {
     const Stopwatch watch;
     program.type("qq");
     EXPECT_EQ(program.end(), 0);
-    EXPECT_LT(watch.seconds(), 20) << asks;  // otherwise it is 25 s, until silence counts as a lost
-                                             // connection
+    EXPECT_LT(watch.seconds(), 20) << asks;  // otherwise 25 s: silence counts as a lost connection
     expect_restored(program);
   }
 }

@@ -40,8 +40,7 @@ TEST_F(LaunchPolicyTest, EndsAllAfterTheGraceWhenARankFails) {
   EXPECT_EQ(acts.sent,
             (std::vector<wire::LinkMessage>{wire::JobFailed{failed}, wire::EndLaunch{wire::RankEnded{3}}}));
   EXPECT_EQ(policy.jobs_to_kill(Seconds(219)), Ids());
-  EXPECT_EQ(policy.jobs_to_kill(Seconds(220)), (Ids{"j0", "j1"}));  // including the leftovers of the failed
-                                                                    // job
+  EXPECT_EQ(policy.jobs_to_kill(Seconds(220)), (Ids{"j0", "j1"}));  // including the failed one's leftovers
   EXPECT_EQ(policy.jobs_to_kill(Seconds(230)), Ids{"j1"});
   policy.hear("b", wire::EndLaunch{wire::RankEnded{9}}, Seconds(230));
   EXPECT_EQ(policy.reason(), wire::EndReason(wire::RankEnded{3}));  // the first reason counts
@@ -99,8 +98,7 @@ TEST_F(LaunchPolicyTest, KnowsAfterARestartWhomItHadHeard) {
     policy.restore(entry, Seconds(300));
   }
   policy.notice_silence(Seconds(361));
-  EXPECT_EQ(policy.reason(), wire::EndReason(wire::ServerLoss{"b"}));  // this supervisor never had a message
-                                                                       // from it
+  EXPECT_EQ(policy.reason(), wire::EndReason(wire::ServerLoss{"b"}));  // b sent it nothing
 }
 
 TEST_F(LaunchPolicyTest, SendsAMembersReportsOverEachLink) {

@@ -396,8 +396,7 @@ TEST(Restarts, LeaveAnEndedJobToItsGuardForAMoment) {
   ASSERT_TRUE(world.reaches([&] { return server.released; }));
   rules::RestartPolicy& policy = *server.policy;
   EXPECT_EQ(policy.reason(), wire::EndReason(wire::RankEnded{1}));
-  EXPECT_TRUE(policy.jobs_to_kill(server.clock()).empty());  // otherwise it would seem that this had stopped
-                                                             // it
+  EXPECT_TRUE(policy.jobs_to_kill(server.clock()).empty());  // otherwise it would seem to be the cause
   EXPECT_EQ(world.server(0).policy->jobs_to_kill(world.server(0).clock()),
             std::vector<std::string>{"job-s0"});
   EXPECT_EQ(policy.jobs_to_kill(server.clock() + Seconds(3)), std::vector<std::string>{"job-s1"});

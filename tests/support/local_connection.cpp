@@ -267,8 +267,7 @@ class LocalConnection : public ssh::Connection {
       only_exit = only_exit || (!pipes->process.stdout_fd && !pipes->process.stderr_fd);
     }
     if (only_exit) {
-      timeout = std::min(timeout, std::chrono::milliseconds(2));  // poll() does not report the exit of a
-                                                                  // process
+      timeout = std::min(timeout, std::chrono::milliseconds(2));  // poll() does not report exits
     }
     const std::size_t own = fds.size();
     const auto links = tcp_;
@@ -399,8 +398,7 @@ std::string to_string(ServerShell shell) {
 
 LocalServers::LocalServers(ServerShell shell) : state_(std::make_shared<State>()) {
   state_->shell = shell;
-  std::signal(SIGPIPE, SIG_IGN);      // writing to a command that has exited must give EPIPE, not kill this
-                                      // process
+  std::signal(SIGPIPE, SIG_IGN);      // writing to an exited command must give EPIPE, not a signal
   for (int fd = 3; fd < 256; ++fd) {  // close files inherited from the test runner
     const int flags = ::fcntl(fd, F_GETFD);
     if (flags >= 0) {

@@ -27,8 +27,7 @@ struct Faults {
   bool lost_packets = false;                  // the cause of the broken link
   int connect = 0;                            // this call of connect() fails
   std::vector<std::string> unreachable = {};  // connect() to these servers fails
-  int max_channels = 10;                      // sshd's MaxSessions: opening more at a time throws
-                                              // ssh::TooManyChannels
+  int max_channels = 10;                      // sshd's MaxSessions: more at a time throw ssh::TooManyChannels
 };
 
 // Simulated servers on this machine, without ssh. Each name has a temporary home folder. A local shell runs

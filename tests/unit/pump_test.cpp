@@ -318,8 +318,7 @@ TEST_F(PumpTest, AFirstLineThatIsOverdueIsAnError) {
   connection_.set_answer_time(50ms);
   const auto flow = open();
   flow->expect_answer([this] { return out_.find("here") != std::string::npos; });
-  server_.output = {{Stream::out, "Welcome!"}};  // the answer may take long, but the server must not be
-                                                 // silent
+  server_.output = {{Stream::out, "Welcome!"}};  // it may take long, but must not be silent
   pump_.wait(5s);
   try {
     pump_.wait(60s);

@@ -493,10 +493,8 @@ struct Merge {
 TEST(Transitions, MergesWhatTwoProcessesHeard) {
   const std::vector<Merge> table{
       {JobState::starting, {}, JobState::running, instant(5), JobState::running},
-      {JobState::starting, {}, JobState::lost, {}, JobState::lost},              // recorded by the starting
-                                                                                 // process
-      {JobState::starting, instant(5), JobState::lost, {}, JobState::starting},  // but not against a server's
-                                                                                 // report
+      {JobState::starting, {}, JobState::lost, {}, JobState::lost},              // from the starter itself
+      {JobState::starting, instant(5), JobState::lost, {}, JobState::starting},  // but not against a server
       {JobState::running, instant(5), JobState::running, instant(6), JobState::running},
       {JobState::running, instant(5), JobState::starting, instant(6), JobState::running},
       {JobState::running, instant(5), JobState::failed, instant(4), JobState::running},  // older report

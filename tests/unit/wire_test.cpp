@@ -94,8 +94,7 @@ TEST(Wire, RefusesWhatIsNotDeclared) {
 }
 
 TEST(Wire, BoundsTheDepthAndTheSizeOfWhatItParses) {
-  EXPECT_THROW(parse_cbor(Bytes(1 << 20, 0x81)), Malformed);  // nested arrays: a recursive parser would
-                                                              // overflow the stack
+  EXPECT_THROW(parse_cbor(Bytes(1 << 20, 0x81)), Malformed);  // nested arrays: a stack overflow if recursive
   EXPECT_THROW(parse_cbor(Bytes{}), Malformed);
   EXPECT_THROW(parse_cbor(Bytes{0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}), Malformed);
   Bytes many{0x9a, 0x00, 0x05, 0x00, 0x00};  // 327680 zeros
