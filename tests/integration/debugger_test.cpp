@@ -3,7 +3,7 @@
 #include "support/paths.hpp"
 #include "support/script_test.hpp"
 
-// Jobs that wait in a debugger: debugger.py and attach.py themselves, and the report of status.sh about them.
+// Jobs that wait in a debugger: debugger.py and attach.py themselves, and the agent's report about them.
 
 namespace remote::jobs {
 namespace {

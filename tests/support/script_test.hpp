@@ -83,7 +83,7 @@ inline const auto shell_name = [](const auto& one) { return to_string(one.param)
 
 }  // namespace remote::test
 
-// Shortcuts for the tests of these scripts.
+// Shortcuts for these tests.
 namespace remote::jobs {
 namespace fs = std::filesystem;
 using test::until;
