@@ -1,4 +1,5 @@
-# libcmark-gfm, which reads Markdown; Debian's packages of it have no CMake files: the target CmarkGfm::CmarkGfm.
+# libcmark-gfm, a parser for Markdown. Debian's packages of it have no CMake files. Defines the target
+# CmarkGfm::CmarkGfm.
 find_path(CmarkGfm_INCLUDE_DIR cmark-gfm-core-extensions.h)
 find_library(CmarkGfm_LIBRARY cmark-gfm)
 find_library(CmarkGfm_EXTENSIONS_LIBRARY cmark-gfm-extensions)

@@ -1,4 +1,4 @@
-# libsodium, which comes with no CMake package: the target Sodium::Sodium.
+# libsodium, which has no CMake package. Defines the target Sodium::Sodium.
 find_path(Sodium_INCLUDE_DIR sodium.h)
 find_library(Sodium_LIBRARY sodium)
 mark_as_advanced(Sodium_INCLUDE_DIR Sodium_LIBRARY)

@@ -1,4 +1,4 @@
-# GNU libunistring, which comes with no CMake package and no pkg-config file: the target Unistring::Unistring.
+# GNU libunistring, which has no CMake package and no pkg-config file. Defines the target Unistring::Unistring.
 find_path(Unistring_INCLUDE_DIR unistr.h)
 find_library(Unistring_LIBRARY unistring)
 mark_as_advanced(Unistring_INCLUDE_DIR Unistring_LIBRARY)

@@ -1,10 +1,12 @@
-# Builds the agent, the native program that runs on servers, and embeds it: remote_agents(OUT SOURCE...) writes OUT, the C++ file that
-# defines remote::server::agents() (src/server/agents.hpp), and makes the target remote-agent, which builds agent/remote-agent-ARCHITECTURE.
+# Builds the agent, the native program that runs on servers, and embeds it. remote_agents(OUT SOURCE...) writes OUT, the
+# C++ file that defines remote::server::agents() (src/server/agents.hpp), and makes the target remote-agent, which
+# builds agent/remote-agent-ARCHITECTURE.
 #
-# The agent is compiled with flags of its own, so that it is the same in every kind of build: a sanitizer's program would not run elsewhere.
-# REMOTE_AGENT_ARCHITECTURES lists the architectures, as `uname -m` prints them; others than the builder's need the cross compiler
-# ARCHITECTURE-linux-gnu-g++ (Debian's g++-aarch64-linux-gnu). A Mac cannot build a Linux program: there, set REMOTE_AGENT_DIR to a folder
-# with remote-agent-x86_64 and remote-agent-aarch64, the files that the agent folder of a Linux build of the same sources has.
+# The agent has its own compiler flags, so that it is the same in every kind of build: a program with sanitizers would
+# not run elsewhere. REMOTE_AGENT_ARCHITECTURES lists the architectures, as printed by `uname -m`. Architectures other
+# than the builder's need the cross compiler ARCHITECTURE-linux-gnu-g++ (Debian's g++-aarch64-linux-gnu). A Mac cannot
+# build a Linux program: there, set REMOTE_AGENT_DIR to a folder with remote-agent-x86_64 and remote-agent-aarch64, from
+# the agent folder of a Linux build of the same sources.
 set(REMOTE_AGENT_DIR "" CACHE PATH "Folder with prebuilt agents, remote-agent-ARCHITECTURE, of the same sources")
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   set(default ${CMAKE_SYSTEM_PROCESSOR})
@@ -18,8 +20,9 @@ if(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT REMOTE_AGENT_DIR)
                       "-DREMOTE_AGENT_DIR=THAT_FOLDER")
 endif()
 
-# remote_agent_units(OUT FOLDER SOURCE...): the files to compile, with their paths. In builds of all at once (CMAKE_UNITY_BUILD) the modules are
-# compiled in batches, which takes half the time; a file in FOLDER includes those of a batch.
+# remote_agent_units(OUT FOLDER SOURCE...): sets OUT to the files to compile, with their paths. In unity builds
+# (CMAKE_UNITY_BUILD) the modules are compiled in batches, which takes half the time; for each batch, a file in FOLDER
+# includes its modules.
 function(remote_agent_units out folder)
   set(units ${ARGN})
   if(CMAKE_UNITY_BUILD)
@@ -58,17 +61,17 @@ function(remote_build_agent architecture out)
             -ffile-prefix-map=${PROJECT_BINARY_DIR}=build -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.
             -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    list(APPEND flags -Wno-maybe-uninitialized)  # GCC 12 warns of optional values that are checked before they are used
+    list(APPEND flags -Wno-maybe-uninitialized)  # GCC 12 warns about optional values that are checked before use
   endif()
   if(REMOTE_WERROR)
     list(APPEND flags -Werror)
   endif()
-  # Optimizing at link time, all in one piece, saves 5% of the size.
+  # Link-time optimization in a single partition saves 5% of the size.
   set(lto "")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR NOT architecture STREQUAL CMAKE_SYSTEM_PROCESSOR)
     set(lto -Os -flto=auto -flto-partition=one)
   endif()
-  # Another 4%, if the linker understands the script.
+  # Saves another 4%, if the linker understands the script.
   set(script ${PROJECT_SOURCE_DIR}/cmake/agent.ld)
   set(trial ${CMAKE_BINARY_DIR}/agent/trial-${architecture})
   file(WRITE ${trial}.cpp "int main() {}\n")
@@ -132,8 +135,8 @@ function(remote_agents out)
       remote_build_agent(${architecture} ${program} ${ARGN})
     endif()
     set(xz ${CMAKE_BINARY_DIR}/agent/${name}.xz)
-    # A dictionary larger than the program would only need more memory on the server. xz has a filter for code of aarch64 since 5.4 only, but
-    # every xz can use that an instruction has four bytes (lp), which saves 1%.
+    # A dictionary larger than the program would only need more memory on the server. xz has a filter for aarch64 code
+    # only since 5.4, but every xz can take advantage of four-byte instructions (lp), which saves 1%.
     set(filters --lzma2=preset=9e,dict=4MiB,lc=2,lp=2)
     if(architecture STREQUAL "x86_64")
       set(filters --x86 --lzma2=preset=9e,dict=4MiB)

@@ -1,5 +1,6 @@
-# Run by the build (agent.cmake): writes OUT, the C++ source that has the compressed agents PACKED of ARCHITECTURES, and the digests of PROGRAMS.
-# The assembler reads the bytes: a compiler would need minutes and gigabytes for an array of them.
+# Run by the build (agent.cmake): writes OUT, the C++ source with the compressed agents PACKED for ARCHITECTURES, and
+# the digests of PROGRAMS. The bytes are included by the assembler, because a compiler would need minutes and gigabytes
+# for such an array.
 set(body "// Made by cmake/agent_embed.cmake; do not edit.\n#include \"server/agents.hpp\"\n\n")
 string(APPEND body "#ifdef __APPLE__\n#define SECTION \".pushsection __TEXT,__const\\n\"\n#define PREFIX \"_\"\n#else\n"
                    "#define SECTION \".pushsection .rodata\\n\"\n#define PREFIX \"\"\n#endif\n")

@@ -1,5 +1,5 @@
-# remote_embed(OUT NAMESPACE FUNCTION FILE...): writes OUT, a C++ file that defines
-# std::string_view NAMESPACE::FUNCTION(std::string_view name) over the FILEs, by their names without folders.
+# remote_embed(OUT NAMESPACE FUNCTION FILE...): writes OUT, a C++ file that defines std::string_view
+# NAMESPACE::FUNCTION(std::string_view name), which returns the FILEs by their names without folders.
 function(remote_embed out namespace function)
   add_custom_command(
     OUTPUT ${out}

@@ -1,9 +1,9 @@
-# Compiler options of every target of this project, as one interface library.
+# Compiler options of all targets of this project, as an interface library.
 add_library(remote_options INTERFACE)
 target_compile_options(remote_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
                        -Woverloaded-virtual -Wold-style-cast)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # GCC 12 warns of "text" + std::string in optimised builds although nothing is wrong (its bug 105651).
+  # GCC 12 warns about "text" + std::string in optimized builds although nothing is wrong (GCC bug 105651).
   target_compile_options(remote_options INTERFACE -Wno-restrict)
 endif()
 if(CMAKE_UNITY_BUILD)
@@ -18,14 +18,15 @@ if(REMOTE_SANITIZE)
                          -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(remote_options INTERFACE -fsanitize=${REMOTE_SANITIZE})
   if(REMOTE_SANITIZE MATCHES "address" AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
-    # What the sanitizers note of each check holds addresses. At a fixed place these are right as linked; else a start of the
-    # program rewrites 60 MB of them, which is a third of the time that a short command takes.
+    # The sanitizers' data about each check contains addresses. In a program at a fixed address, these are correct as
+    # linked. Otherwise each start of the program relocates 60 MB of them, which is a third of the time of a short
+    # command.
     target_link_options(remote_options INTERFACE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
   endif()
 endif()
 if(REMOTE_RELEASE)
-  # Hardening as Debian has it, and paths that do not tell where it was built. All targets take it, also those without
-  # remote_options.
+  # Hardening as in Debian, and paths that do not reveal where the program was built. This applies to all targets,
+  # including those without remote_options.
   add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fstack-clash-protection
                       -Wformat -Werror=format-security
                       -ffile-prefix-map=${PROJECT_BINARY_DIR}=build -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)

@@ -1,5 +1,5 @@
-# Run by cpack when the files of the Debian package stand together: what Debian's policy wants of them, and what makes the
-# package the same bytes each time. The date is that of SOURCE_DATE_EPOCH (seconds), else of now.
+# Run by cpack when the files of the Debian package are complete. Adds what Debian's policy requires, and makes the
+# package reproducible. The date is SOURCE_DATE_EPOCH (seconds), or the current time.
 set(root ${CPACK_TEMPORARY_DIRECTORY})
 set(doc ${root}/usr/share/doc/remote)
 string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
@@ -18,6 +18,6 @@ file(GLOB_RECURSE pages ${root}/usr/share/man/*)
 run(gzip -9n ${doc}/changelog ${pages})
 file(GLOB archives ${root}/usr/lib/*/*.a)
 run(strip --strip-debug --remove-section=.comment --remove-section=.note --enable-deterministic-archives ${archives})
-# Programs may be run, everything else may be read, by all, whatever the umask of the build was.
+# All users may run programs and read everything else, regardless of the umask of the build.
 run(chmod -R u=rwX,go=rX ${root})
 run(find ${root} -exec touch --no-dereference --date=@${epoch} {} +)

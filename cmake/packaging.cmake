@@ -1,6 +1,6 @@
-# What is installed beside the program and the library, and the Debian package (cpack -G DEB; scripts/release calls it).
+# Files installed with the program and the library, and the Debian package (cpack -G DEB; called by scripts/release).
 
-# The manual, written by the program itself from what --help and docs/ say.
+# The manual, written by the program itself from --help and docs/.
 set(REMOTE_MAN_DIR ${CMAKE_BINARY_DIR}/man)
 add_custom_command(OUTPUT ${REMOTE_MAN_DIR}/man1/remote.1
                    COMMAND ${CMAKE_COMMAND} -E rm -rf ${REMOTE_MAN_DIR}
@@ -16,7 +16,7 @@ install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING 
 
 install(FILES sample/tiny/train.py DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 
-# The Python packages, where Debian's python3 looks. Elsewhere pip installs them (python/pyproject.toml).
+# The Python packages, where Debian's python3 finds them. Elsewhere, install them with pip (python/pyproject.toml).
 if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   install(DIRECTORY python/remote_launcher python/labml_remote DESTINATION lib/python3/dist-packages
           PATTERN __pycache__ EXCLUDE PATTERN *.pyc EXCLUDE)

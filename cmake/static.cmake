@@ -1,6 +1,6 @@
-# remote-static: the program for other distributions. It is linked from the same objects as `remote`, with the static
-# archives that Debian has, and needs nothing at run time but glibc. src/static has what Debian has no archive of. The archives are named by file, because the targets
-# that `remote` links stand for shared libraries.
+# remote-static: the program for other distributions. It is linked from the same objects as `remote`, with Debian's
+# static archives, and needs nothing at run time but glibc. src/static replaces libraries for which Debian has no
+# archive. The archives are named by file, because the targets that `remote` links refer to shared libraries.
 set(REMOTE_STATIC_ARCHIVES "")
 foreach(name ssh crypto z lzma unistring yaml-cpp cmark-gfm-extensions cmark-gfm)
   find_library(REMOTE_STATIC_${name} lib${name}.a REQUIRED)

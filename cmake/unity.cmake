@@ -1,6 +1,6 @@
-# remote_unity(TARGET FILE...): where all is built at once (CMAKE_UNITY_BUILD: the presets quick, release, package, asan, tsan
-# and fuzz), the files of a folder are compiled in batches, which takes less than half the time. Batches do not cross
-# folders, so that names in anonymous namespaces have to differ within a folder only.
+# remote_unity(TARGET FILE...): in unity builds (CMAKE_UNITY_BUILD: the presets quick, release, package, asan, tsan and
+# fuzz), the files of a folder are compiled in batches, which takes less than half the time. A batch never spans several
+# folders, so names in anonymous namespaces must be unique only within a folder.
 function(remote_unity target)
   if(NOT CMAKE_UNITY_BUILD)
     return()

@@ -1,21 +1,21 @@
 cmake_minimum_required(VERSION 3.22)
 
-# Run by the build after a test program: writes OUT, which tells ctest the program's tests, one a suite, and of a suite
-# that runs under several shells one a shell. A process a test would be slower: under AddressSanitizer each takes half a
-# second to begin.
+# Run by the build after a test program: writes OUT, which defines the program's ctest tests: one per suite, or one per
+# shell if a suite runs with several shells. One process per test would be slower, because with AddressSanitizer each
+# takes half a second to start.
 # Takes PROGRAM and OUT.
 
-# Suites that take long and share nothing: each of their tests is one of ctest, so that they run side by side.
+# Long suites whose tests are independent: each test is a ctest test, so that they run in parallel.
 set(each Launch PrepareTest KillOverSsh FollowOverSsh StoreFaults CondaTest Environments)
-# Suites with a parameter that is no shell, and of quick tests: one test of ctest all the same.
+# Suites of quick tests whose parameter is not a shell: still one ctest test.
 set(whole CommandErrors)
-# Suites that are not part of the gate, by the beginning of their names in ctest.
+# Suites that are not part of the gate, by the beginning of their ctest names.
 set(slow Environments CondaTest OtherMachine Hostile PrepareTest LifelineTest.busybox Launch.IsKilled KillTorchrun)
 
-# What depends on what a release of Debian brings: torch and Python, pip and its rules. See tests/CMakeLists.txt.
+# Tests that depend on the release of Debian: torch and Python, pip and its rules. See tests/CMakeLists.txt.
 set(release Environments PrepareTest FirstCause KillTorchrun)
 
-# What is begun first, so that nothing waits for one of them alone at the end.
+# Started first, so that they do not run alone at the end.
 set(long Hostile FirstCause LifelineTest SyncTest SshExec JobKill Launch.IsKilledBefore TerminalSession)
 
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests

@@ -1,5 +1,5 @@
-"""labml_remote's Python API on top of ``remote``: scripts that were written for it run unchanged.
+"""labml_remote's Python API on top of ``remote``: existing labml_remote scripts run unchanged.
 
-Where labml_remote had gaps, this does what ``remote`` does: values of variables are taken literally, a job that has
-ended is known to have ended, and a killed job is proved to be gone.
+In a few places, ``remote`` fills gaps of labml_remote: values of variables are taken literally, a job that has ended is
+reported as ended, and a killed job is verified to be gone.
 """

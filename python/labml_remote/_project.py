@@ -1,4 +1,4 @@
-"""The project of the current folder, opened when it is first needed."""
+"""The project of the current folder, opened on first use."""
 
 import os
 import secrets
@@ -14,7 +14,7 @@ _project: Optional[Project] = None
 
 
 def project() -> Project:
-    """The project that contains the current folder. Raises RemoteError where there is none."""
+    """The project that contains the current folder. Raises RemoteError if there is none."""
     global _project
     if _project is None:
         _project = Project(".")
@@ -22,19 +22,20 @@ def project() -> Project:
 
 
 def project_folder() -> Optional[Path]:
-    """The folder with .remote/configs.yaml: the current one or the nearest above it; None where there is none."""
+    """The folder with .remote/configs.yaml: the current one or the nearest parent. None if there is none."""
     here = Path(".").absolute()
     return next((one for one in (here, *here.parents) if (one / ".remote" / "configs.yaml").exists()), None)
 
 
 def _inside(path: Path) -> bool:
-    """Whether the path, with its links followed, is in the project."""
+    """Whether the path, after following links, is inside the project."""
     top = (project_folder() or Path(".")).resolve()
     return top in path.resolve().parents
 
 
 def read_text(file: Path) -> str:
-    """A script's text. One in the project's folder must not be a link to a file elsewhere: it goes to a server."""
+    """A script's text. A script in the project's folder must not link to a file outside it, because its text is sent to
+    a server."""
     top = project_folder() or Path(".").absolute()
     named = Path(os.path.abspath(file))
     if top in named.parents:
@@ -57,7 +58,7 @@ def read_text(file: Path) -> str:
 
 
 def write_script(file: Path, text: str) -> None:
-    """Writes a script that only this user may read. A link in its place is replaced, not written through."""
+    """Writes a script that only this user may read. Replaces a link instead of writing through it."""
     if not _inside(file.parent / "script"):
         raise RemoteError(f"cannot write {file}", reason="a link leads out of the project", usage=True)
     file.parent.mkdir(parents=True, exist_ok=True)

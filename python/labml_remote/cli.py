@@ -1,4 +1,4 @@
-"""The command ``labml_remote``: the program ``remote`` with the same words."""
+"""The command ``labml_remote``: runs ``remote`` with the same arguments."""
 
 import os
 import sys
@@ -6,12 +6,12 @@ import sys
 from remote_launcher import RemoteError
 from remote_launcher._stream import find_binary
 
-# labml_remote ran these in the project's folder, wherever in it the user was.
+# labml_remote ran these in the project's root folder, no matter which subfolder the user was in.
 _IN_PROJECT = ("run", "job-run", "launch", "torch-launch", "helper-torch-launch")
 
 
 def main() -> None:
-    """Becomes ``remote``."""
+    """Replaces this process with ``remote``."""
     try:
         binary = find_binary()
     except RemoteError as error:

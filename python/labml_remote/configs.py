@@ -1,4 +1,4 @@
-"""The contents of configs.yaml, with labml_remote's names."""
+"""The contents of configs.yaml, under labml_remote's names."""
 
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
@@ -28,7 +28,7 @@ class ServerConfig:
     """A server's settings.
 
     Attributes:
-        hostname, username, private_key_file: from configs.yaml, else from ~/.ssh/config or the default.
+        hostname, username, private_key_file: from configs.yaml, otherwise from ~/.ssh/config or the default.
         password: from configs.yaml.
         properties: all other keys of the server.
     """
@@ -46,7 +46,7 @@ class ServerConfig:
 
     @property
     def private_key(self) -> Any:
-        """The key as paramiko has it; None without a key. Needs paramiko, which nothing else here does."""
+        """The key as a paramiko object, or None without a key. Only this needs paramiko."""
         if self.private_key_file is None:
             return None
         from paramiko import RSAKey  # type: ignore
@@ -55,7 +55,7 @@ class ServerConfig:
 
 
 class Configs:
-    """The project's name, folders and servers. Without a configs.yaml: the defaults, and no servers."""
+    """The project's name, folders and servers. Without a configs.yaml: the defaults and no servers."""
 
     _one: Optional["Configs"] = None
 
@@ -76,12 +76,12 @@ class Configs:
         self.exclude_file: Path = top / configs.get("exclude_file", ".remote/exclude.txt")
         self.remote_scripts_folder_name: str = configs.get("remote_scripts_folder_name", ".remote-scripts")
         self.remote_jobs_folder_name: str = configs.get("remote_jobs_folder_name", ".jobs")
-        #: Where Server.template_script() looks; a script may name its own.
+        # Server.template_script() looks here; a script may name another folder.
         self.template_scripts_folder: Path = self.project_scripts_folder
 
     @staticmethod
     def get() -> "Configs":
-        """The current project's, read once."""
+        """The configuration of the current project. It is read once."""
         if Configs._one is None:
             Configs._one = Configs()
         return Configs._one

@@ -1,4 +1,4 @@
-"""labml_remote's error, which is remote_launcher's."""
+"""labml_remote's error, an alias of remote_launcher's."""
 
 from remote_launcher import RemoteError
 

@@ -17,11 +17,11 @@ from .server import SERVERS, Server
 
 _FINAL = ("succeeded", "failed", "killed", "lost")
 _FIRST_TAIL = 400  # bytes
-_RECORD = "labml_remote.json"  # in the job's folder here: what only this API knows of it
+_RECORD = "labml_remote.json"  # in the job's folder here: what only this API records about it
 
 
 class Job:
-    """A job. Its attributes are as they were known last; ``JOBS.update()`` asks the servers."""
+    """A job. Its attributes are the last known values; ``JOBS.update()`` queries the servers."""
 
     def __init__(
         self,
@@ -53,18 +53,18 @@ class Job:
 
     @property
     def running(self) -> bool:
-        """Whether it was started and has not ended."""
+        """Whether it has started and has not ended."""
         return self.started and not self.stopped
 
     @property
     def path(self) -> Path:
         """Its folder on this machine."""
         folder = Configs.get().project_jobs_folder
-        beside = folder.parent / "remote-jobs"  # where remote has its records if labml_remote has some in the other
+        beside = folder.parent / "remote-jobs"  # remote keeps its records here if the labml_remote folder is in use
         return (beside if (beside / self.job_id).exists() else folder) / self.job_id
 
     def to_dict(self) -> Dict[str, Any]:
-        """Its fields, as ``from_dict`` takes them."""
+        """Its fields, in the form that ``from_dict`` takes."""
         return {
             "job_id": self.job_id,
             "job_key": self.job_key,
@@ -80,11 +80,11 @@ class Job:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> "Job":
-        """The job with these fields."""
+        """Makes a job from these fields."""
         return Job(server=SERVERS[data["server"]], **{name: value for name, value in data.items() if name != "server"})
 
     def save(self) -> None:
-        """Keeps its variables for later scripts; ``remote`` keeps all else."""
+        """Stores its variables for later scripts; ``remote`` stores everything else."""
         if not self.path.is_dir():
             return  # not started
         part = self.path / f"{_RECORD}.{os.getpid()}.part"
@@ -118,20 +118,20 @@ class Job:
             found = json.loads(read_text(self.path / _RECORD))["env_vars"]
             self.env_vars = {str(name): str(value) for name, value in found.items()}
         except (OSError, RemoteError, ValueError, KeyError, TypeError, AttributeError):
-            pass  # it was not started through this API
+            pass  # not started through this API
 
     def _alone(self) -> Launch:
-        """This job, also where it is a rank of a launch."""
+        """This job, which may also be a rank of a launch."""
         if self._known is None:
             raise ValueError("the job was not started")
         return Launch(project(), [dataclasses.replace(self._known, fields={**self._known.fields, "launch": None})])
 
     def update_stopped(self) -> None:
-        """Asks whether it has ended."""
+        """Queries the servers to update the state of all jobs."""
         JOBS.update()
 
     def tail(self) -> None:
-        """Prints what it has written since the last call, as it is; the first time, the last 400 bytes."""
+        """Prints its output since the last call, unchanged; the first time, the last 400 bytes."""
         self.server.rsync_jobs()
         self.out_tail_offset = self._tail_file("job.out", self.out_tail_offset, sys.stdout)
         self.err_tail_offset = self._tail_file("job.err", self.err_tail_offset, sys.stderr)
@@ -145,13 +145,13 @@ class Job:
                 position = file.tell()
         except FileNotFoundError:
             return offset
-        # A character of several bytes that is not complete yet waits for the rest.
+        # An incomplete multibyte character at the end is held back until the rest arrives.
         cut = _incomplete_end(text)
         print(text[: len(text) - cut].decode("utf-8", "replace"), end="", file=stream, flush=True)
         return position - cut
 
     def kill(self) -> None:
-        """Ends it, and sees that nothing of it is left."""
+        """Stops it and checks that none of its processes are left."""
         self._alone().kill()
         JOBS.update()
 
@@ -164,7 +164,7 @@ class Job:
 
 
 def _incomplete_end(text: bytes) -> int:
-    """How many bytes at the end begin a character of UTF-8 whose rest is missing."""
+    """The number of bytes at the end that start an incomplete UTF-8 character."""
     for count in range(1, min(4, len(text) + 1)):
         byte = text[-count]
         if byte & 0xC0 == 0xC0:
@@ -175,11 +175,11 @@ def _incomplete_end(text: bytes) -> int:
 
 
 class JobCollection:
-    """All jobs of the project, by their ids; iterating gives the ids in the order of the keys."""
+    """All jobs of the project, by job id. Iterating yields the ids in the order of their keys."""
 
     def __init__(self) -> None:
         self._jobs: Dict[str, Job] = {}
-        self._new: List[Job] = []  # created and not started
+        self._new: List[Job] = []  # created but not started
         self._loaded = False
 
     def _load(self) -> None:
@@ -187,11 +187,11 @@ class JobCollection:
             self.update()
 
     def load_all(self) -> None:
-        """Reads all jobs; they are read when they are first needed, too."""
+        """Reads all jobs. This also happens automatically on first use."""
         self.update()
 
     def load(self, job_id: str) -> None:
-        """Reads a job. Raises KeyError."""
+        """Returns a job. Raises KeyError."""
         self.update()
         if job_id not in self._jobs:
             raise KeyError(job_id)
@@ -203,7 +203,7 @@ class JobCollection:
         self._new = [one for one in self._new if one is not job]
 
     def update(self) -> None:
-        """Asks the servers how the jobs are."""
+        """Queries the servers for the state of the jobs."""
         self._loaded = True
         answer = project().call("job-list", "--stopped", "--hidden").check()
         for known in map(Known.of, answer.value or []):
@@ -212,7 +212,7 @@ class JobCollection:
                 try:
                     server = SERVERS[known.server]
                 except KeyError:
-                    continue  # the configuration has lost it
+                    continue  # no longer in the configuration
                 key = str(known.key)
                 job = Job(
                     job_id=known.id, job_key=key, server=server, command=known.command, env_vars={}, tags=known.tags
@@ -232,22 +232,22 @@ class JobCollection:
         return self._jobs[job_id]
 
     def all(self) -> List[Job]:
-        """All jobs, by their keys."""
+        """All jobs, in the order of their keys."""
         self._load()
         return sorted([*self._jobs.values(), *self._new], key=lambda job: int(job.job_key))
 
     def filter_by_tags(self, tags: Iterable[str], jobs: Optional[Iterable[Job]] = None) -> List[Job]:
-        """Those that have all of these tags."""
+        """The jobs that have all of these tags."""
         tags = list(tags)
         return [job for job in (self.all() if jobs is None else jobs) if job.has_tags(tags)]
 
     def filter_out_by_tags(self, tags: Iterable[str], jobs: Optional[Iterable[Job]] = None) -> List[Job]:
-        """The others."""
+        """The jobs that do not have all of these tags."""
         tags = list(tags)
         return [job for job in (self.all() if jobs is None else jobs) if not job.has_tags(tags)]
 
     def filter_running(self, jobs: Optional[Iterable[Job]] = None) -> List[Job]:
-        """Those that were started and have not ended."""
+        """The jobs that have started and have not ended."""
         return [job for job in (self.all() if jobs is None else jobs) if job.running]
 
     def by_key(self, key: str) -> Job:
@@ -258,7 +258,7 @@ class JobCollection:
         raise KeyError(key)
 
     def by_pid(self, pid: int) -> Job:
-        """The newest job whose process had this number. Raises KeyError."""
+        """The newest job whose process had this id. Raises KeyError."""
         for job in reversed(self.all()):
             if job.pid == int(pid):
                 return job
@@ -269,7 +269,7 @@ class JobCollection:
         return [job.job_key for job in self.all()]
 
     def create(self, server_id: str, command: str, env_vars: Mapping[str, str], tags: Iterable[str]) -> Job:
-        """A job that is not started yet. Its key is the next one, and may become another when it starts."""
+        """Creates a job without starting it. It gets the next free key, which may change when it starts."""
         keys = [int(key) for key in self.job_keys()]
         job = Job(
             job_id=uuid.uuid4().hex,
@@ -283,7 +283,7 @@ class JobCollection:
         return job
 
     def start_status_watcher(self, check: bool = True) -> None:
-        """Does nothing: the state of a job is asked from its server, which knows it without a watcher."""
+        """Does nothing: no watcher is needed, because servers report the state of their jobs when asked."""
 
 
 JOBS = JobCollection()

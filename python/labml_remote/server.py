@@ -1,4 +1,4 @@
-"""labml_remote's servers: ``SERVERS[name]``; iterating gives the names in the order of configs.yaml."""
+"""labml_remote's servers: ``SERVERS[name]``. Iterating yields the names in the order of configs.yaml."""
 
 import base64
 import shlex
@@ -32,19 +32,19 @@ class Server:
 
     @property
     def client(self) -> Any:
-        """Always raises RemoteError: connections belong to ``remote``."""
+        """Always raises RemoteError, because ``remote`` manages the connections."""
         raise RemoteError("there is no SSH client", self.conf.name, "remote connects by itself", "use shell()")
 
     @property
     def home_path(self) -> str:
-        """The user's home directory there."""
+        """The user's home directory on the server."""
         if self._home is None:
             self._home = self.shell("pwd").out
         return self._home
 
     @property
     def remote_scripts_path(self) -> str:
-        """The folder of the project there into which copy_script() copies."""
+        """The folder on the server that copy_script() copies to."""
         return f"{self._remote_project()}/{Configs.get().remote_scripts_folder_name}"
 
     def _remote_project(self) -> str:
@@ -52,7 +52,7 @@ class Server:
         return self.home_path + setting[1:] if setting.startswith("~/") else setting or f"{self.home_path}/{self.project_name}"
 
     def setup(self, *, ui_mode: UIMode = UIMode.dots) -> None:
-        """Makes the Python environment."""
+        """Creates the Python environment."""
         project()._prepared(project().call("setup", "--server", self.conf.name), None)
 
     def rsync(self, *, ui_mode: UIMode = UIMode.dots) -> None:
@@ -60,15 +60,16 @@ class Server:
         project().rsync(self.conf.name)
 
     def rsync_jobs(self, *, ui_mode: UIMode = UIMode.dots, is_silent: bool = False) -> None:
-        """Copies the new output of the server's jobs into their folders here."""
+        """Copies new output of the server's jobs to their folders on this machine."""
         project().call("job-rsync", "--server", self.conf.name).check()
 
     def update_packages(self, *, ui_mode: UIMode = UIMode.dots) -> None:
-        """Installs the packages of requirements.txt or Pipfile."""
+        """Installs the packages in requirements.txt or Pipfile."""
         project()._prepared(project().call("update-packages", "--server", self.conf.name), None)
 
     def shell(self, command: str) -> EvalResult:
-        """Runs a command in the home directory; returns (exit_code, out, err), the texts without blanks around them."""
+        """Runs a command in the home directory; returns (exit_code, out, err), with whitespace stripped from both
+        texts."""
         return self.remote_exec.eval(command)
 
     def command(
@@ -80,11 +81,11 @@ class Server:
         is_background: bool = False,
         is_eval: bool = False,
     ) -> EvalResult:
-        """Runs a command in the project's folder and environment. Raises RemoteError when it fails.
+        """Runs a command in the project's folder and environment. Raises RemoteError if it fails.
 
         Args:
-            ui_mode: how its output is shown while it comes.
-            is_background: return at once; Python waits at its end.
+            ui_mode: how its output is shown as it arrives.
+            is_background: return immediately; Python waits for it before it exits.
             is_eval: show nothing and return the output.
         """
         name = self.conf.name
@@ -108,12 +109,12 @@ class Server:
                 number += 1
 
     def template_script(self, script_name: str, replace: Mapping[str, str]) -> str:
-        """A script of ``scripts_folder`` with %%NAME%%, %%HOME%% and these names replaced."""
+        """A script from ``scripts_folder``, with %%NAME%%, %%HOME%% and these names replaced."""
         values = {**replace, "name": self.project_name, "home": self.home_path}
         return util.template(self.scripts_folder / script_name, values)
 
     def copy_script(self, script: str, script_name: str) -> str:
-        """Copies a script's text to the server; returns its path there."""
+        """Copies a script's text to the server; returns its path on the server."""
         if Path(script_name).name != script_name or script_name in ("", ".", ".."):
             raise RemoteError(f"'{script_name}' is not a file name", usage=True)
         write_script(Configs.get().project_scripts_folder / script_name, script)
@@ -135,7 +136,7 @@ class Server:
         is_background: bool = False,
         is_eval: bool = False,
     ) -> EvalResult:
-        """Runs a program of the server in the home directory."""
+        """Runs a program that is on the server, in the home directory."""
         command = shlex.quote(remote_path)
         if is_eval:
             return self.remote_exec.eval(command, log_dir=log_dir)
@@ -152,7 +153,7 @@ class Server:
         is_background: bool = False,
         is_eval: bool = False,
     ) -> EvalResult:
-        """Copies a script's text to the server and runs it there."""
+        """Copies a script's text to the server and runs it."""
         remote_path = self.copy_script(script, script_name)
         log_dir = self._get_log_folder(f"{script_name.replace('.', '__')}_{self.conf.name}")
         return self.run_script(
@@ -168,7 +169,7 @@ class Server:
         is_background: bool = False,
         is_eval: bool = False,
     ) -> EvalResult:
-        """Runs a script of ``scripts_folder`` there. Raises RemoteError when it fails."""
+        """Runs a script from ``scripts_folder`` on the server. Raises RemoteError if it fails."""
         result = self.copy_and_run_script(
             self.template_script(script_name, replace),
             "script.sh",
@@ -182,13 +183,13 @@ class Server:
 
 
 class ServerCollection:
-    """All servers, by their names."""
+    """All servers, by name."""
 
     def __init__(self) -> None:
         self._servers: Dict[str, Server] = {}
 
     def load_all(self) -> None:
-        """Reads all servers; they are read when they are first needed, too."""
+        """Reads all servers. This also happens automatically on first use."""
         for name in self:
             self[name]
 

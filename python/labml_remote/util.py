@@ -9,7 +9,7 @@ from ._project import read_text
 
 
 def template(file: Path, replace: Mapping[str, str]) -> str:
-    """The file's text, with each %%NAME%% replaced by its value."""
+    """The file's text with each %%NAME%% replaced by its value."""
     try:
         content = read_text(Path(file))
     except OSError as error:
@@ -20,5 +20,5 @@ def template(file: Path, replace: Mapping[str, str]) -> str:
 
 
 def get_env_vars(env_vars: Optional[Mapping[str, str]]) -> str:
-    """Lines of shell that export the variables; the shell expands the values, as labml_remote's did."""
+    """Shell lines that export the variables. The shell expands the values, as with labml_remote."""
     return "\n".join(f"export {name}={value}" for name, value in (env_vars or {}).items())

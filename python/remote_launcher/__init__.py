@@ -8,11 +8,11 @@
 ...     print(line.rank, line.text)
 >>> verdict = run.wait()
 
-The package has no dependency but the program, which is found beside the package, by the variable
-``REMOTE_BINARY``, or on ``PATH``. Everything that fails raises :class:`RemoteError`.
+The only dependency is the program, which is found beside the package, through the variable
+``REMOTE_BINARY``, or on ``PATH``. Every failure raises :class:`RemoteError`.
 
-Objects may be used by one thread at a time. No thread is started, and no process stays behind: a call that is
-interrupted (Ctrl-C) ends the program that it has started and never a job.
+Objects may be used by one thread at a time. No thread is started, and no process is left behind: a call that is
+interrupted (Ctrl-C) stops the program that it started, but never a job.
 """
 
 from ._errors import Cause, RemoteError

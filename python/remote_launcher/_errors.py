@@ -1,11 +1,12 @@
-"""What is raised when something fails."""
+"""The errors that the package raises."""
 
 from enum import Enum
 from typing import Any, Mapping, Optional
 
 
 class Cause(str, Enum):
-    """Why something failed (docs/jsonl.md of the program). Equal to its word: ``error.cause == "timeout"``."""
+    """Why something failed (see docs/jsonl.md of the program). Compares equal to its string: ``error.cause ==
+    "timeout"``."""
 
     OTHER = "other"
     UNREACHABLE = "unreachable"
@@ -22,7 +23,7 @@ class Cause(str, Enum):
 
     @classmethod
     def _missing_(cls, value: object) -> "Cause":
-        """A word of a newer program."""
+        """Maps an unknown cause from a newer program to OTHER."""
         return cls.OTHER
 
     def __str__(self) -> str:
@@ -34,11 +35,11 @@ class RemoteError(RuntimeError):
 
     Attributes:
         what: what failed.
-        server: the server's name in configs.yaml, or None where no server is concerned.
-        reason: why; may be empty.
+        server: the server's name in configs.yaml, or None if no server is involved.
+        reason: why it failed; may be empty.
         hint: what to try, or None.
-        usage: whether the call or the configuration is wrong, so that the same call cannot succeed.
-        cause: why, as one word.
+        usage: whether the call or the configuration is wrong. The same call will then fail again.
+        cause: why it failed, as one word.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class RemoteError(RuntimeError):
 
     @staticmethod
     def of_event(event: Mapping[str, Any]) -> "RemoteError":
-        """The error of an ``error`` event."""
+        """Makes the exception for an ``error`` event."""
         return RemoteError(
             str(event.get("what") or "something failed"),
             event.get("server"),

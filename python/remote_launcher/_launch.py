@@ -1,4 +1,4 @@
-"""Jobs and launches: following, waiting, ending."""
+"""Jobs and launches: follow, wait, stop."""
 
 import html
 import math
@@ -32,13 +32,13 @@ _FROM_THE_START = "1000000000"
 
 @dataclass(frozen=True)
 class Line:
-    """A line that a job wrote.
+    """A line of a job's output.
 
     Attributes:
-        rank: of the launch, or None where the job is none of its ranks.
+        rank: the rank, or None if the job is not a rank of the launch.
         server: the server's name.
         stream: ``"out"`` or ``"err"``.
-        text: without its newline; bytes that are no UTF-8 are U+FFFD.
+        text: without its newline; invalid UTF-8 is replaced by U+FFFD.
         job: the job's key.
         ranks: with ``fold``, all ranks that wrote this line; ``rank`` is the first.
     """
@@ -53,10 +53,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Job:
-    """A job as it was known when it was asked for: a rank of a launch, or a command by itself.
+    """A job, with its state when the servers were last queried: a rank of a launch, or a single command.
 
-    ``state`` is one of queued, starting, running, succeeded, failed, killed, lost, unknown. ``rank`` is the first
-    rank where the job runs several. ``fields`` has everything that ``remote job-list --json`` says.
+    ``state`` is one of queued, starting, running, succeeded, failed, killed, lost, unknown. ``rank`` is the first rank
+    if the job runs several. ``fields`` has everything that ``remote job-list --json`` prints.
     """
 
     key: int
@@ -79,7 +79,7 @@ class Job:
 
     @staticmethod
     def of(fields: Mapping[str, Any]) -> "Job":
-        """The job of a JSON object of the program."""
+        """Makes a job from the program's JSON."""
         return Job(
             key=int(fields["key"]),
             id=str(fields["id"]),
@@ -98,17 +98,17 @@ class Job:
 
 @dataclass(frozen=True)
 class Attempt:
-    """An attempt of a launch with restarts that failed and was followed by another one.
+    """A failed attempt of a launch with restarts. Another attempt followed it.
 
     Attributes:
-        number: from 1 up.
+        number: counts from 1.
         began_at, failed_at, next_at: when it began, when the first server learned of the failure, and when the next
             attempt began: ``"2026-11-21T07:30:00Z"``.
         cause: ``"exit"``, ``"signal"``, ``"oom"``, ``"lost"``, ``"hang"`` or ``"lifeline"``.
-        rank: that failed, or None where a server was lost.
+        rank: the rank that failed, or None if a server was lost.
         server: its server, or the lost one.
         exit_code, signal: how the rank ended.
-        left_out: whether the server was left out from then on, as it had failed so twice.
+        left_out: whether later attempts skipped the server, because it had failed like this twice.
     """
 
     number: int
@@ -124,7 +124,7 @@ class Attempt:
 
     @staticmethod
     def of(fields: Mapping[str, Any]) -> "Attempt":
-        """The attempt of a JSON object of the program."""
+        """Makes an attempt from the program's JSON."""
         return Attempt(
             number=int(fields["number"]),
             began_at=str(fields["began_at"]),
@@ -144,7 +144,7 @@ def _exit_codes(jobs: Iterable[Job], first: Optional[Job]) -> Dict[int, Optional
     for job in jobs:
         ranks = int(job.fields.get("ranks") or 1)
         for number in range(ranks):
-            # how a job ended is not how each of its ranks did, unless all is well
+            # the exit code of a job says nothing about each of its ranks, unless all succeeded
             code = job.exit_code if ranks == 1 or job.state == "succeeded" else None
             codes[job.key if job.rank is None else job.rank + number] = code
     if first is not None and first.rank is not None and int(first.fields.get("ranks") or 1) == 1:
@@ -154,20 +154,20 @@ def _exit_codes(jobs: Iterable[Job], first: Optional[Job]) -> Dict[int, Optional
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a launch.
+    """The result of a launch.
 
     Attributes:
-        ok: whether it succeeded. An elastic launch that went on without some servers (``left``) did.
-        first_failed: the job that failed by itself before all others, or None.
-        traceback: the last lines that it wrote to its stderr.
-        exit_codes: in the order of the ranks: by the rank, or by the key of a job without one. None where a signal
-            ended it or nothing is known of this rank by itself.
+        ok: whether it succeeded. An elastic launch that continued without some servers (``left``) counts as a success.
+        first_failed: the first job that failed on its own, or None.
+        traceback: the last lines of its stderr.
+        exit_codes: in the order of the ranks: by rank, or by key for a job without a rank. None if a signal
+            ended it or this rank's own exit code is unknown.
         total, succeeded: counts of ranks.
-        lost_server: the server whose loss ended the others, or None.
-        left: servers that an elastic launch went on without.
-        hung_s: the launch was ended for standing still: for how many seconds it had. Else None.
-        attempts: of a launch with restarts, those that failed before the last one, in order.
-        jobs: as they ended.
+        lost_server: the server whose loss stopped the others, or None.
+        left: the servers that an elastic launch continued without.
+        hung_s: if the launch was stopped because it hung, for how many seconds it had hung. Otherwise None.
+        attempts: for a launch with restarts, the failed attempts before the last one, in order.
+        jobs: the jobs in their final state.
     """
 
     ok: bool
@@ -188,7 +188,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Thread:
-    """A thread's Python stack, the innermost call first: ``"forward (model.py:12)"``."""
+    """A thread's Python stack, innermost call first: ``"forward (model.py:12)"``."""
 
     name: str
     frames: Tuple[str, ...]
@@ -196,7 +196,7 @@ class Thread:
 
 @dataclass(frozen=True)
 class StackMember:
-    """A process of a job. ``reason`` says why it has no stack."""
+    """A process of a job. ``reason`` explains why it has no stack."""
 
     job: int
     server: str
@@ -207,7 +207,7 @@ class StackMember:
 
 @dataclass(frozen=True)
 class StackGroup:
-    """Processes that stand at the same place."""
+    """Processes that are at the same place in the code."""
 
     members: Tuple[StackMember, ...]
     threads: Tuple[Thread, ...]
@@ -215,7 +215,8 @@ class StackGroup:
 
 @dataclass(frozen=True)
 class Stacks:
-    """Where the ranks stand: equal stacks in one group, the odd one out first. ``without``: processes that have none."""
+    """Where the ranks are in the code: equal stacks are grouped, the outlier comes first. ``without``: processes with
+    no stack."""
 
     groups: Tuple[StackGroup, ...]
     without: Tuple[StackMember, ...]
@@ -223,7 +224,7 @@ class Stacks:
 
 @dataclass(frozen=True)
 class WhyRank:
-    """What was seen of a rank between two looks. ``cpu``: processors that it used; ``cpu_wait``: that it waited for."""
+    """The activity of a rank between two samples. ``cpu``: processors used; ``cpu_wait``: processors waited for."""
 
     job: int
     server: str
@@ -238,7 +239,8 @@ class WhyRank:
 
 @dataclass(frozen=True)
 class WhyGroup:
-    """Ranks that do the same at the same place. ``odd``: the others wait for these, or these differ."""
+    """Ranks that do the same thing at the same place. ``odd``: the others wait for these ranks, or these ranks
+    differ."""
 
     ranks: Tuple[WhyRank, ...]
     odd: bool
@@ -250,8 +252,8 @@ class WhyGroup:
 
 @dataclass(frozen=True)
 class Why:
-    """Why a launch stands still or is slow. ``kind`` is ``moving``, ``slow``, ``held_up``, ``ended``, ``mismatch``, ``link``,
-    ``same_place``, ``standing`` or ``unknown``; ``text`` the verdict in words, ``next`` the command that helps next."""
+    """Why a launch hangs or is slow. ``kind`` is ``moving``, ``slow``, ``held_up``, ``ended``, ``mismatch``, ``link``,
+    ``same_place``, ``standing`` or ``unknown``; ``text`` is the verdict, ``next`` the suggested command."""
 
     kind: str
     factor: Optional[float]
@@ -276,10 +278,10 @@ def _member(fields: Mapping[str, Any]) -> StackMember:
 
 
 class Output:
-    """The lines of a launch as they come, until all of it has ended: for ``for`` and for ``async for``.
+    """The output lines of a launch as they arrive, until all of its jobs have ended. Works with ``for`` and ``async for``.
 
-    A lost connection is made anew; no line is lost or comes twice. Leaving the loop, or Ctrl-C, ends the following
-    and not the jobs. A context manager, for who leaves it early::
+    Reconnects if a connection is lost, without losing or repeating a line. Leaving the loop, or Ctrl-C, stops following
+    but not the jobs. Use it as a context manager if you leave the loop early::
 
         with run.follow() as lines:
             for line in lines: ...
@@ -297,7 +299,7 @@ class Output:
         self.close()
 
     def close(self) -> None:
-        """Ends the following."""
+        """Stops following."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
@@ -340,8 +342,8 @@ class Launch:
     """The ranks of a launch, or a single job.
 
     Attributes:
-        project: the project that it belongs to.
-        jobs: as they were known last; :meth:`refresh` asks the servers.
+        project: its project.
+        jobs: the last known state; :meth:`refresh` queries the servers.
     """
 
     def __init__(self, project: "Project", jobs: Sequence[Job]) -> None:
@@ -353,17 +355,17 @@ class Launch:
 
     @property
     def key(self) -> int:
-        """The key of its first job, by which the program knows it."""
+        """The key of its first job, which identifies it to the program."""
         return self.jobs[0].key
 
     @property
     def id(self) -> str:
-        """The id of the launch; of a job by itself, the job's."""
+        """The id of the launch, or of the job if it is a single job."""
         return str(self.jobs[0].fields.get("launch") or self.jobs[0].id)
 
     @property
     def ended(self) -> bool:
-        """Whether all of it had ended when it was asked for last."""
+        """Whether all of its jobs had ended when the servers were last queried."""
         return all(job.ended for job in self.jobs)
 
     @property
@@ -380,7 +382,7 @@ class Launch:
         return f"<Launch {self.key}: {len(self.jobs)} jobs, {states}>"
 
     def _repr_html_(self) -> str:
-        """A small table, for notebooks."""
+        """An HTML table for notebooks."""
         cells = ("key", "rank", "server", "state", "exit_code")
         rows = "".join(
             "<tr>" + "".join(f"<td>{html.escape('' if v is None else str(v))}</td>" for v in values) + "</tr>"
@@ -390,7 +392,7 @@ class Launch:
         return f"<table><caption>{html.escape(self.jobs[0].command)}</caption><tr>{head}</tr>{rows}</table>"
 
     def _take(self, event: Event) -> Optional[Line]:
-        """Takes in an event; returns the line that it is."""
+        """Handles an event; returns its line, if it is one."""
         name = event["event"]
         if name == "output":
             ranks = tuple(event.get("ranks", ()))
@@ -411,15 +413,15 @@ class Launch:
         fold: bool = False,
         since: Union[float, str, None] = None,
     ) -> Output:
-        """The output of all ranks, or of some, line by line as it comes.
+        """The output of all ranks, or of some, line by line as it arrives.
 
         Args:
-            rank: only this rank's, or these ranks'.
-            lines: begin with the last so many lines; None: with the first.
-            follow: False stops at the end of what is there.
-            grep: only lines in which this is found, an extended regular expression of POSIX.
-            fold: a line that several ranks write at about the same time comes once, with its ``ranks``.
-            since: begin with what was written so many seconds ago, or an age or a day such as "10m" or "2026-11-21".
+            rank: only this rank, or these ranks.
+            lines: start this many lines before the end; None: start at the first line.
+            follow: False stops at the end of the existing output.
+            grep: only lines that match this POSIX extended regular expression.
+            fold: return a line that several ranks write at about the same time once, with its ``ranks``.
+            since: start with output from this many seconds ago; also an age or a day, such as "10m" or "2026-11-21".
         """
         words = ["job-tail", *self._selection()]
         if since is not None:
@@ -439,7 +441,7 @@ class Launch:
         return Output(self, words)
 
     def refresh(self) -> "Launch":
-        """Asks the servers how its jobs are; returns itself."""
+        """Queries the servers for the state of its jobs; returns itself."""
         words = ["job-list", "--launch", str(self.key)] if self._is_launch else ["job-list", "--stopped", "--hidden"]
         answer = self.project.call(*words).check()
         known = {job.id: job for job in map(Job.of, answer.value or [])}
@@ -447,14 +449,14 @@ class Launch:
         return self
 
     def wait(self, timeout: Optional[float] = None) -> Verdict:
-        """Waits until all has ended.
+        """Waits until all jobs have ended.
 
         Args:
-            timeout: seconds; None: as long as it takes.
+            timeout: seconds; None: no limit.
 
         Raises:
-            TimeoutError: it has not ended by then; the jobs go on.
-            RemoteError: a server did not answer to the end.
+            TimeoutError: it has not ended in time; the jobs keep running.
+            RemoteError: a server stopped answering.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         self._verdict = None
@@ -472,7 +474,7 @@ class Launch:
         failed = [job for job in self.jobs if job.state != "succeeded"]
         first = Job.of(found["first"]) if found.get("first") else None
         last_lines = list(found.get("last_lines") or ())
-        if not found and failed and failed[0].state == "failed":  # a job alone has no verdict
+        if not found and failed and failed[0].state == "failed":  # a single job has no verdict
             first = failed[0]
             last_lines = [line.text for line in self.follow(lines=20, follow=False) if line.stream == "err"]
         left = tuple(found.get("left") or ())
@@ -491,13 +493,13 @@ class Launch:
         )
 
     def kill(self, grace: int = 10) -> None:
-        """Ends what still runs, and sees that nothing of it is left.
+        """Stops all running jobs and checks that no process is left.
 
         Args:
             grace: seconds between SIGTERM and SIGKILL.
 
         Raises:
-            RemoteError: a server did not answer, or processes are left.
+            RemoteError: a server did not answer, or processes are still running.
         """
         answer = self.project.call("job-kill", *self._selection(), "--grace", str(grace), "--yes").check()
         left = [entry for entry in answer.value or [] if not entry["ended"]]
@@ -521,13 +523,13 @@ class Launch:
         )
 
     def why(self, between: int = 5) -> Why:
-        """Why it stands still or is slow, from two looks at all ranks.
+        """Finds out why it hangs or is slow, from two samples of all ranks.
 
         Args:
-            between: seconds between the looks.
+            between: seconds between the samples.
 
         Raises:
-            RemoteError: too little was seen, as a server did not answer.
+            RemoteError: a server did not answer, so there is not enough data.
         """
         value = self.project.call("job-why", *self._selection(), "--between", str(between)).check().value
         return Why(
@@ -542,12 +544,12 @@ class Launch:
         )
 
     def pull(self, *paths: str, to: Union[str, Path] = ".", job: Optional[Job] = None) -> None:
-        """Brings files that it wrote to this machine.
+        """Copies files that it wrote to this machine.
 
         Args:
-            paths: relative to the project there; may be patterns.
-            to: the folder here.
-            job: whose server has them; default: the first job's.
+            paths: relative to the project on the server; may be patterns.
+            to: the folder on this machine.
+            job: copy from this job's server; default: the first job.
         """
         key = str((job or self.jobs[0]).key)
         words = ["job-pull", "--job", key, "--to", str(Path(to).absolute()), *paths]

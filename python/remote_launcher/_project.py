@@ -1,4 +1,4 @@
-"""A project: its servers, and what is started on them."""
+"""A project: its servers and the jobs it starts on them."""
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ Names = Union[str, Sequence[str], None]
 
 @dataclass(frozen=True)
 class Server:
-    """A server. ``reachable``, ``gpus`` and ``error`` are None where it was not asked."""
+    """A server. ``reachable``, ``gpus`` and ``error`` are None if it was not contacted."""
 
     name: str
     reachable: Optional[bool]
@@ -25,13 +25,13 @@ class Server:
 
     @property
     def hostname(self) -> str:
-        """The address or name that this machine reaches it by."""
+        """The address or name that this machine connects to."""
         return self.settings.get("host", "")
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What :meth:`Project.prepare` did on a server. ``fields`` has everything that ``remote prepare --json`` says."""
+    """What :meth:`Project.prepare` did on a server. ``fields`` has everything that ``remote prepare --json`` prints."""
 
     server: str
     changed: Tuple[str, ...]
@@ -41,7 +41,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class CommandResult:
-    """How a command ended on a server: by an exit code or by a signal."""
+    """How a command ended on a server: with an exit code or by a signal."""
 
     server: str
     exit_code: Optional[int]
@@ -51,7 +51,7 @@ class CommandResult:
 
     @property
     def ok(self) -> bool:
-        """Whether it exited with 0."""
+        """Whether it exited with status 0."""
         return self.exit_code == 0
 
 
@@ -79,10 +79,10 @@ def _lease(gpus: Optional[int], cpus: Optional[int], memory: Optional[str], wait
 
 
 class Project:
-    """A folder with ``.remote/configs.yaml``, or one below it.
+    """A folder with ``.remote/configs.yaml``.
 
     Args:
-        folder: where to look, upwards.
+        folder: where the search starts; parent folders are searched, too.
         binary: the program; default: $REMOTE_BINARY, beside the package, or on PATH.
 
     Raises:
@@ -106,13 +106,13 @@ class Project:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing stays open between calls."""
+        """Does nothing: no resource stays open between calls."""
 
     def __repr__(self) -> str:
         return f"Project({str(self.folder)!r})"
 
     def call(self, *words: str) -> Answer:
-        """Runs any command of the program, to its end: ``p.call("job-clean", "--older", "7", "--yes").check()``."""
+        """Runs any command of the program until it ends: ``p.call("job-clean", "--older", "7", "--yes").check()``."""
         return call(self.binary, self.folder, words)
 
     def servers(self, names: Names = None, ask: bool = True) -> List[Server]:
@@ -120,7 +120,7 @@ class Project:
 
         Args:
             names: only these (names or globs).
-            ask: connect to them; False tells what is configured.
+            ask: connect to them; False returns only the configuration.
         """
         answer = self.call("servers", *([] if ask else ["--verbose"]), *_servers(names))
         if answer.value is None:
@@ -142,29 +142,29 @@ class Project:
         force: bool = False,
         on_progress: Optional[Callable[[Mapping[str, Any]], None]] = None,
     ) -> List[Prepared]:
-        """Makes the Python environment, sends the project and installs its packages, on all servers side by side.
+        """Creates the Python environment, sends the project and installs its packages, on all servers in parallel.
 
         Args:
             servers: names or globs; None: all.
-            force: set up and install also where it is done.
-            on_progress: gets the events of each step (docs/jsonl.md of the program), after all of them came.
+            force: set up and install even if this is already done.
+            on_progress: is called with the events of each step (docs/jsonl.md of the program), after all have arrived.
 
         Raises:
-            RemoteError: it failed on a server; the others are prepared all the same.
+            RemoteError: it failed on a server; the others are still prepared.
         """
         answer = self.call("prepare", "--yes", *(["--force"] if force else []), *_servers(servers))
         return self._prepared(answer, on_progress)
 
     @contextmanager
     def forward(self, server: str, *ports: Union[int, str]) -> Iterator[List[int]]:
-        """Opens ports of a server on 127.0.0.1 until the context is left: ``with p.forward("gpu1", 6006) as (port,): ...``
+        """Opens ports of a server on 127.0.0.1 until the context exits: ``with p.forward("gpu1", 6006) as (port,): ...``
 
         Args:
             server: its name, or ``rank:3``.
             ports: as ``remote forward`` takes them: 6006, "8080:80", "9000:node7:9000".
 
         Raises:
-            RemoteError: the server cannot be reached, or a word names no port.
+            RemoteError: the server is unreachable, or a port is invalid.
         """
         with Stream(self.binary, self.folder, ["forward", server, *map(str, ports)]) as stream:
             for event in stream:
@@ -174,21 +174,23 @@ class Project:
             raise stream.errors[0]
 
     def login(self, servers: Names = None, open_for: Optional[str] = None) -> List[Mapping[str, Any]]:
-        """Opens a login that all calls then use, as ``remote login --json`` has it: ``server``, ``was_open``, ``until`` (Unix time).
+        """Opens a login that later calls use.
+
+        Returns the same as ``remote login --json``: ``server``, ``was_open``, ``until`` (Unix time).
 
         Args:
             servers: names or globs; None: all.
             open_for: how long it stays open after the last command: "30m", "8h"; default: 8 hours.
 
         Raises:
-            RemoteError: a server asks a question (``remote login`` on a terminal answers it), or cannot be reached; the
-                others are open all the same.
+            RemoteError: a server asks a question (``remote login`` on a terminal answers it), or is unreachable; the
+                others are still open.
         """
         answer = self.call("login", *(["--for", open_for] if open_for else []), *_servers(servers))
         return list(answer.check().value or [])
 
     def logout(self, servers: Names = None) -> List[str]:
-        """Closes what :meth:`login` has opened; returns the servers."""
+        """Closes the logins that :meth:`login` opened; returns the servers."""
         return list(self.call("logout", *_servers(servers)).check().value or [])
 
     def rsync(self, servers: Names = None) -> List[Prepared]:
@@ -214,10 +216,10 @@ class Project:
     def run(
         self, command: str, servers: Names = None, env: Optional[Mapping[str, object]] = None
     ) -> List[CommandResult]:
-        """Runs a line of shell on the servers and waits for its end. It ends with this call.
+        """Runs a shell command line on the servers and waits for it. The command does not outlive this call.
 
         Raises:
-            RemoteError: a server could not run it. A command that fails raises nothing.
+            RemoteError: a server could not run it. A failed command raises nothing.
         """
         answer = self.call("run", *_servers(servers), *_env(env), "--cmd", command)
         for one in answer.value or []:
@@ -264,32 +266,32 @@ class Project:
         memory: Optional[str] = None,
         wait: Optional[bool] = None,
     ) -> Launch:
-        """Starts the ranks of a distributed run, which goes on without this program.
+        """Starts the ranks of a distributed run, which keeps running without this program.
 
         Args:
-            command: a line for a shell in the project's folder; default: what configs.yaml says.
-            nproc: ranks a server; "auto": one a GPU, else one a core. Default: auto; with ``launch`` what configs.yaml says.
+            command: a shell command line, run in the project's folder; default: as in configs.yaml.
+            nproc: ranks per server; "auto": one per GPU, or one per core without GPUs. Default: auto; with ``launch``: as in configs.yaml.
             servers: names or globs; None: all.
             env: variables of all ranks.
-            launcher: ranks, torchrun or mpi; default: what configs.yaml says, else ranks.
-            tags: words to find the launch by.
+            launcher: ranks, torchrun or mpi; default: as in configs.yaml, or ranks.
+            tags: for finding the launch later.
             rsync: send the project first.
-            python: False for a command that is not Python (`remote launch`).
+            python: False if the command is not Python (`remote launch`).
             image: run in a container of this image.
             options: more options of `remote torch-launch`.
-            name: the name of its record (:meth:`record`).
-            note: a note in it.
-            launch: one of ``launches`` in configs.yaml (:meth:`launches`); what is given besides wins.
-            frozen: run in a copy of the code that later syncs do not change; default: what configs.yaml says.
-            hang_after: minutes without output and work of any rank after which the launch hangs; 0: never. Default: what configs.yaml says.
-            on_hang: what is done then: leave, kill or restart; default: what configs.yaml says, else leave.
-            gpus: free GPUs that the ranks of each server have for themselves.
-            cpus: cores, likewise.
-            memory: likewise, "64G".
-            wait: wait in line until these are free: the jobs are ``queued`` until then.
+            name: name of its record (:meth:`record`).
+            note: a note in its record.
+            launch: one of ``launches`` in configs.yaml (:meth:`launches`); other arguments override it.
+            frozen: run in a copy of the code that later syncs do not change; default: as in configs.yaml.
+            hang_after: minutes without output or work from any rank until the launch counts as hung; 0: never. Default: as in configs.yaml.
+            on_hang: what to do then: leave, kill or restart; default: as in configs.yaml, or leave.
+            gpus: free GPUs to reserve for the ranks on each server.
+            cpus: cores to reserve.
+            memory: memory to reserve, such as "64G".
+            wait: queue until these are free; the jobs are ``queued`` until then.
 
         Raises:
-            RemoteError: not all ranks were started; what was started is ended again.
+            RemoteError: not all ranks started; those that did are stopped.
         """
         words = ["torch-launch" if python else "launch", *([launch] if launch else []), "--no-follow"]
         if nproc is not None or not launch:
@@ -319,15 +321,15 @@ class Project:
         retry: int = 0,
         options: Sequence[str] = (),
     ) -> Launch:
-        """Starts a sweep: a job for each combination of the values, which the servers run in turn.
+        """Starts a sweep: one job per combination of the values. The servers run them one after another.
 
         Args:
-            command: words, or a line for a shell, in which ``{name}`` is replaced by a value.
-            parameters: the values of each parameter, by its name; a value has no comma.
+            command: a list of arguments or a shell command line; ``{name}`` is replaced by a value.
+            parameters: the values of each parameter, by name; values must not contain a comma.
             servers: names or globs; None: all.
             env: variables of all points.
-            tags: words to find the sweep by.
-            retry: how often a point that failed runs again.
+            tags: for finding the sweep later.
+            retry: how many times a failed point is run again.
             options: more options of `remote sweep`, such as ``["--gpus", "1"]``.
 
         Raises:
@@ -340,7 +342,7 @@ class Project:
         return self._swept(self.call(*words))
 
     def resume_sweep(self, launch: Union[int, str] = "last", again: Sequence[str] = ()) -> Launch:
-        """Goes on with what is missing of a sweep. ``again``: "failed", "unknown" (docs/sweep.md)."""
+        """Runs the missing points of a sweep. ``again``: also "failed" or "unknown" points (see docs/sweep.md)."""
         return self._swept(self.call("sweep", "--resume", str(launch), *(word for state in again for word in ("--again", state))))
 
     def _swept(self, answer: Answer) -> Launch:
@@ -348,7 +350,7 @@ class Project:
         return Launch(self, [Job.of(one) for one in answer.value["points"]])
 
     def sweep_results(self, launch: Union[int, str] = "last", best: Optional[str] = None) -> Mapping[str, Any]:
-        """The points of a sweep: what `remote sweep --results --json` prints. ``best``: "min:loss", "max:acc"."""
+        """The points of a sweep, as `remote sweep --results --json` prints them. ``best``: "min:loss", "max:acc"."""
         answer = self.call("sweep", "--results", str(launch), *(["--best", best] if best else []))
         answer.check()
         results: Mapping[str, Any] = answer.value
@@ -370,8 +372,8 @@ class Project:
         """Starts a command on one server as a job that outlives the connection.
 
         Args:
-            server: a name; None: the only server there is.
-            gpus: as in :meth:`launch`, and so are ``cpus``, ``memory`` and ``wait``.
+            server: a name; None: the only server.
+            gpus: as in :meth:`launch`, like ``cpus``, ``memory`` and ``wait``.
 
         Raises:
             RemoteError: it was not started.
@@ -388,12 +390,12 @@ class Project:
         return Launch(self, [Job.of(one) for one in value])
 
     def jobs(self, ended: bool = False) -> List[Job]:
-        """The unfinished jobs, as their servers have them now; with ``ended`` all jobs."""
+        """The unfinished jobs, with their current state from the servers; with ``ended``, all jobs."""
         answer = self.call("job-list", *(["--stopped"] if ended else [])).check()
         return [Job.of(one) for one in answer.value or []]
 
     def get(self, key: int) -> Launch:
-        """The launch (or the job) that has this key.
+        """The launch or job with this key.
 
         Raises:
             RemoteError: there is none.
@@ -412,13 +414,13 @@ class Project:
     def history(
         self, tags: Names = None, failed: bool = False, since: Optional[str] = None, sort: Optional[str] = None
     ) -> List[Mapping[str, Any]]:
-        """The launches on record, the newest first, as ``remote history --json`` has them; also those whose jobs are gone.
+        """The launches on record, newest first, as ``remote history --json`` prints them, including launches whose jobs are gone.
 
         Args:
             tags: launches with all of these.
-            failed: only those that failed.
+            failed: only failed launches.
             since: "7d", "12h", "2026-11-21".
-            sort: a number that the ranks printed, the lowest first.
+            sort: name of a number that the ranks printed, lowest first.
         """
         words = [*_tags(tags), *(["--failed"] if failed else [])]
         words += ["--since", since] if since else []
@@ -426,7 +428,7 @@ class Project:
         return list(self.call("history", *words).check().value or [])
 
     def record(self, launch: Union[int, str] = "last") -> Mapping[str, Any]:
-        """Everything on record about a launch, as ``remote show --json`` has it: by a key of its jobs, its name, or "last".
+        """Everything on record about a launch, as ``remote show --json`` prints it. Takes a key of its jobs, its name, or "last".
 
         Raises:
             RemoteError: there is no such launch.
@@ -438,7 +440,9 @@ class Project:
         self.call("note", str(launch), "--", text).check()
 
     def pull(self, launch: Union[int, str] = "last") -> Mapping[str, Any]:
-        """Copies what a launch wrote to results/KEY, as ``remote pull --json`` has it: ``to``, ``files``, ``incomplete`` and more.
+        """Copies the outputs of a launch to results/KEY.
+
+        Returns the same as ``remote pull --json``: ``to``, ``files``, ``incomplete`` and more.
 
         Raises:
             RemoteError: there is no such launch, configs.yaml has no ``outputs``, or a server did not answer.
@@ -446,7 +450,10 @@ class Project:
         return dict(self.call("pull", str(launch)).check().value or {})
 
     def try_notify(self) -> Mapping[str, Any]:
-        """Sends a test to whom ``notify`` in configs.yaml names, from the first server: ``server``, whether it was ``sent``, and the ``answer``."""
+        """Sends a test notification from the first server, to the recipient in ``notify`` of configs.yaml.
+
+        Returns ``server``, whether it was ``sent``, and the ``answer``.
+        """
         return dict(self.call("notify", "--test").check().value or {})
 
     def rerun(
@@ -461,20 +468,20 @@ class Project:
         name: Optional[str] = None,
         note: Optional[str] = None,
     ) -> Launch:
-        """Starts a launch on record again, from the code that it had.
+        """Starts a launch on record again, with the code it had.
 
         Args:
             launch: a key of its jobs, its name, or "last".
-            words: more words behind its command.
-            env: more variables; they win over its own.
-            servers: in place of its own.
-            command: in place of its own.
-            code: "then" fails where its code is gone, "now" takes what is here.
-            anyway: start it also where it cannot be as it was.
+            words: more arguments for its command.
+            env: more variables; they override its own.
+            servers: instead of its own.
+            command: instead of its own.
+            code: "then" fails if its code is gone, "now" uses the current code.
+            anyway: start it even if it cannot run as before.
             name: default: its own.
 
         Raises:
-            RemoteError: it cannot be as it was, and nothing was started; or not all ranks were started.
+            RemoteError: it cannot run as before, and nothing was started; or not all ranks started.
         """
         options = ["rerun", str(launch), "--no-follow", *_servers(servers), *_env(env)]
         options += ["--cmd", command] if command else []
@@ -487,16 +494,17 @@ class Project:
         return Launch(self, [Job.of(one) for one in answer.named("launched")[0]["jobs"]])
 
     def diff(self, launch: Union[int, str], other: Union[int, str] = "now") -> Mapping[str, Any]:
-        """What differs between two launches, or a launch and the code here, as ``remote diff --json`` has it."""
+        """The differences between two launches, or a launch and the current code, as ``remote diff --json`` prints
+        them."""
         return dict(self.call("diff", str(launch), str(other)).check().value or {})
 
     def compare(self, launches: Sequence[Union[int, str]] = (), tags: Names = None, out: Optional[str] = None) -> Mapping[str, Any]:
-        """Writes the page of ``remote report`` about several launches, and returns its data: curves and differences.
+        """Writes a ``remote report`` page about several launches, and returns its data: curves and differences.
 
         Args:
             launches: keys or names.
-            tags: all launches with these.
-            out: the page's file; default: in .remote/reports.
+            tags: all launches with these tags.
+            out: the file of the page; default: a file in .remote/reports.
         """
         words = [word for one in launches for word in ("--launch", str(one))]
         words += [*_tags(tags), *(["--out", out] if out else [])]
@@ -505,16 +513,16 @@ class Project:
     def submit(
         self, function: Callable[..., Any], *args: Any, servers: Union[int, str, Sequence[str]] = 1, nproc: int = 1, **kwargs: Any
     ) -> Submitted:
-        """Runs a function on the servers, as the ranks of a launch, and brings back what rank 0 returns.
+        """Runs a function on the servers, as the ranks of a launch, and returns the result of rank 0.
 
         Args:
-            function: a function, bound method or ``functools.partial`` of a module in the project, of the script that
-                runs, or of a notebook. It and its arguments are pickled together; what is defined in a notebook or
-                in another function needs cloudpickle here and on the servers.
-            servers: how many (the first ones), or names or globs.
-            nproc: ranks a server.
+            function: a function, bound method or ``functools.partial`` from a module in the project, from the script that
+                runs, or from a notebook. It is pickled with its arguments; objects defined in a notebook or
+                in another function need cloudpickle here and on the servers.
+            servers: a count (the first ones are used), or names or globs.
+            nproc: ranks per server.
 
-        The value of rank 0 comes back as JSON and not as a pickle, so that no server can make this machine run
+        The value of rank 0 comes back as JSON, not as a pickle, so that no server can make this machine run
         anything: numbers, text, booleans, None, lists, tuples (as lists) and dictionaries with text as keys.
         """
         return submit(self, function, args, kwargs, servers, nproc)

@@ -15,12 +15,12 @@ from ._errors import RemoteError
 
 Event = Dict[str, Any]
 
-#: The version of the stream that this package reads.
+# The stream version that this package reads.
 STREAM_VERSION = 1
 
 
 def find_binary(given: Optional[str] = None) -> str:
-    """The program: ``given``, $REMOTE_BINARY, beside the package, or on PATH."""
+    """Finds the program: ``given``, $REMOTE_BINARY, beside the package, or on PATH."""
     for name, path in (("binary", given), ("REMOTE_BINARY", os.environ.get("REMOTE_BINARY"))):
         if path:
             found = shutil.which(os.path.expanduser(path))
@@ -42,7 +42,7 @@ def find_binary(given: Optional[str] = None) -> str:
 
 
 class Reader:
-    """Takes the lines of a stream apart, and sees that it is whole."""
+    """Parses the lines of a stream and checks that the stream is complete."""
 
     def __init__(self) -> None:
         self.begun = False
@@ -85,14 +85,14 @@ class Reader:
 
 
 def _command(binary: str, folder: Path, words: Sequence[str]) -> List[str]:
-    # --jsonl goes first: what stands behind "--" is the user's command.
+    # --jsonl goes first, because everything after "--" is the user's command.
     return [binary, "--jsonl", "--project", str(folder), *words]
 
 
 class Stream:
-    """The events of one run of the program. A context manager: leaving it ends the program.
+    """The events of one run of the program. A context manager: leaving it stops the program.
 
-    The program gets no terminal as its stdin: it asks nothing.
+    The program's stdin is not a terminal, so it asks no questions.
     """
 
     def __init__(self, binary: str, folder: Path, words: Sequence[str]) -> None:
@@ -122,7 +122,7 @@ class Stream:
         return self.events()
 
     def events(self, deadline: Optional[float] = None) -> Iterator[Event]:
-        """The events; raises TimeoutError when time.monotonic() has reached ``deadline`` before the next one."""
+        """The events. Raises TimeoutError if time.monotonic() reaches ``deadline`` before the next one."""
         source = self.fileno()
         while True:
             if deadline is not None:
@@ -136,12 +136,13 @@ class Stream:
         self.finish()
 
     def fileno(self) -> int:
-        """What has something to read when there are news."""
+        """A file descriptor that is readable when there are new events."""
         assert self._process.stdout is not None
         return self._process.stdout.fileno()
 
     def read(self) -> Optional[List[Event]]:
-        """The events that are complete now; None at the end of the stream. Waits when there is nothing to read."""
+        """Returns the events that are complete, or None at the end of the stream. Blocks if there is nothing to
+        read."""
         piece = os.read(self.fileno(), 1 << 16)
         if not piece:
             return None
@@ -149,7 +150,7 @@ class Stream:
         return [self._reader.event(line) for line in lines]
 
     def finish(self) -> None:
-        """Called at the end of the stream: raises RemoteError where that is not whole."""
+        """Called at the end of the stream. Raises RemoteError if the stream is incomplete."""
         code = self._process.wait()
         self._stderr.seek(0)
         self._reader.finish(code, self._stderr.read().decode("utf-8", "replace"))
@@ -161,7 +162,7 @@ class Stream:
         self.close()
 
     def close(self) -> None:
-        """Ends the program, which ends no job."""
+        """Stops the program. This does not stop any job."""
         if self._process.poll() is None:
             self._process.terminate()
             try:
@@ -175,7 +176,7 @@ class Stream:
 
 
 async def async_events(binary: str, folder: Path, words: Sequence[str]) -> AsyncIterator[Event]:
-    """The same events for ``async for``. asyncio's own subprocesses may start a thread, so these are not used."""
+    """Yields the events for ``async for``. Avoids asyncio's own subprocesses, because these may start a thread."""
     loop = asyncio.get_running_loop()
     with Stream(binary, folder, words) as stream:
         while True:
@@ -194,7 +195,7 @@ async def async_events(binary: str, folder: Path, words: Sequence[str]) -> Async
 
 
 def call(binary: str, folder: Path, words: Sequence[str]) -> "Answer":
-    """Runs a command to its end and collects what it says."""
+    """Runs a command until it ends and collects its events."""
     answer = Answer()
     with Stream(binary, folder, words) as stream:
         for event in stream:
@@ -207,7 +208,7 @@ def call(binary: str, folder: Path, words: Sequence[str]) -> "Answer":
 
 
 class Answer:
-    """What a command said."""
+    """The output of a command."""
 
     def __init__(self) -> None:
         self.events: List[Event] = []
@@ -219,7 +220,7 @@ class Answer:
         return f"Answer(exit_code={self.exit_code}, value={self.value!r}, events={len(self.events)}, errors={len(self.errors)})"
 
     def check(self) -> "Answer":
-        """Raises the first error of a command that failed."""
+        """Raises the first error if the command failed."""
         if self.exit_code != 0 and self.errors:
             raise self.errors[0]
         if self.exit_code != 0 and self.value is None:

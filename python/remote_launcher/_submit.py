@@ -1,4 +1,4 @@
-"""A function on the servers: sends it with its arguments, and brings back what rank 0 returns."""
+"""Runs a function on the servers: sends it with its arguments, and returns the result of rank 0."""
 
 import base64
 import functools
@@ -21,11 +21,11 @@ from ._launch import Launch, Verdict
 if TYPE_CHECKING:
     from ._project import Project
 
-#: In the project's folder, here and on the servers. A name of our own: nothing else is written or removed.
+# In the project's folder, here and on the servers. The name is reserved for this: no other path is written or removed.
 _FOLDER = ".remote_submit"
 
-# What runs on the servers. It is sent with each function, so the package is not needed there. First __main__ gets the
-# names that the pickle refers to there, then the call is read: the function and its arguments are one pickle.
+# Runs on the servers. It is sent with each function, so the package is not needed there. First it gives __main__ the
+# names that the pickle refers to, then it reads the call: the function and its arguments are a single pickle.
 _WORKER = '''\
 import base64, json, os, pickle, runpy, sys, types
 
@@ -75,8 +75,8 @@ class Submitted:
     """A function that runs on the servers.
 
     Attributes:
-        launch: its ranks, for following and ending.
-        servers: the names of the servers that run it, in the order of the ranks.
+        launch: its ranks, for following and stopping them.
+        servers: the names of the servers that run it, in rank order.
         world_size: how many ranks run it.
     """
 
@@ -93,11 +93,11 @@ class Submitted:
         return f"<Submitted {self._name}: {ranks} on {', '.join(self.servers)}, launch {self.launch.key}>"
 
     def result(self, timeout: Optional[float] = None) -> Any:
-        """Waits for the end and returns what rank 0 returned.
+        """Waits until it ends and returns the result of rank 0.
 
         Raises:
-            TimeoutError: it has not ended after ``timeout`` seconds; it goes on.
-            RemoteError: it failed; the hint has the end of its traceback.
+            TimeoutError: it has not ended after ``timeout`` seconds; it keeps running.
+            RemoteError: it failed; the hint has the last lines of its traceback.
         """
         if self._value is None:
             verdict = self.launch.wait(timeout)
@@ -122,7 +122,8 @@ class Submitted:
 
 
 def _remove(project: "Project", servers: Sequence[str], token: str) -> None:
-    """Removes what was sent; a server that is gone keeps it, and that hides no other error."""
+    """Removes the files that were sent. If a server is unreachable, the files stay there, without hiding any other
+    error."""
     try:
         project.run(f"rm -f {_FOLDER}/{token}.*", servers=servers)
     except RemoteError:
@@ -144,7 +145,7 @@ def _cannot(name: str, reason: str, hint: str = "") -> RemoteError:
 
 
 def _names_main(pickled: bytes) -> bool:
-    """Whether the pickle refers to something of __main__."""
+    """Whether the pickle refers to names in __main__."""
     return any(
         argument == "__main__" or (isinstance(argument, str) and argument.startswith("__main__ "))
         for _, argument, _ in pickletools.genops(pickled)
@@ -159,8 +160,11 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _task(project: "Project", function: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Dict[str, str]:
-    """What the worker reads: the call as one pickle, so that an object that is in it twice stays one object (the
-    ``self`` of a bound method among them), and what defines the names of __main__ that it refers to."""
+    """The input of the worker: the call and the definitions of the names in __main__ that it refers to.
+
+    The call is a single pickle, so that an object that occurs twice in it, such as the ``self`` of a bound method,
+    stays one object.
+    """
     if not callable(function):
         raise _cannot("this", f"{function!r} is not a function")
     name = _name(function)
@@ -169,7 +173,7 @@ def _task(project: "Project", function: Callable[..., Any], args: Tuple[Any, ...
     problem = ""
     try:
         pickled = pickle.dumps(call, protocol=4)
-    except Exception as error:  # what an object raises there is its own affair
+    except Exception as error:  # any exception of the object counts
         problem = f"it cannot be pickled: {error}"
     else:
         task["call"] = base64.b64encode(pickled).decode("ascii")
@@ -177,7 +181,7 @@ def _task(project: "Project", function: Callable[..., Any], args: Tuple[Any, ...
             return task
         script = Path(getattr(sys.modules.get("__main__"), "__file__", None) or os.devnull).resolve()
         top = project.folder.resolve()
-        if script.is_file() and top in script.parents:  # no file: a notebook, or Python that reads its stdin
+        if script.is_file() and top in script.parents:  # no file: a notebook, or Python reading from stdin
             return {**task, "path": str(script.relative_to(top))}
     try:
         whole: bytes = importlib.import_module("cloudpickle").dumps(call)
@@ -186,7 +190,8 @@ def _task(project: "Project", function: Callable[..., Any], args: Tuple[Any, ...
         pass
     except Exception as error:
         raise _cannot(name, f"it cannot be pickled: {error}") from error
-    # Without cloudpickle, a plain function of a notebook goes as its source; its arguments must not need the notebook.
+    # Without cloudpickle, a plain function in a notebook is sent as source code; its arguments must not need the
+    # notebook.
     if not problem and inspect.isfunction(function) and function.__closure__ is None:
         try:
             rest = pickle.dumps((args, kwargs), protocol=4)
@@ -247,5 +252,5 @@ def submit(
         try:
             folder.rmdir()
         except OSError:
-            pass  # another submit is on its way
+            pass  # another submit is running
     return Submitted(launch, token, task["name"], nproc)

@@ -1,4 +1,5 @@
-// {fmt} as it is in its library, of which Debian has no static archive: what its src/format.cc has for char.
+// Replaces the library of {fmt}, because Debian has no static archive of it: the instantiations for char from
+// src/format.cc.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -1,7 +1,7 @@
-// Debian's libssh.a is built with GSSAPI (Kerberos), and Debian has no static archive of that. The static
-// program gets these functions in place of libgssapi_krb5: each loads the machine's own library when it is
-// called first, and answers GSS_S_UNAVAILABLE where there is none. So the program starts on machines without
-// Kerberos. Names, number of arguments and object identifiers: RFC 2744 (GSS-API v2, C bindings).
+// Debian's libssh.a is built with GSSAPI (Kerberos), but Debian has no static archive of GSSAPI. The static
+// program uses these functions instead of libgssapi_krb5. Each one loads the machine's own library on its
+// first call, and returns GSS_S_UNAVAILABLE if there is none, so the program also starts on machines without
+// Kerberos. Names, numbers of arguments and object identifiers: RFC 2744 (GSS-API v2, C bindings).
 
 #include <cstdint>
 
@@ -22,7 +22,7 @@ constexpr Oid host_service{sizeof host_service_bytes, host_service_bytes};
 
 constexpr std::uint32_t unavailable = 16U << 16U;  // GSS_S_UNAVAILABLE
 
-// A function of the machine's library; null where that has none. The library stays loaded to the end.
+// A function of the machine's library; null if the library lacks it. The library stays loaded until exit.
 void* find(const char* name) {
   static void* const library = ::dlopen("libgssapi_krb5.so.2", RTLD_NOW | RTLD_LOCAL);
   return library == nullptr ? nullptr : ::dlsym(library, name);
@@ -43,8 +43,8 @@ std::uint32_t forward(const char* name, std::uint32_t* minor, Arguments... argum
 
 }  // namespace
 
-// What libssh 0.10 and 0.11 call. P stands for any pointer; the types are those of the header that is not
-// here.
+// The functions that libssh 0.10 and 0.11 call. P stands for any pointer; the real types are in a header that
+// is not available here.
 using P = void*;
 using U = std::uint32_t;
 using Minor = U*;

@@ -1,4 +1,4 @@
-// spdlog as it is in its library, of which Debian has no static archive: what its src/spdlog.cpp has.
+// Replaces the library of spdlog, because Debian has no static archive of it: the contents of src/spdlog.cpp.
 #include <mutex>
 
 #include <spdlog/common-inl.h>

@@ -1,5 +1,6 @@
-// _dl_find_object, which libgcc's unwinder calls, is in glibc from 2.35 on. With this one the program also
-// runs on 2.34 (RHEL 9). It finds the same by dl_iterate_phdr, which older versions of the unwinder called.
+// libgcc's unwinder calls _dl_find_object, which glibc has since 2.35. This version lets the program also run
+// on glibc 2.34 (RHEL 9). It gets the same result from dl_iterate_phdr, as older versions of the unwinder
+// did.
 
 #include <cstddef>
 
@@ -29,7 +30,7 @@ int look(dl_phdr_info* info, std::size_t /*size*/, void* data) {
   if (segment == nullptr || frames == nullptr) {
     return 0;
   }
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader has addresses
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader stores addresses
   const auto pointer = [&](ElfW(Addr) address) { return reinterpret_cast<void*>(info->dlpi_addr + address); };
   search.found->dlfo_map_start = pointer(segment->p_vaddr);
   search.found->dlfo_map_end = pointer(segment->p_vaddr + segment->p_memsz);
@@ -39,7 +40,7 @@ int look(dl_phdr_info* info, std::size_t /*size*/, void* data) {
 
 }  // namespace
 
-// The dynamic linker must not take it for its own.
+// Hidden, so that the dynamic linker does not use it instead of its own.
 extern "C" __attribute__((visibility("hidden"))) int _dl_find_object(void* address,
                                                                      dl_find_object* found) noexcept {
   *found = {};

@@ -35,7 +35,7 @@ class AttemptsOnServerTest : public ::testing::Test {
     }
   }
 
-  // After the files of the jobs were written.
+  // Call it after the files of the jobs were written.
   AttemptsOnServer& attempts() {
     if (!attempts_) {
       for (const std::string& id : ids) {
@@ -45,7 +45,7 @@ class AttemptsOnServerTest : public ::testing::Test {
     }
     return *attempts_;
   }
-  // The guards of the jobs wait for orders.
+  // Starts the jobs' guards, which wait for orders.
   void start_guards() {
     for (const std::string& id : ids) {
       const std::string path = jobs.folder(id) / ".next";
@@ -71,7 +71,7 @@ class AttemptsOnServerTest : public ::testing::Test {
             .resume_from = "ckpt/e 3.pt",
             .why = wire::RankFailure{0, "s0", {EndKind::exit, 3}, false, "m"}};
   }
-  // The first job failed so, after this output.
+  // The first job failed like this, after this output.
   wire::RankFailure describe(Ending ending, const std::string& words, const std::string& file = "job.err") {
     jobs.put(ids.front(), file, words);
     rules::LaunchJob job{.id = ids.front(), .rank = 2};
@@ -281,7 +281,7 @@ TEST_F(AttemptsOnServerTest, TheMarkIsADigestOfTheLastLine) {
   EXPECT_NE(failure.mark, "");
 }
 
-// As torch 2.11 writes it on a GPU that others use too.
+// The message of torch 2.11 on a GPU that other processes also use.
 TEST_F(AttemptsOnServerTest, TheMarkIsTheSameInTwoRunsThatFailTheSameWay) {
   const auto out_of_memory = [](const std::string& free, const std::string& pid, const std::string& time) {
     return "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 8.00 GiB. GPU 0 has a total "

@@ -82,7 +82,7 @@ TEST_F(AttemptsFile, TheyAreBounded) {
     text += std::to_string(i) + " 1 2 3 lost - - 0 b\n";
   }
   EXPECT_EQ(read(text).size(), wire::max_attempts);
-  // They fit into a message of 1 MiB.
+  // Must fit into a message of 1 MiB.
   text.clear();
   for (int i = 1; i <= 100; ++i) {
     text += std::to_string(i) + " 1 2 3 lost - - 0 b ";

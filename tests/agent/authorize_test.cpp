@@ -32,7 +32,7 @@ class AgentAuthorize : public ::testing::Test {
     EXPECT_EQ(reply.state, KeyState::failed);
     return reply.problem;
   }
-  // Runs it with this content of authorized_keys, and returns the new one.
+  // Runs it with this content of authorized_keys; returns the new content.
   std::string run(const std::string& before) {
     fake.put(file(), before);
     fs::permissions(file(), fs::perms(0666));
@@ -59,7 +59,7 @@ TEST_F(AgentAuthorize, AddsTheKeyOnce) {
   EXPECT_EQ(reply_.state, KeyState::added);
   EXPECT_EQ(run(line), line);
   EXPECT_EQ(reply_.state, KeyState::present);
-  EXPECT_EQ(run("ssh-rsa AAAA other"), "ssh-rsa AAAA other\n" + line);  // a last line without its end
+  EXPECT_EQ(run("ssh-rsa AAAA other"), "ssh-rsa AAAA other\n" + line);  // no newline after the last line
   EXPECT_EQ(run("# " + line), "# " + line + line);
   const std::string command = "command=\"echo " + key + " \" ssh-rsa AAAA other\n";
   EXPECT_EQ(run(command), command + line);
@@ -160,7 +160,7 @@ TEST_F(AgentAuthorize, WaitsForAnotherClient) {
   Descriptor other(::open(file().c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   ASSERT_EQ(::flock(other.get(), LOCK_EX), 0);
   std::thread writer([&] {
-    ::usleep(200'000);  // so that the other one begins to wait; the test passes in any order
+    ::usleep(200'000);  // time for the other one to start waiting; the test passes in any order
     EXPECT_EQ(::write(other.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
     other.reset();
   });

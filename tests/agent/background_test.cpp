@@ -44,7 +44,7 @@ TEST(Background, WaitsForAThreadWhoseResultIsNotNeeded) {
   bool is_done = false;
   {
     const BackgroundWork work([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // longer than its maker takes
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // outlasts the code that starts it
       is_done = true;
     });
   }

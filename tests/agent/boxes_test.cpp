@@ -78,7 +78,7 @@ TEST_F(Boxes, ItIsAskedAsTheJobDid) {
                 " ps --all --no-trunc --filter name=remote- --format {{.Names}} {{.Status}} tcp://x  \n");
 }
 
-// Nothing proves that a container is gone.
+// If the engine does not answer, nothing proves that a container is gone.
 TEST_F(Boxes, OfAnEngineThatDoesNotAnswerAreUp) {
   const JobRecord job = record(make_boxed());
   test::HostFolder::put(path() / "broken", "");

@@ -39,7 +39,7 @@ wire::RestartSpec make_checkpoint_spec(const std::string& files, const std::stri
 
 class CheckpointFiles : public ::testing::Test {
  protected:
-  // A file that was written at this time.
+  // A file with this modification time.
   void put(const std::string& name, int seconds, const std::string& text = "") const {
     const fs::path path = folder.path() / name;
     test::HostFolder::put(path, text);
@@ -112,7 +112,7 @@ TEST_F(CheckpointFiles, PatternsMatchAsGlobDoes) {
   put("[x/e3.pt", 0);
   put("[x/e3.done", 3);
   EXPECT_THAT(find(), ElementsAre("[x/e3.pt", "ran-2/e1.pt"));
-  // The project's own name is no pattern.
+  // The project's own name is not a pattern.
   const fs::path odd = folder.path() / "[a-c]*";
   test::HostFolder::put(odd / "e1.pt", "");
   test::HostFolder::put(odd / "e1.done", "");

@@ -78,7 +78,7 @@ TEST_F(Clean, SeesWhatTheSupervisorDoesNot) {
   EXPECT_EQ(clean_one(id).outcome, CleanOutcome::removed);
 }
 
-// The last helper of a supervisor may live for a moment.
+// The last helper process of a supervisor may survive it briefly.
 TEST_F(Clean, LooksOnceMoreForWhatIsEnding) {
   const std::string id = make_ended();
   const test::Started helper([&] {
@@ -211,7 +211,6 @@ TEST_F(Clean, LeavesTheSharedFileOfTheLaunch) {
   EXPECT_FALSE(fs::exists(shared));
 }
 
-// Makes a tree with a new file.
 void make_tree_with_file(const fs::path& trees, const std::string& digest) {
   test::HostFolder::put(trees / digest / "new", "new");
   test::HostFolder::put(trees / (digest + ".list"), std::string("1 1 a\0", 6));
@@ -233,7 +232,7 @@ TEST_F(Clean, DropsTheTreesThatNoJobNeeds) {
   land_trees(host(), jobs());  // in the background
   EXPECT_TRUE(test::eventually([&] { return fs::exists(home) && !fs::exists(trees / (digest + ".open")); }));
   EXPECT_TRUE(fs::exists(trees / digest)) << "the job's folder exists";
-  // The job writes this file.
+  // The job can write this file.
   test::HostFolder::put(path() / "x.jobs" / id, "");
   put(id, "tree", "../../../../x\n");
   EXPECT_FALSE(leave_tree(jobs(), id));

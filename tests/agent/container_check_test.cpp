@@ -9,8 +9,7 @@
 #include "agent/fake_host.hpp"
 #include "agent/host/files.hpp"
 
-// Programs of the test's own stand in for the engines. tests/e2e/test_containers.sh and its like have real
-// ones.
+// Fake programs replace the engines. tests/e2e/test_containers.sh and related tests use real ones.
 
 namespace remote::agent {
 namespace {
@@ -21,7 +20,7 @@ using enum ContainerEngine;
 class CheckContainer : public ::testing::Test {
  protected:
   CheckContainer() {
-    // Without the engines of this machine.
+    // PATH without this machine's engines.
     const fs::path tools = fake.folder() / "tools";
     fs::create_directories(tools);
     for (const char* name : {"sh", "bash", "cat"}) {
@@ -54,7 +53,7 @@ TEST_F(CheckContainer, TheEngineThatWorksIsFound) {
   pretend("docker", "case $1 in info) echo 'Got permission denied at unix:///x' >&2; exit 1 ;; esac\n");
   EXPECT_EQ(check(docker).reason, "docker cannot be used: Got permission denied at unix:///x");
   for (const char* error : {"permission denied", "Cannot connect to the Docker daemon"}) {
-    pretend("docker", std::string("echo '") + error + "'\n");  // and exits with 0
+    pretend("docker", std::string("echo '") + error + "'\n");  // exits with 0
     EXPECT_EQ(check(docker).reason, std::string("docker cannot be used: ") + error);
   }
   pretend("docker",
@@ -65,7 +64,7 @@ TEST_F(CheckContainer, TheEngineThatWorksIsFound) {
   EXPECT_EQ(check(docker, true).reason, "cannot fetch the image the-image: no");
   EXPECT_EQ(check(docker, true).outcome, ContainerOutcome::failed);
   EXPECT_EQ(check(docker, true).engine, std::nullopt);
-  // One that has the image comes before one that has not.
+  // An engine that has the image is preferred to one that does not.
   pretend("apptainer", "");
   put_image();
   EXPECT_EQ(check().engine, apptainer);
@@ -96,7 +95,7 @@ TEST_F(CheckContainer, ALoginNodeNeedNotHaveTheEngineButHasTheImagesFile) {
   EXPECT_EQ(check_image("the-image"), ContainerOutcome::ready);
   EXPECT_EQ(check_image((fake.home() / "my proj/the-image").string()), ContainerOutcome::ready);
   EXPECT_EQ(check_image((fake.home() / "the-image").string()), ContainerOutcome::missing);
-  pretend("singularity", "");  // the older name of the program
+  pretend("singularity", "");  // the program's older name
   EXPECT_EQ(check_image("docker://the-image"), ContainerOutcome::missing) << "it can be fetched here";
 }
 
@@ -119,7 +118,7 @@ TEST_F(CheckContainer, ThePrologueMayBringTheEngine) {
       site.string() + "\"\nexport DOCKER_HOST='a\nb='\n";
   EXPECT_EQ(check(docker).outcome, ContainerOutcome::ready);
   EXPECT_EQ(read_file((fake.home() / "hosts").string()).value_or(""), "a\nb=info\na\nb=image\n");
-  // One that fails changes nothing.
+  // A failing prologue changes nothing.
   request.prologue = "exit 3\n";
   EXPECT_EQ(check(docker).reason, "docker is not installed");
   pretend("docker", "");

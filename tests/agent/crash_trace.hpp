@@ -7,10 +7,10 @@
 
 namespace remote::agent::test {
 
-// From now on a crash of this program prints where it was, for addr2line, before it ends the program.
+// From now on a crash prints the stack addresses, for addr2line, before it ends this program.
 inline void trace_crashes() {
   void* warm_up = nullptr;
-  ::backtrace(&warm_up, 1);  // loads a library, which a handler must not
+  ::backtrace(&warm_up, 1);  // loads a library now, because a signal handler must not
   for (const int signal : {SIGSEGV, SIGBUS, SIGABRT}) {
     std::signal(signal, [](int number) {
       constexpr int most = 64;

@@ -39,7 +39,7 @@ TEST_F(DebuggerWaits, OfDeadProcessesAreNot) {
   EXPECT_EQ(count_of(me + "3 88 - x"), 1U);
   EXPECT_EQ(count_of(std::to_string(::getpid()) + " 1 3 88 - x"), 0U);
   EXPECT_EQ(count_of("999999999 1 3 88 - x"), 0U);
-  // The pids of a container are others.
+  // A container has its own pids.
   jobs.put(id, "container", "docker");
   EXPECT_EQ(count_of("999999999 1 3 88 - x"), 1U);
 }

@@ -86,7 +86,7 @@ TEST_F(Disks, ReadsWhetherADiskRotates) {
   EXPECT_EQ(read(DiskPlace::project, folder.host.home).rotational, false);
   folder.put_system("sys/dev/block/" + name + "/queue/rotational", "1\n");
   EXPECT_EQ(read(DiskPlace::project, folder.host.home).rotational, true);
-  // A partition is a folder in that of its disk, and a link leads to it.
+  // A partition is a subfolder of its disk's folder, and there is a link to it.
   fs::remove_all(folder.host.root / "sys/dev/block");
   folder.put_system("sys/devices/sda/queue/rotational", "0\n");
   fs::create_directories(folder.host.root / "sys/devices/sda/sda1");

@@ -14,7 +14,7 @@ namespace {
 
 class TakeEvidence : public ::testing::Test {
  protected:
-  // `text`: the program in the place of the agent.
+  // `text`: the program that replaces the agent.
   Evidence take(const std::string& text) {
     test::FakeHost::put_program(fake.folder() / "agent", text);
     return take_evidence(fake.host, {fake.folder() / "agent", "/p/.jobs", "/p/.jobs/.bin/x"},

@@ -35,7 +35,7 @@ using Manager = wire::EnvironmentManager;
 
 const std::string exec_id(32, 'a');
 
-// Real processes become jobs in a project whose name has a blank.
+// Real processes become jobs in a project whose name has a space.
 class ExecJob : public ::testing::Test, protected test::FakeHost {
  protected:
   ExecJob() {
@@ -59,7 +59,7 @@ class ExecJob : public ::testing::Test, protected test::FakeHost {
   fs::path program() const { return jobs() / ".bin/digest"; }
   std::string read(const std::string& name) const { return read_file(Path(job() / name)).value_or(""); }
 
-  // A process in the job's folder, with this environment and with outputs in the job's files.
+  // A process in the job's folder, with this environment, that writes to the job's output files.
   pid_t start(const std::function<int()>& run) {
     const pid_t pid = ::fork();
     if (pid == 0) {
@@ -87,7 +87,6 @@ class ExecJob : public ::testing::Test, protected test::FakeHost {
     EXPECT_TRUE(create_spec(Path(job()), spec));
     return start([this]() -> int { exec_job(Path(job())); });
   }
-  // Returns the exit code.
   int run(const std::string& command) {
     spec.command = command;
     return wait_for(start_spec());
@@ -230,7 +229,7 @@ TEST_F(ExecJob, AJobWaitsForTheTurnOfAll) {
   EXPECT_EQ(read("job.out"), "ran\n");
   EXPECT_EQ(run_with(""), 127);
   EXPECT_EQ(read("job.err"), "remote: the job that waited for the turn of all is gone\n");
-  // The first job itself takes the lease; the terms of this one are not understood.
+  // The first job itself takes the lease; these lease terms are invalid.
   put(job() / "queue", exec_id + "\nodd\n");
   EXPECT_THAT(run_failure(), HasSubstr("\nremote: its turn did not come\n"));
 }
@@ -246,7 +245,7 @@ std::string environment_text(const wire::PythonEnvironment& environment) {
          "\n. \"$remote_program/lib/activate.sh\"";
 }
 
-// Every environment, entered by activate.sh and by the agent, gives a command the same variables.
+// activate.sh and the agent set the same variables for every kind of environment.
 TEST_F(ExecJob, EntersEnvironmentsAsTheScriptDoes) {
   const fs::path scripts = project() / ".remote-scripts";
   const auto expect_same = [&](const char* what) {
@@ -311,7 +310,7 @@ TEST_F(ExecJob, EntersEnvironmentsAsTheScriptDoes) {
               HasSubstr("PYTHONPATH=" + project().string() + ":" + project().string() + "/src\n"));
 }
 
-// By the agent, and by a shell if there is a prologue.
+// Without a prologue the agent sets them; with one, a shell does.
 TEST_F(ExecJob, DefaultsReplaceNoValueOfTheLoginTheSpecOrThePrologue) {
   const std::string show =
       "echo ${OMP_NUM_THREADS-none} ${GLOO_SOCKET_IFNAME-none} ${NCCL_SOCKET_IFNAME-none}";
@@ -442,7 +441,7 @@ TEST_F(ExecJob, ProgramsOfTheLauncherNeedAPathWithoutAColon) {
       "remote: this launcher needs a project folder without a ':' in its name, because it extends PATH\n");
 }
 
-// access() fails in a folder that is mounted noexec, too.
+// access() also fails in a folder that is mounted noexec.
 TEST_F(ExecJob, ProgramsOfTheLauncherRunFromMemoryUntilTheJobEnds) {
   spec.programs = {"remote-mpi-agent"};
   fs::permissions(program() / "remote-agent", fs::perms::owner_read);
@@ -473,7 +472,7 @@ class ExecContainer : public ExecJob {
     }
     environment["PATH"] = programs().string() + ":/usr/bin:/bin";
   }
-  // The words of the engine's command line.
+  // The arguments of the engine.
   std::vector<std::string> words() {
     EXPECT_EQ(run("true"), 0) << read("job.err");
     return split(trim(read_file(Path(home() / "words")).value_or("")), '\n');
@@ -481,7 +480,7 @@ class ExecContainer : public ExecJob {
   static std::string mount(const fs::path& path) {
     return "type=bind,source=" + path.string() + ",target=" + path.string();
   }
-  // What runs in the container.
+  // Runs a command in the container.
   int run_inside(const std::string& command,
                  std::vector<std::string> files = {"job.out", "job.err", ".note", "-"}) {
     spec.command = command;
@@ -523,7 +522,7 @@ TEST_F(ExecContainer, DockerGetsTheFoldersAndNoVariable) {
   ASSERT_GE(all.end() - image, 12);
   EXPECT_EQ(std::vector(image, image + 10), last);
   EXPECT_EQ(all.back(), project().string());
-  // The last of most options counts, so the user's come later.
+  // For most options the last one counts, so the user's come later.
   EXPECT_LT(std::ranges::find(all, "--ipc"), std::ranges::find(all, "--ipc=private"));
   EXPECT_THAT(read_file(Path(home() / "words")).value(), Not(HasSubstr("s3cr3t")));
   EXPECT_THAT(read_file(Path(home() / "env")).value(), Not(HasSubstr("REMOTE_JOB_ID")));

@@ -77,7 +77,7 @@ TEST(CollectFacts, PackagesOfAnEnvironmentThatIsNotWritableAreInOurOwnFolder) {
   EXPECT_TRUE(collect_facts(folder.host, request, "").has_old_packages);
 }
 
-// Conda makes an environment in ~/.conda/envs if it may not write to its installation.
+// Conda creates environments in ~/.conda/envs if its installation is not writable.
 TEST(CollectFacts, PackagesMayBeInCondasOtherFolder) {
   HostFolder folder;
   wire::FactsRequest request{.environment = "conda/envs/mine"};

@@ -13,8 +13,7 @@ namespace fs = std::filesystem;
 
 namespace test {
 
-// A host with the programs of this machine, and with files of its own, in a temporary folder, in place of the
-// system's.
+// A host with this machine's programs, whose system files are in a temporary folder.
 class FakeHost {
  public:
   FakeHost() : folder_(make_folder()), host(Host::of_this_process()) {

@@ -27,12 +27,12 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-// What came on a stream.
+// Everything received on a stream.
 struct Heard {
   std::optional<wire::FollowBegins> begins;
   std::string out;
   std::string err;
-  std::string all;  // both, in their order
+  std::string all;  // both, in order of arrival
   std::optional<wire::JobReport> job;
   std::string refusal;
   bool is_ended = false;
@@ -73,7 +73,7 @@ class FollowClient {
     }
     return condition();
   }
-  // To the end of the stream.
+  // Receives until the end of the stream.
   Heard& receive_all(std::uint32_t stream) {
     EXPECT_TRUE(receive_until([&] { return heard(stream).is_ended; }));
     return heard(stream);
@@ -111,7 +111,7 @@ class FollowClient {
     EXPECT_FALSE(text.empty());
     (frame.payload[0] == 1 ? heard.out : heard.err) += text;
     heard.all += text;
-    heard.credit.receive(frame.payload.size());  // throws if it was not granted
+    heard.credit.receive(frame.payload.size());  // throws if this exceeds the credit
     const std::uint32_t credit = grants_credit ? heard.credit.consume(frame.payload.size()) : 0;
     if (credit > 0) {
       wire::Bytes payload;
@@ -129,7 +129,7 @@ class FollowClient {
 
 class Follow : public ::testing::Test {
  protected:
-  // A job with a supervisor, which is also its main process.
+  // A job whose supervisor is also its main process.
   std::string make_running(const test::Started& supervisor, std::map<std::string, std::string> files = {}) {
     const ProcessId id = supervisor.id(folders.host());
     const std::string process = fmt::format("{} {}", id.pid, id.start);
@@ -145,7 +145,7 @@ class Follow : public ::testing::Test {
            test::format_end(fmt::format("{} {} supervisor\n", how, read_wall_clock().count())));
   }
   wire::FollowRequest request(const std::string& id) { return {.place = folders.place(), .id = id}; }
-  // All of a job that has ended, or of what is there.
+  // Reads all output of a job that has ended, or all output so far.
   Heard read(wire::FollowRequest wanted) {
     wanted.follow = false;
     FollowClient client(folders.host());
@@ -181,7 +181,7 @@ TEST_F(Follow, EveryByteOnceUntilTheEnd) {
         append(id, name, text);
         *all += text;
       }
-      std::this_thread::sleep_for(milliseconds(5));  // so that it comes in pieces
+      std::this_thread::sleep_for(milliseconds(5));  // so that the output arrives in pieces
     }
     append(id, "job.out", "end");
     out += "end";
@@ -199,7 +199,7 @@ TEST_F(Follow, EveryByteOnceUntilTheEnd) {
   EXPECT_EQ(heard.job->end->how, wire::ProcessEnd::exited(7));
   EXPECT_EQ(heard.job->out_size, out.size());
 
-  // From the middle, after the end.
+  // Starts in the middle, after the job has ended.
   wire::FollowRequest rest = request(id);
   rest.out_offset = 500000;
   rest.err_offset = 19999;
@@ -289,10 +289,10 @@ TEST_F(Follow, SinceAMoment) {
   };
   EXPECT_EQ(since(1000), "one\ntwo\nthree\n|e\n");
   EXPECT_EQ(since(450), "two\nthree\n|e\n");
-  EXPECT_EQ(since(350), "two\nthree\n|e\n");  // in the middle of a line, which is shown whole
+  EXPECT_EQ(since(350), "two\nthree\n|e\n");  // in the middle of a line, which is shown completely
   EXPECT_EQ(since(250), "three\n|");
-  EXPECT_EQ(since(150), "|");  // lengths that the files no longer have
-  // Without notes there is only the time of the last write.
+  EXPECT_EQ(since(150), "|");  // offsets beyond the current size of the files
+  // Without time notes, only the time of the last write is known.
   fs::remove(folders.folder(id) / "marks");
   EXPECT_EQ(since(450), "one\ntwo\nthree\n|e\n");
   fs::last_write_time(folders.folder(id) / "job.out", fs::file_time_type::clock::now() - seconds(460));
@@ -360,7 +360,7 @@ TEST_F(Follow, AJobWhoseSupervisorDiedIsFollowedToItsEnd) {
   ASSERT_TRUE(client.receive_until([&] { return heard.out == "one"; }));
   ::kill(supervisor.pid(), SIGKILL);
   supervisor.wait();
-  std::this_thread::sleep_for(milliseconds(500));  // so that its end would have been noticed
+  std::this_thread::sleep_for(milliseconds(500));  // long enough to notice its end
   append(id, "job.out", "two\n");
   ASSERT_TRUE(client.receive_until([&] { return heard.out == "onetwo\n"; }));
   EXPECT_FALSE(heard.is_ended);
@@ -423,7 +423,7 @@ TEST_F(Follow, WaitsForAQueuedJob) {
   const std::uint32_t stream = client.follow(request(id));
   Heard& heard = client.heard(stream);
   ASSERT_TRUE(client.receive_until([&] { return heard.begins.has_value(); }));
-  std::this_thread::sleep_for(milliseconds(300));  // so that a wrong end would have been noticed
+  std::this_thread::sleep_for(milliseconds(300));  // long enough to notice a wrong end
   fs::remove(folders.folder(id) / "queue");
   append(id, "job.out", "first\n");
   ASSERT_TRUE(client.receive_until([&] { return heard.out == "first\n"; }));
@@ -543,7 +543,7 @@ TEST_F(Follow, TheOutputOfARank) {
   wanted.rank = 1;
   Heard& heard = client.heard(client.follow(wanted));
   ASSERT_TRUE(client.receive_until([&] { return heard.out == "one\n"; }));
-  // One that has not begun will append to its files.
+  // A rank that has not started will append to its files.
   wanted.rank = 7;
   Heard& later = client.heard(client.follow(wanted));
   ASSERT_TRUE(client.receive_until([&] { return later.begins.has_value(); }));
@@ -556,7 +556,7 @@ TEST_F(Follow, TheOutputOfARank) {
   fs::create_symlink("2.out", folders.folder(ended) / "ranks/7.out");
   EXPECT_THAT(client.receive_all(client.follow(wanted)).refusal, HasSubstr("7.out is not a regular file"));
 
-  // Agents of torchrun.
+  // torchrun agents.
   folders.put(ended, "batch.sh", "#!/bin/sh\n[ $# != 0 ] || set -- agents 2 0 -\n");
   EXPECT_THAT(client.receive_all(client.follow(wanted)).refusal, HasSubstr("is not divided by ranks"));
   const auto start_with = [&](wire::StartupFiles files) {
@@ -568,7 +568,7 @@ TEST_F(Follow, TheOutputOfARank) {
   EXPECT_THAT(client.receive_all(client.follow(wanted)).refusal, HasSubstr("is not divided by ranks"));
 }
 
-// Such as one of Slurm that is queued again.
+// For example, a Slurm job that was requeued.
 TEST_F(Follow, GoesOnIfTheJobLivesAfterAll) {
   const test::Started supervisor(wait_long);
   test::Started survivor(wait_long);
@@ -580,7 +580,7 @@ TEST_F(Follow, GoesOnIfTheJobLivesAfterAll) {
   const std::uint32_t stream = client.follow(request(id));
   Heard& heard = client.heard(stream);
   ASSERT_TRUE(client.receive_until([&] { return heard.out == "one\n"; }));
-  std::this_thread::sleep_for(milliseconds(300));  // so that a wrong end would have been noticed
+  std::this_thread::sleep_for(milliseconds(300));  // long enough to notice a wrong end
   append(id, "job.out", "two\n");
   ASSERT_TRUE(client.receive_until([&] { return heard.out == "one\ntwo\n"; }));
   EXPECT_FALSE(heard.job);

@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 
 const std::string run_job_id(32, 'b');
 
-// What came of a request.
+// The result of a request.
 struct Ended {
   std::string out;
   std::string err;
@@ -38,7 +38,7 @@ struct Ended {
   std::string refusal;
 };
 
-// Real processes, in a project whose name has a blank.
+// Real processes, in a project whose name has a space.
 class ForegroundRun : public ::testing::Test, protected test::FakeHost {
  protected:
   ForegroundRun() {
@@ -55,7 +55,7 @@ class ForegroundRun : public ::testing::Test, protected test::FakeHost {
     }
     return *client_;
   }
-  // The next agent gets the host as it is then.
+  // The next agent sees the host in its current state.
   void restart() { client_.reset(); }
   void begin(const std::string& command = "", std::uint32_t stream = 1) {
     request.command = command;
@@ -64,7 +64,7 @@ class ForegroundRun : public ::testing::Test, protected test::FakeHost {
       client().send(FrameKind::end, stream);
     }
   }
-  // Takes one frame. Returns false at the end of the answer.
+  // Receives one frame. Returns false at the end of the answer.
   bool take_frame() {
     const wire::Frame frame = client().receive();
     if (frame.stream == 0) {
@@ -217,7 +217,7 @@ TEST_F(ForegroundRun, InputIsPassedOnToItsEnd) {
   for (int i = 0; i < 40; ++i) {
     sent += std::string(10'000, static_cast<char>('a' + i % 26));
     type(sent.substr(sent.size() - 10'000));
-    // Credit is granted for half of initial_credit at a time, so at most the other half may be under way.
+    // Credit is granted for half of initial_credit at a time, so at most the other half may be in transit.
     while (ended.out.size() + 100'000 < sent.size() && take_frame()) {
     }
     if (i % 4 == 3) {
@@ -305,7 +305,7 @@ TEST_F(ForegroundRun, ATerminalHasItsTypeSizeAndChanges) {
 
 TEST_F(ForegroundRun, KeysOfATerminalHaveTheirMeaning) {
   use_terminal();
-  // Without a child: bash spins if the interrupt comes while it is starting one.
+  // Runs no child process, because bash spins if it is interrupted while it starts one.
   begin(
       "trap 'echo inter''rupted; was_interrupted=yes' INT; echo rea''dy; until [ -n \"$was_interrupted\" ]; "
       "do :; done; read -r line; echo \"<$line>\"; cat; echo over");

@@ -10,7 +10,7 @@
 
 namespace remote::agent::test {
 
-// Leases of nothing, in a folder of their own.
+// Leases without resources, in their own folder.
 class FreeLeases {
  public:
   FreeLeases() { host_.environment["REMOTE_LEASES"] = folder_.path(); }

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace remote::agent::test {
 
-// A host with a home and programs of its own, and the files of this machine.
+// A host with its own home folder and programs, and with this machine's files.
 class GpuHost : public testing::Test {
  protected:
   GpuHost() {
@@ -38,7 +38,7 @@ class GpuHost : public testing::Test {
   void add_program(const std::string& name, const std::string& body) {
     put_program(folder / "bin" / name, body);
   }
-  // The body of a pretended nvidia-smi that answers from the files of `data` and logs its arguments.
+  // The text of a fake nvidia-smi that answers from the files in `data` and logs its arguments.
   std::string pretend_nvidia(const fs::path& data) const {
     return "FAKE_GPUS='" + data.string() + "' FAKE_GPUS_LOG='" + (folder / "asked").string() +
            "'\nexport FAKE_GPUS FAKE_GPUS_LOG\nexec sh '" + test::source_folder +

@@ -9,7 +9,7 @@
 #include "support/noise.hpp"
 #include "wire/cbor.hpp"
 
-// Parsing the outputs of the vendors' programs. The texts are written from their documentation.
+// Parses the output of the vendors' programs. The texts follow their documentation.
 
 namespace remote::agent {
 namespace {
@@ -113,7 +113,7 @@ TEST(GpuOutputs, KeepTheOthersNextToALostOne) {
   EXPECT_EQ(facts.gpus[1].pci_address, "0000:0F:00.0");
 }
 
-// An answer that is not as documented makes the program `failed`; nothing of it is believed.
+// An undocumented answer marks the program as `failed`; none of the answer is used.
 TEST(GpuOutputs, BelieveNothingOdd) {
   for (const char* odd : {
            "0, GPU-1, 07:00.0, -5, 1, 1, 1, 1, 1, 1, 1, 0x0, X",

@@ -22,7 +22,7 @@ const std::string job(32, 'a');
 
 class GpuProcesses : public test::GpuHost {
  protected:
-  // From now on /proc and /etc are files of this test.
+  // From now on the host's /proc and /etc come from this test.
   void pretend_proc() {
     host.root = folder / "root";
     put(host.root / "etc/passwd",
@@ -74,7 +74,7 @@ TEST_F(GpuProcesses, HaveNoNegativeAge) {
   EXPECT_EQ(identify(41).age, std::nullopt);
 }
 
-// As in LXC, where start times are those of the machine.
+// As in LXC, where start times are relative to the boot of the machine.
 TEST_F(GpuProcesses, HaveAnAgeInAContainerWithAnUptimeOfItsOwn) {
   pretend_proc();
   put(host.root / "proc/uptime", "3.00 3.00\n");
@@ -140,7 +140,7 @@ TEST_F(GpuProcesses, AreNamedByGetentIfTheyAreNotInPasswd) {
   EXPECT_EQ(users.find(0), "root");
 }
 
-// A shell that runs these commands, with its own process group, until the end of the test.
+// A shell that runs these commands in its own process group, until the end of the test.
 class Started {
  public:
   Started(const std::string& commands, const fs::path& directory, const std::string& job_id) {
@@ -169,8 +169,8 @@ class Started {
   pid_t pid_ = -1;
 };
 
-// A job of ours is known by its REMOTE_JOB_ID, even if a process of it has another environment. Processes of
-// another user have only their owner, whatever their environment says.
+// One of our jobs is recognized by its REMOTE_JOB_ID, even if one of its processes has another environment.
+// Other users' processes show only their owner, no matter what their environment contains.
 TEST_F(GpuProcesses, AreFoundOnTheRealSystem) {
   const std::string foreign_user = ::getuid() == 0 ? "/usr/bin/setpriv --reuid=65534 --clear-groups " : "";
   const Started started("env -i /bin/sleep 1000 & echo $! >child.pid; " + foreign_user +

@@ -11,7 +11,7 @@
 #include "agent/waiting.hpp"
 #include "rules/usable.hpp"
 
-// Asking the programs, with a pretended nvidia-smi (tests/data/gpus) for several drivers.
+// Queries a fake nvidia-smi (tests/data/gpus) of several driver versions.
 
 namespace remote::agent {
 namespace {
@@ -25,7 +25,7 @@ using wire::GpuDetail;
 
 class Gpus : public test::GpuHost {
  protected:
-  // Gives the server the GPUs of this driver.
+  // Gives the server the GPUs recorded with this driver.
   void use_driver(const std::string& version) {
     fs::copy(data / version, folder / "gpus",
              fs::copy_options::overwrite_existing | fs::copy_options::recursive);
@@ -46,7 +46,8 @@ TEST_F(Gpus, AreNoneWithoutAnyProgram) {
   EXPECT_THAT(facts.tools, IsEmpty());
 }
 
-// A person waits for the full answer. A driver that is only slow to begin has more time otherwise.
+// A user waits for the full answer, so its limit is short. Otherwise a driver that is slow to start gets more
+// time.
 TEST_F(Gpus, LimitHowLongAnAnswerMayTake) {
   EXPECT_EQ(choose_limit(GpuDetail::full), std::chrono::seconds(7));
   EXPECT_EQ(choose_limit(GpuDetail::brief), std::chrono::seconds(10));
@@ -127,7 +128,7 @@ TEST_F(Gpus, HaveTheVariablesThatHideThem) {
   EXPECT_THAT(visible[1].value, Not(HasSubstr("\x1b")));
 }
 
-// As facts for a launch, which enters the Python environment.
+// As for the facts of a launch, which enters the Python environment.
 TEST_F(Gpus, AreCountedAfterThePrologue) {
   put_program(folder / "site/nvidia-smi", pretend_nvidia(data / "470"));
   put_program(folder / "bin/python3", "echo Python 3.9.7\n");
@@ -148,7 +149,7 @@ TEST_F(Gpus, AreCountedAfterThePrologue) {
   EXPECT_FALSE(gpus.visible[1].by_prologue);
 }
 
-// As samples of `top`.
+// As for the samples of `top`.
 TEST_F(Gpus, EnterThePrologueOnceForSeveralSamples) {
   put_program(folder / "site/nvidia-smi", pretend_nvidia(data / "470"));
   const fs::path entered = folder / "entered";
@@ -297,7 +298,7 @@ TEST_F(Gpus, SayWhyThereIsNoAnswer) {
   EXPECT_THAT(facts.gpus, IsEmpty());
 }
 
-// A question that is asked every second costs two calls of nvidia-smi, plus one for each old name.
+// A request that is repeated every second costs two calls of nvidia-smi, plus one for each old name.
 TEST_F(Gpus, AskLittleWhenAskedInBrief) {
   use_driver("550");
   const GpuFacts facts = ask(GpuDetail::brief);

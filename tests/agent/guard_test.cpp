@@ -50,7 +50,7 @@ class GuardTest : public ::testing::Test {
         ::kill(pid, SIGKILL);
       }
     }
-    // A guard that waits for another attempt is told that there is none.
+    // Tells a guard that waits for another attempt that there is none.
     const int next = ::open((job() / ".next").c_str(), O_WRONLY | O_NONBLOCK);
     if (next >= 0) {
       EXPECT_EQ(::write(next, "end\n", 4), 4);
@@ -70,14 +70,14 @@ class GuardTest : public ::testing::Test {
     return words.size() > 1 ? parse_number<std::uint64_t>(words[1]).value_or(0) : 0;
   }
 
-  // Starts the job with this script; what its guard reports.
+  // Starts the job with this script; returns the guard's report.
   std::string start(const std::string& script) {
     ::unlink((job() / spec_name).c_str());
     EXPECT_TRUE(
         create_spec(job(), {.project = job(), .is_leased = exists(job() / "devices"), .command = script}));
     std::array<int, 2> pipe{-1, -1};
     EXPECT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
-    // Not lease_fd, which a guard with a lease leaves open.
+    // Avoids lease_fd, because a guard with a lease leaves it open.
     const int report = ::fcntl(pipe[1], F_DUPFD_CLOEXEC, lease_fd + 1);
     ::close(pipe[1]);
     EXPECT_TRUE(start_guard(host, order, id, report));
@@ -135,8 +135,8 @@ TEST_F(GuardTest, RecordsHowTheJobEnded) {
   EXPECT_EQ(recorded().started_at, order.started);
 }
 
-// As in a home that is closed after the last logout, and open again at the next login. Root may read every
-// folder, so another user runs the job then.
+// As in a home folder that becomes inaccessible after the last logout, until the next login. Root can read
+// every folder, so another user runs the job.
 TEST_F(GuardTest, RecordsTheEndOnceTheFolderCanBeReadAgain) {
   const auto run_job = [&] {
     start("while [ ! -e ../../go ]; do sleep 0.05; done; chmod 000 .; exit 3");
@@ -208,7 +208,7 @@ TEST_F(GuardTest, ReportsThePidOfTheJobWhichIsOnRecord) {
   EXPECT_EQ(std::to_string(process->id.start), read_job_words(job() / "pid").at(1));
   EXPECT_EQ(read_job_words(job() / "supervisor").at(2), read_boot_id(host));
   EXPECT_EQ(read_job_words(job() / "supervisor").at(3), std::to_string(guard));
-  // /proc shows its variables when it has become the command.
+  // /proc shows its variables once it has become the command.
   EXPECT_TRUE(eventually([&] { return find_job_processes(host).contains(main_pid()); }));
   EXPECT_EQ(find_job_processes(host).at(main_pid()), id);
   EXPECT_FALSE(find_job_processes(host).contains(guard));
@@ -240,7 +240,7 @@ TEST_F(GuardTest, TheJobBeginsWithDefaultSignalsAndItsOwnUmask) {
   EXPECT_THAT(read("job.out"), ::testing::Not(HasSubstr("pipe:")));
 }
 
-// Whoever started it waits for the end of the report.
+// The process that started it waits for the end of the report.
 TEST_F(GuardTest, AJobThatWaitsForItsTurnHasBeenReported) {
   write("devices", "");
   write("queue", std::string(32, 'b') + "\n");

@@ -24,7 +24,7 @@ using rules::Seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// A process of a job that uses a whole processor.
+// A process of a job that uses one full processor.
 test::Started run_busy(const std::string& id) {
   return test::Started([&] {
     std::string variable = "REMOTE_JOB_ID=" + id;
@@ -66,7 +66,7 @@ class HangWatchTest : public ::testing::Test, public rules::LaunchActs, public H
     jobs.put(id, file, line + "\n");
   }
 
-  // Puts a program in the place of the agent that takes the evidence.
+  // Replaces the agent that collects the evidence with this program.
   void put_agent(const std::string& text) { test::FakeHost::put_program(agent(), text); }
   fs::path agent() { return jobs.path() / "agent"; }
 
@@ -90,7 +90,7 @@ class HangWatchTest : public ::testing::Test, public rules::LaunchActs, public H
     pollfd ready{watch->fd(), POLLIN, 0};
     return ::poll(&ready, 1, 20'000) == 1;
   }
-  // Takes samples until this time,.
+  // Takes samples until this time.
   void go_to(double until) {
     while (now < Seconds(until)) {
       now += watch->every();
@@ -99,7 +99,7 @@ class HangWatchTest : public ::testing::Test, public rules::LaunchActs, public H
       watch->step(now);
     }
   }
-  // Steps at the same time until this is true.
+  // Steps without advancing the time until this is true.
   bool step_until(const std::function<bool()>& condition) {
     return test::eventually([&] {
       watch->step(now);
@@ -107,7 +107,7 @@ class HangWatchTest : public ::testing::Test, public rules::LaunchActs, public H
     });
   }
   std::string read(const std::string& name) { return jobs.read(id, name); }
-  // What the program of put_agent() prints at first.
+  // The first line that the program of put_agent() prints.
   std::string evidence() { return "why " + folder.jobs.string() + " /program 2 " + id + "\n"; }
   bool has(const std::string& name) { return exists(jobs.folder(id) / name); }
   std::optional<wire::Stillness> last_stillness() {

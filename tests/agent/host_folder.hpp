@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 namespace remote::agent::test {
 
-// A host whose system files and home are in a temporary folder.
+// A host whose system files and home folder are in a temporary folder.
 class HostFolder {
  public:
   HostFolder() {
@@ -36,9 +36,9 @@ class HostFolder {
   }
 
   const fs::path& path() const { return folder_; }
-  // Writes a file, and the folders above it.
+  // Writes a file and creates its parent folders.
   static void put(const fs::path& path, const std::string& text) { put_file(path, text); }
-  // A file of the system, such as "proc/meminfo".
+  // Writes a system file, such as "proc/meminfo".
   void put_system(const std::string& path, const std::string& text) const { put(host.root / path, text); }
   void put_program(const fs::path& path, const std::string& text) const { put_sh_program(path, text); }
 

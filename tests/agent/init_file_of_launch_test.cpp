@@ -72,12 +72,12 @@ TEST_F(InitFileOfLaunch, NothingElseIsRemoved) {
   make_shared();
   const fs::path own = disk / "mine";
   test::HostFolder::put(own / "store", "data");
-  // Somebody has put a link in the folder's place.
+  // A link has replaced the folder.
   fs::rename(shared, disk / "elsewhere");
   fs::create_directory_symlink(own, shared);
   leave(make_job(1));
   EXPECT_EQ(read_file(own / "store"), "data");
-  // Other files stay, and with them the folder.
+  // Other files are kept, and so is the folder.
   fs::remove(shared);
   fs::rename(disk / "elsewhere", shared);
   test::HostFolder::put(shared / "notes", "mine");

@@ -18,7 +18,7 @@
 
 namespace remote::agent::test {
 
-// The folders of jobs in a project, on a host with this machine's processes and with other system files.
+// The folders of jobs in a project, on a host with this machine's processes and fake system files.
 class JobFolders {
  public:
   JobFolders() {
@@ -37,7 +37,7 @@ class JobFolders {
   fs::path folder(const std::string& id) { return fs::path(jobs().jobs) / id; }
   JobRecord record(const std::string& id) { return read_record(host(), jobs(), id).value(); }
 
-  // An id that no other process of the tests uses: the processes of a job are found by it.
+  // A unique id, because the processes of a job are found by its id.
   static std::string new_id() {
     static unsigned count = 0;
     char text[33];
@@ -53,7 +53,7 @@ class JobFolders {
     }
     return id;
   }
-  // A job that has ended just now.
+  // A job that has just ended.
   std::string make_ended(const std::string& end, std::map<std::string, std::string> files = {}) {
     files.insert({{"spec.json", ""},
                   {"job.out", ""},
@@ -64,7 +64,7 @@ class JobFolders {
                    format_end(end + " " + std::to_string(read_wall_clock().count()) + " supervisor\n")}});
     return make(files);
   }
-  // A job whose supervisor and main process are this one.
+  // A job whose supervisor and main process are this process.
   std::string make_running(std::map<std::string, std::string> files = {}) {
     files.insert({{"spec.json", ""},
                   {"job.out", ""},

@@ -13,7 +13,7 @@
 #include "agent/job/record.hpp"
 #include "base/strings.hpp"
 
-// Lines of a job's journal. An end has the short form of the records of ranks, "exit 3 1700000000123
+// Lines of a job's journal. The short form of an end is that of the records of ranks, "exit 3 1700000000123
 // supervisor", or "never 0 1700000000123 claim".
 
 namespace remote::agent::test {
@@ -31,7 +31,7 @@ inline std::string format_end(std::string_view short_form) {
                                : format_entry(wire::JobEnded{line.end});
 }
 
-// From "SIGNAL BY MS", such as "15 user:ada 1700000000000".
+// Parses "SIGNAL BY MS", such as "15 user:ada 1700000000000".
 inline wire::StopRequested make_stop(std::string_view short_form) {
   const std::vector<std::string> words = split_words(short_form);
   return {.stop = {.signal = parse_number<int>(words.at(0)).value(),
@@ -54,7 +54,7 @@ inline void append(const std::filesystem::path& job_folder, std::string_view lin
   ASSERT_TRUE(append_lines(Path(job_folder.string()) / journal_name, lines));
 }
 
-// The stop that a journal has, in its short form; "" without one.
+// The stop in a journal, in its short form; "" if there is none.
 inline std::string read_stop(const std::filesystem::path& job_folder) {
   const auto stop = read_own_history(job_folder.string()).stop;
   return stop ? std::to_string(stop->signal) + " " + to_stop_word(stop->by) + " " +
@@ -62,7 +62,7 @@ inline std::string read_stop(const std::filesystem::path& job_folder) {
               : "";
 }
 
-// The end that a journal has, in its short form; "" without an end.
+// The end in a journal, in its short form; "" if there is none.
 inline std::string read_end(const std::filesystem::path& job_folder) {
   const rules::JobHistory recorded = read_own_history(job_folder.string());
   if (recorded.never_starts_since) {

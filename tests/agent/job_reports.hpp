@@ -28,7 +28,7 @@ class Reports : public ::testing::Test {
     return report_all({id}, options).at(0);
   }
   wire::JobReport claim(const std::string& id) { return report(id, {.claim = true}); }
-  // Moves the times of these files.
+  // Moves the modification times of these files.
   void age(const std::string& id, std::initializer_list<const char*> names, std::chrono::milliseconds by) {
     for (const char* name : names) {
       const fs::path path = jobs.folder(id) / name;

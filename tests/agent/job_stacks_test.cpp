@@ -77,7 +77,8 @@ class JobStacks : public testing::Test, protected test::LocalJobs {
     }
     return stacks;
   }
-  // Python with this program, when it has created the file `up` in the job's folder and sleeps.
+  // Starts Python with this program; returns when the program has created the file `up` in the job's folder
+  // and sleeps.
   test::Started run_python(const std::string& id, const std::string& program, Frames environment = {}) {
     environment.push_back("REMOTE_JOB_ID=" + id);
     const fs::path up = folder(id) / "up";
@@ -103,7 +104,7 @@ class JobStacks : public testing::Test, protected test::LocalJobs {
     })) << "time.sleep";
     return child;
   }
-  // Prepares a program as a start with --enable-stacks does.
+  // Python code that registers the signal, as a start with --enable-stacks does.
   std::string register_signal(const std::string& id) {
     return "import faulthandler\nstacks = open('" + (folder(id) / "stacks").string() +
            "', 'a')\nfaulthandler.register(50, stacks)";
@@ -113,7 +114,7 @@ class JobStacks : public testing::Test, protected test::LocalJobs {
 TEST_F(JobStacks, OfAPreparedProgram) {
   const std::string id = make({{"spec.json", ""}});
   const auto rank = run_python(id, register_signal(id), {"RANK=7"});
-  for (int round = 0; round < 2; ++round) {  // the second answer has nothing of the first
+  for (int round = 0; round < 2; ++round) {  // the second answer has nothing from the first
     const auto stacks = read(id);
     ASSERT_THAT(stacks, SizeIs(1));
     EXPECT_EQ(stacks[0].id, id);
@@ -203,10 +204,10 @@ TEST_F(JobStacks, AProgramThatIsNotPythonHasNone) {
 TEST_F(JobStacks, WaitForAnotherProcessThatReadsThem) {
   const std::string id = make({{"spec.json", ""}});
   const fs::path file = folder(id) / "looker";
-  put(id, "looker", "1 1\n");  // killed
+  put(id, "looker", "1 1\n");  // was killed
   { const Looker alone(host(), jobs(), {id, new_id()}); }
   EXPECT_FALSE(fs::exists(file));
-  auto other = std::make_unique<test::Started>([] { ::sleep(1); });  // it ends by itself
+  auto other = std::make_unique<test::Started>([] { ::sleep(1); });  // exits on its own
   const ProcessId process = other->id(host());
   put(id, "looker", std::to_string(process.pid) + " " + std::to_string(process.start) + "\n");
   {

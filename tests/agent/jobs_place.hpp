@@ -23,8 +23,8 @@
 
 namespace remote::agent::test {
 
-// A project in a temporary folder with jobs that really run, under guards, without a client. The
-// host has this machine's /proc, and other files of its own. Everything is killed in the end.
+// A project in a temporary folder with jobs that really run, under guards, without a client. The host has
+// this machine's /proc, and its own other files. The destructor kills everything.
 class JobsPlace {
  public:
   JobsPlace() {
@@ -79,7 +79,8 @@ class JobsPlace {
     std::snprintf(text, sizeof text, "%016x%016x", ::getpid(), ++count);
     return text;
   }
-  // Starts a job whose script is this text; its id. It is running, and has written "up" if the text has that.
+  // Starts a job with this script; returns its id. The job is running, and has written "up" if the script
+  // contains that.
   std::string start(const std::string& text, std::string id = new_id()) {
     fs::create_directories(job(id));
     EXPECT_TRUE(create_spec(job(id), {.project = job(id), .command = text}));
@@ -94,7 +95,7 @@ class JobsPlace {
     }
     return id;
   }
-  // Starts the guard of a job whose folder is there.
+  // Starts the guard of a job whose folder exists.
   void begin(const std::string& id) {
     const pid_t pid = ::fork();
     if (pid == 0) {
@@ -112,8 +113,8 @@ class JobsPlace {
     }
   }
 
-  // Kills a job's supervisor and its main process, and waits for their deaths. A process that is ending has
-  // no files and no environment any more, so find_processes() misses it, but is alive for a moment.
+  // Kills a job's supervisor and its main process, and waits until they are dead. An exiting process has no
+  // files or environment, so find_processes() misses it, although it is still alive for a moment.
   void crash(const std::string& id) {
     const JobRecord job = record(id).value();
     for (const ProcessId process : {job.supervisor.value().id, job.main.value()}) {
@@ -135,7 +136,7 @@ class JobsPlace {
     return stop_all_of({id}, signal, grace_s).at(0);
   }
 
-  // The living processes that carry the job's variable, or have its outputs open for writing.
+  // The living processes that have the job's variable, or have its outputs open for writing.
   std::set<int> find_processes(const std::string& id) const {
     std::set<int> pids;
     const std::string out = job(id) / "job.";

@@ -102,7 +102,7 @@ TEST_F(JournalTest, ManyProcessesAppendAtTheSameTime) {
   EXPECT_EQ(read_json_lines<wire::JobEntry>(job / journal_name).size(), 4U * count);
 }
 
-// Another writer was stopped with SIGSTOP.
+// Another writer is stopped with SIGSTOP.
 TEST_F(JournalTest, ALockThatIsNotReleasedDelaysOnly) {
   append_to_journal(job, wire::JobStarted{milliseconds(4)});
   const Descriptor other(::open((job / journal_name).c_str(), O_RDONLY | O_CLOEXEC));
@@ -140,7 +140,7 @@ TEST_F(JournalTest, RestoredEntriesKeepTheTimeOfTheEnd) {
   EXPECT_EQ(fs::last_write_time(path), time);
 }
 
-// In a mount namespace of its own, with a small file system that is full.
+// In its own mount namespace, with a small file system that is full.
 TEST_F(JournalTest, OnAFullDiskTheReservedSpaceIsUsed) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "needs root, to mount a file system";

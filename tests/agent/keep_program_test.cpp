@@ -39,7 +39,7 @@ class KeepProgram : public testing::Test, protected test::FakeHost {
   fs::path copy() const { return bin() / program.digest; }
   std::string file(const std::string& name) const { return read_file(Path(copy() / name)).value_or("none"); }
 
-  // An archive of these files; program.size becomes theirs.
+  // Makes an archive of these files and sets program.size.
   std::string make_archive(const std::map<std::string, std::string>& files) {
     const fs::path from = folder() / "program";
     fs::remove_all(from);
@@ -109,7 +109,7 @@ TEST_F(KeepProgram, NotesWhenItWasUsedLast) {
   EXPECT_GT(fs::last_write_time(copy() / "used"), fs::file_time_type::clock::now() - hours(1));
 }
 
-// Whatever the account's is: the folders have to be entered.
+// The folders must be accessible with any umask of the account.
 TEST_F(KeepProgram, NoUmaskLocksTheAccountOut) {
   const mode_t before = ::umask(0777);
   const std::string reason = refusal(archive);

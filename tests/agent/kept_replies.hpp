@@ -12,7 +12,7 @@
 
 namespace remote::agent::test {
 
-// Keeps an answer in parts of one type. Each must fit into a message and arrive whole.
+// Stores an answer that has parts of one type. Each part must fit into a message and arrive complete.
 template <typename Part>
 class KeptReplies : public Stream {
  public:

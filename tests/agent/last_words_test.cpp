@@ -81,7 +81,7 @@ TEST(LastWords, FindsTheLastLines) {
 
 class LastLine : public ::testing::Test {
  protected:
-  // A file that was written so many seconds before now.
+  // Writes a file with a modification time this many seconds ago.
   void put(const std::string& name, const std::string& text, int age = 0) const {
     test::HostFolder::put(host.path() / name, text);
     fs::last_write_time(host.path() / name, fs::file_time_type::clock::now() - std::chrono::seconds(age));

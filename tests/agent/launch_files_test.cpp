@@ -60,7 +60,7 @@ TEST_F(LaunchFiles, AnInvalidSpecIsRefused) {
     EXPECT_FALSE(read_launch_spec(job)) << text;
   }
   wire::LaunchSpec spec = make_spec();
-  spec.server = "c";  // not one of the launch's
+  spec.server = "c";  // not part of the launch
   ASSERT_TRUE(write_launch_spec(job, spec));
   EXPECT_FALSE(read_launch_spec(job));
   spec = make_spec();
@@ -101,7 +101,7 @@ TEST_F(LaunchFiles, DamagedLinesAreSkipped) {
   const std::string line = read("lifeline.journal");
   put("lifeline.journal", "\nx\n{}\n{\"kind\":\"dance\"}\n{\"kind\":\"heard\"}\n" + line + line.substr(0, 9));
   EXPECT_THAT(read_launch_journal(job), ElementsAre(a));
-  // The next entry is not part of the damaged line.
+  // The next entry is not merged with the damaged line.
   ASSERT_TRUE(append_to_launch_journal(job, b));
   EXPECT_THAT(read_launch_journal(job), ElementsAre(a, b));
   put("lifeline.journal", line + line.substr(0, line.size() - 1));

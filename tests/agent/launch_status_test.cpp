@@ -20,7 +20,7 @@ class LaunchStatus : public ::testing::Test, public PeersHandler, public rules::
   void tell(const std::string& /*server*/, const wire::LinkMessage& /*message*/) override {}
   void record(const wire::LaunchEntry& /*entry*/) override {}
 
-  // What the supervisor of this server says `seconds` after its start.
+  // The supervisor's description of this server, `seconds` after its start.
   std::string describe(const std::string& server, double seconds, const std::string& heard = "") {
     spec.server = server;
     rules::LaunchSetup setup{.own = server, .servers = {}, .timeout = Seconds(60)};

@@ -21,7 +21,7 @@ namespace remote::agent::test {
 
 constexpr uid_t nobody = 65534;
 
-// A host with a folder for leases of its own, and a pretended nvidia-smi with eight GPUs.
+// A host with its own folder for leases, and a fake nvidia-smi with eight GPUs.
 class LeaseHost : public testing::Test, protected FakeHost {
  protected:
   LeaseHost() {
@@ -65,7 +65,7 @@ class LeaseHost : public testing::Test, protected FakeHost {
     put(folder() / "apps", apps);
   }
 
-  // The taken lease; nullopt: not all of it is free.
+  // The taken lease; nullopt if not all of it is free.
   std::optional<Lease> take(const wire::LeaseTerms& terms) {
     Shortage found;
     std::optional<TakenLease> taken = take_lease(host, terms, found);
@@ -88,7 +88,7 @@ class LeaseHost : public testing::Test, protected FakeHost {
     return found;
   }
   std::vector<rules::LeaseEntry> entries() { return read_lease_entries(leases); }
-  // "" if it has been taken, else how many GPUs are free.
+  // "" if it was taken, otherwise the number of free GPUs.
   std::string claim(Lease& lease, std::size_t gpus) {
     const rules::LeaseNeeds needs{.gpus = gpus, .among = {}};
     const auto survey = lease.claim(read_lease_machine(host, needs).resources, needs);
@@ -114,7 +114,7 @@ class LeaseHost : public testing::Test, protected FakeHost {
   std::string devices;
 };
 
-// A lock of this open file description, as far as it is available; length 0: to the end.
+// Locks a range for this open file description, without waiting; length 0: to the end of the file.
 inline bool lock_bytes(int fd, short type, off_t start = 0, off_t length = 0) {
   struct flock lock {};
   lock.l_type = type;

@@ -147,7 +147,7 @@ TEST_F(LeaseQueueTest, TheCoordinatorOrders) {
   queue.hear("b", report("", LeaseTurn::held));
   EXPECT_THAT(queue.step(Seconds(2), {}, false).messages, ElementsAre(wait("c")));  // repeated
   EXPECT_EQ(order(), "take\n");
-  queue.hear("c", LeaseOrder{LeaseAction::start, 1});  // no member orders anything
+  queue.hear("c", LeaseOrder{LeaseAction::start, 1});  // a member cannot give orders
   set_state("held");
   EXPECT_THAT(queue.step(Seconds(2.5), {}, false).messages,
               ElementsAre(Message("c", LeaseOrder{LeaseAction::take})));
@@ -201,8 +201,8 @@ TEST_F(LeaseQueueTest, AMemberThatIsMissingAfterTheStartDoesNot) {
   EXPECT_FALSE(queue.is_over());
 }
 
-// Two launches name the servers in different orders, as in two projects: a circle of launches that wait for
-// each other is impossible only if both take their leases in one order.
+// Two launches name the servers in different orders, as in two projects. They can only avoid a deadlock if
+// both take their leases in the same order.
 TEST_F(LeaseQueueTest, LaunchesOnMachinesOfOneImageTakeTheirLeasesInOneOrder) {
   const test::HostFolder first;
   const test::HostFolder second;
@@ -211,7 +211,7 @@ TEST_F(LeaseQueueTest, LaunchesOnMachinesOfOneImageTakeTheirLeasesInOneOrder) {
   }
   first.put_system("proc/sys/kernel/hostname", "node-1\n");
   second.put_system("proc/sys/kernel/hostname", "node-2\n");
-  // Returns whether the first machine is the first to take its lease in a launch where it is `one`.
+  // Whether the first machine is the first to take its lease in a launch in which it is named `one`.
   const auto takes_first = [&](const std::string& one, const std::string& other) {
     rules::LeaseTurns turns(
         {"a", "b"}, Seconds(60), [] { return 4121; }, [] { return Seconds(5); });
@@ -235,7 +235,7 @@ TEST_F(LeaseQueueTest, TheDigestIsTheMachines) {
   EXPECT_EQ(read_machine_digest(other.host), machine);
   other.put_system("etc/machine-id", "6\n");
   EXPECT_NE(read_machine_digest(other.host), machine);
-  // Machines that were made from one image.
+  // Machines created from the same image.
   other.put_system("etc/machine-id", "5\n");
   EXPECT_EQ(read_machine_digest(other.host), machine);
   other.put_system("proc/sys/kernel/hostname", "node-2\n");

@@ -9,7 +9,7 @@
 #include "agent/lease_host.hpp"
 #include "agent/waiting.hpp"
 
-// Another user of the machine, who does all that the kernel allows to the files of leases. These need root.
+// Another user of the machine, who does everything to the lease files that the kernel allows. Requires root.
 
 namespace remote::agent {
 namespace {
@@ -28,12 +28,12 @@ class LeaseStrangers : public test::LeaseHost {
     }
   }
 
-  // Runs `act` as another user, in a process that keeps what it has open until the test ends.
+  // Runs `act` as another user, in a process that keeps its descriptors open until the test ends.
   void run_stranger(const std::function<void()>& act) {
     std::array<int, 2> ready{};
     ASSERT_EQ(::pipe(ready.data()), 0);
     strangers_.emplace_back([&] {
-      close_descriptors(3, ready[1]);  // those of leases would keep them
+      close_descriptors(3, ready[1]);  // inherited descriptors would keep leases
       test::become(test::nobody);
       act();
       (void)!::write(ready[1], ".", 1);
@@ -52,7 +52,7 @@ class LeaseStrangers : public test::LeaseHost {
     });
     return child.wait();
   }
-  // All kinds of locks on all files that can be opened, and on the folder.
+  // Locks of this type on all files that can be opened, and on the folder.
   static void lock_all(const fs::path& folder, short type) {
     std::vector<fs::path> files{folder};
     for (const auto& entry : fs::directory_iterator(folder)) {
@@ -74,7 +74,7 @@ class LeaseStrangers : public test::LeaseHost {
       }
     }
   }
-  // Like run_stranger(), with a file of the stranger's own.
+  // Like run_stranger(), with a file that the other user owns.
   void forge(const std::vector<std::string>& texts) {
     run_stranger([&] {
       for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -133,7 +133,7 @@ TEST_F(LeaseStrangers, TheirLocksKeepAndDelayNothing) {
     const auto began = steady_clock::now();
     EXPECT_EQ(claim(waits, 4), "3");
     EXPECT_EQ(entries().size(), 2U);
-    mine.reset();  // as if its process had died; the stranger still has locks on the file
+    mine.reset();  // as if its process had died; the other user still holds locks on the file
     run_stranger([&] { lock_all(leases, type); });
     EXPECT_EQ(claim(waits, 4), "");
     waits.give_back();
@@ -150,7 +150,7 @@ TEST_F(LeaseStrangers, TheirLocksKeepAndDelayNothing) {
 TEST_F(LeaseStrangers, TheirLocksDoNotKeepTheFileOfALeaseThatEnds) {
   auto mine = take({.gpus = 1});
   const fs::path path = only_file();
-  const int other = ::dup(mine->fd());  // as another guard of the launch has it
+  const int other = ::dup(mine->fd());  // as in another guard of the launch
   run_stranger([&] { lock_all(leases, F_RDLCK); });
   close_lease(::dup(mine->fd()));
   EXPECT_TRUE(fs::exists(path)) << "it is still held";
@@ -175,7 +175,7 @@ TEST_F(LeaseStrangers, OpenAFileOnlyOnceItIsLocked) {
   EXPECT_FALSE(lock_bytes(::open(only_file().c_str(), O_RDWR), F_WRLCK)) << "it is locked from the beginning";
 }
 
-// As root, because the kernel may keep a stranger from it (protected_hardlinks).
+// Root makes the link, because the kernel may forbid it to other users (protected_hardlinks).
 TEST_F(LeaseStrangers, ALinkToALeaseNeitherEndsNorDoublesIt) {
   auto mine = take({.cpus = 1});
   const fs::path path = only_file();

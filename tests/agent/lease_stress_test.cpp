@@ -5,8 +5,8 @@
 #include "agent/lease_host.hpp"
 #include "agent/waiting.hpp"
 
-// Processes that take and return leases at the same time, and die. Each marks its GPUs by files that only one
-// can create.
+// Processes that take and return leases at the same time, and die. Each marks its GPUs with files that only
+// one process can create.
 
 namespace remote::agent {
 namespace {
@@ -51,7 +51,7 @@ TEST_F(LeaseStress, OnesThatTakeAtTheSameMomentGetDifferentGpus) {
         Lease lease = Lease::make(host);
         if (!lease.claim(make_machine(2), one)) {
           mark(lease);
-          ::usleep(2000);  // it has it for a while
+          ::usleep(2000);  // holds it for a while
           clear_marks(lease);
           ++done;
         }
@@ -78,10 +78,10 @@ TEST_F(LeaseStress, NeverTwoHaveAGpuAndNoneStarves) {
       Lease lease = Lease::make(host);
       lease.get_in_line(true);
       while (lease.claim(make_machine(8), needs)) {
-        ::usleep(5000);  // between two tries
+        ::usleep(5000);  // between two attempts
       }
       mark(lease);
-      ::usleep(dice() % 50'000);  // it has it for a while
+      ::usleep(dice() % 50'000);  // holds it for a while
       clear_marks(lease);
       if (dice() % 10 < 3) {
         ::kill(::getpid(), SIGKILL);

@@ -69,7 +69,7 @@ TEST_F(LeaseTest, GpusWithUnknownProcessesAreNotFree) {
   put_program(programs() / "nvidia-smi", "case $1 in --query-gpu=*) echo 0, GPU-0 ;; *) exit 9 ;; esac");
   expect_refused("nvidia-smi does not report which processes use its GPUs");
   EXPECT_TRUE(fs::is_empty(leases));
-  // The other GPUs answer.
+  // The other GPUs still answer.
   put_program(programs() / "nvidia-smi",
               "case $1 in\n"
               "  --query-gpu=*)\n"
@@ -135,7 +135,7 @@ TEST_F(LeaseTest, GpusOfADriverThatDoesNotAnswerAreNotNone) {
   EXPECT_EQ(shortage, never_enough);
 }
 
-// Waiting launches and the slots of a sweep try every few seconds.
+// Waiting launches and the slots of a sweep try again every few seconds.
 TEST_F(LeaseTest, ThePrologueIsEnteredOnceForAllTries) {
   fs::create_directories(folder() / "site");
   fs::rename(programs() / "nvidia-smi", folder() / "site/nvidia-smi");

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using wire::LifelineState;
 
-// A sleep is in the place of a supervisor.
+// A `sleep` replaces the supervisor.
 class LifelinesTest : public ::testing::Test {
  protected:
   LifelinesTest() {
@@ -31,7 +31,7 @@ class LifelinesTest : public ::testing::Test {
     spec.jobs = {{id, 0}, {other, 1}};
   }
 
-  // Both jobs have a lifeline that has died.
+  // Gives both jobs a dead lifeline.
   void put_dead() {
     for (const std::string& job : {id, other}) {
       ASSERT_TRUE(write_launch_spec(jobs.folder(job), spec));
@@ -59,7 +59,7 @@ class LifelinesTest : public ::testing::Test {
   std::optional<wire::LifelineTrouble> check(const std::string& job) {
     return Lifelines(jobs.host(), folder, starter()).check(jobs.record(job));
   }
-  // The reason why it was not started again.
+  // The reason why it was not restarted.
   std::string dead_reason() {
     const auto trouble = check(id);
     return trouble && trouble->state == LifelineState::dead ? trouble->reason : "-";
@@ -111,13 +111,13 @@ TEST_F(LifelinesTest, ADeadOneIsStartedAgainOnce) {
   EXPECT_EQ(first->reason, "");
   EXPECT_FALSE(lifelines.check(jobs.record(id))) << "it lives now";
   EXPECT_FALSE(lifelines.check(jobs.record(other)));
-  // One whose record was not written yet.
+  // A job whose record is not written yet.
   jobs.put(other, "lifeline.pid", dead);
   EXPECT_EQ(lifelines.check(jobs.record(other))->state, LifelineState::restarted);
   EXPECT_THAT(starts, ElementsAre((bin / "d1").string() + " " + id));
 }
 
-// Another build may have other messages, and the supervisors of the other servers would drop them.
+// Another build may use other messages, which the supervisors on the other servers would drop.
 TEST_F(LifelinesTest, OneThatIsStartedAgainIsOfTheBuildOfItsLaunch) {
   put_dead();
   EXPECT_EQ(check(id)->state, LifelineState::restarted);
@@ -146,7 +146,7 @@ TEST_F(LifelinesTest, OneThatIsStartedAgainIsOfTheBuildOfItsLaunch) {
 
 TEST_F(LifelinesTest, ItsOwnBuildNeedsNoExecutableCopy) {
   fs::copy_file("/proc/self/exe", agent, fs::copy_options::overwrite_existing);
-  fs::permissions(agent, fs::perms::owner_read);  // as if it were on a noexec file system
+  fs::permissions(agent, fs::perms::owner_read);  // as on a noexec file system
   put_dead();
   EXPECT_EQ(check(id)->state, LifelineState::restarted);
   EXPECT_THAT(executables, ElementsAre(own_program));
@@ -241,7 +241,7 @@ TEST_F(LifelinesTest, TheFirstOneIsStartedBesideItsJobs) {
               fs::perms::owner_read | fs::perms::owner_write)
         << "it is a secret";
   }
-  // It can be started again from what it has left.
+  // It can be restarted from the files it left.
   for (const std::string& job : {id, other}) {
     jobs.put(job, "lifeline.pid", dead);
   }

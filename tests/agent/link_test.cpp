@@ -21,11 +21,11 @@ using test::send_all;
 using wire::LinkMessage;
 using Messages = std::vector<LinkMessage>;
 
-// Of the members with the numbers 1 and 2.
+// The tokens of the members with the numbers 1 and 2.
 const std::string token = "0123456789abcdef0123456789abcdef";
 const std::string second_token = "fedcba9876543210fedcba9876543210";
 
-// A coordinator's link, or a member's with the number 1.
+// A coordinator's link, or the link of the member with the number 1.
 std::unique_ptr<Link> make_link(Descriptor socket, bool is_coordinator) {
   const auto find_token = [](std::size_t number) {
     return number == 1 ? token : number == 2 ? second_token : std::string();
@@ -58,7 +58,7 @@ Messages receive_message(Link& link, Seconds now = Seconds(5)) {
   return messages;
 }
 
-// A coordinator's link, or a member's, whose peer is the test.
+// The link of a coordinator or a member; the test is its peer.
 struct OneEnd {
   explicit OneEnd(bool is_coordinator) {
     auto [one, other] = connect_pair();
@@ -74,7 +74,7 @@ struct OneEnd {
   Descriptor peer;
 };
 
-// A coordinator and a member; the test carries the frames.
+// A coordinator and a member; the test passes the frames between them.
 struct TwoEnds {
   TwoEnds() {
     const std::string to_member = read_frame(coordinator.peer);
@@ -90,7 +90,7 @@ struct TwoEnds {
     receive(*coordinator.link);
     receive(*member.link);
   }
-  // The encrypted frame of a message of the member.
+  // The encrypted frame of a message from the member.
   std::string encrypt(const LinkMessage& message) {
     member.link->send(message);
     return read_frame(member.peer);
@@ -99,7 +99,7 @@ struct TwoEnds {
     send_all(coordinator.peer, bytes);
     return receive(*coordinator.link);
   }
-  // Both links are authenticated.
+  // Authenticates both links.
   void say_hello() {
     deliver(encrypt(wire::Hello{}));
     coordinator.link->send(wire::Welcome{});
@@ -109,7 +109,7 @@ struct TwoEnds {
 
   OneEnd coordinator{true};
   OneEnd member{false};
-  std::pair<std::string, std::string> greetings;  // the member's, the coordinator's
+  std::pair<std::string, std::string> greetings;  // of the member and of the coordinator
   std::pair<std::string, std::string> headers;
 };
 
@@ -121,7 +121,7 @@ struct Connected {
     second = std::make_unique<Link>(std::move(other), number, own_token, Seconds(1));
     exchange_keys();
   }
-  // Both in the same role.
+  // Both have the same role.
   explicit Connected(bool are_coordinators) {
     auto [one, other] = connect_pair();
     first = make_link(std::move(one), are_coordinators);
@@ -333,7 +333,7 @@ TEST(Link, ClosesForStrangers) {
 }
 
 TEST(Link, ClosesForALongFrameBeforeAuthentication) {
-  // By its length alone, and in each state.
+  // Because of its length alone, in every state.
   const std::string greeting = make_frame("remote-link1 " + std::string(32, 'x') + to_number(1));
   const std::string header = make_frame(std::string(24, 'x'));
   for (const std::string& before : {std::string(), greeting, greeting + header}) {
@@ -431,7 +431,7 @@ TEST(Link, DoesNotCountItsOwnPause) {
   EXPECT_EQ(end.link->heard(), Seconds(31));
 }
 
-// A peer that knows the token, and encrypts anything.
+// A peer that knows the token and can encrypt any message.
 class KnowingPeer {
  public:
   explicit KnowingPeer(OneEnd& end) : end_(end) {

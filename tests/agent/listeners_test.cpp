@@ -10,7 +10,7 @@
 #include "agent/job/sick_mark.hpp"
 #include "agent/job/web_port.hpp"
 
-// Who listens on a port, and the port of a job with web pages.
+// The process that listens on a port, and the port of a job with web pages.
 
 namespace remote::agent {
 namespace {
@@ -24,7 +24,7 @@ class AgentListeners : public ::testing::Test {
       "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
   static constexpr const char* id = "0123456789abcdef0123456789abcdef";
 
-  // A line of the kernel's list.
+  // A line of the kernel's list of sockets.
   static std::string make_line(const std::string& address, const std::string& state = "0A",
                                int uid = static_cast<int>(::getuid())) {
     return "   0: " + address + " 00000000:0000 " + state + " 00000000:00000000 00:00000000 00000000 " +
@@ -67,7 +67,7 @@ TEST_F(AgentListeners, ReportsAWebPortWhenThisUserListens) {
   fake.put(jobs() / id / "web", "8888 0123abcd\n");
   EXPECT_EQ(find_web().port, 8888);
   EXPECT_EQ(find_web().token, "0123abcd");
-  // Another user could have taken the port, and would be sent the token.
+  // Another user could have taken the port and would receive the token.
   put_sockets(make_line("0100007F:22B8", "0A", static_cast<int>(::getuid()) + 1));
   EXPECT_EQ(find_web().port, 0);
   EXPECT_EQ(find_web().token, "");

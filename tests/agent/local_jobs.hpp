@@ -17,7 +17,7 @@
 
 namespace remote::agent::test {
 
-// Jobs in the project ~/proj of a host with this machine's processes, and with programs of its own on PATH.
+// Jobs in the project ~/proj on a host with this machine's processes, and with its own programs on PATH.
 class LocalJobs {
  public:
   LocalJobs() {
@@ -63,7 +63,7 @@ class LocalJobs {
   std::string read(const std::string& id, const std::string& name) {
     return read_file(folder(id) / name).value_or("");
   }
-  // Puts a file into the second place.
+  // Writes a file to the fallback folder.
   void put_second(const std::string& name, const std::string& text) const {
     fs::create_directories(second_place());
     fs::permissions(second_place(), fs::perms::owner_all);
@@ -81,7 +81,7 @@ class LocalJobs {
   std::string supervisor_words(const Started& process) {
     return words(process) + " " + read_boot_id(host()) + " " + std::to_string(process.pid()) + "\n";
   }
-  // Those of a process that is dead.
+  // The supervisor line of a dead process.
   std::string dead_supervisor() { return "999999999 1 " + read_boot_id(host()) + " 999999999\n"; }
   // A process with the job's id in its environment.
   Started carrier(const std::string& id) {
@@ -93,7 +93,7 @@ class LocalJobs {
   HostFolder folder_;
 };
 
-// What a function returns as another user, in a process of its own; only for root.
+// Returns the result of a function that runs as another user, in its own process; requires root.
 template <typename Function>
 int call_as_nobody(const fs::path& folder, const Function& function) {
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {

@@ -68,13 +68,13 @@ TEST_F(LocalState, OfASpareAndOfOneThatWaitsForItsTurn) {
     EXPECT_EQ(phase(id), JobPhase::queued);
     EXPECT_EQ(state(id).reason, "second of 2, behind \\x1b[2Jada");
   }
-  // The job writes this file, and it names no file elsewhere.
+  // The job can write this file, but it must not refer to files elsewhere.
   test::HostFolder::put(path() / "secret/turn", "a secret\n");
   put(second, "queue", (path() / "secret").string() + "\n");
   EXPECT_EQ(state(second).reason, "");
 }
 
-// As on a full disk, if its folder took the result, for which there was space, and no pid.
+// As on a full disk, if there was enough space for the result but not for the pid.
 TEST_F(LocalState, AJobWhosePidCouldNotBeWrittenDidNotStart) {
   const std::map<std::string, std::string> files{
       {"spec.json", ""},
@@ -119,7 +119,7 @@ TEST_F(LocalState, APidAloneProvesNothing) {
                                {"supervisor", pid + " 1 " + read_boot_id(host()) + " " + pid + "\n"},
                                {"pid", pid + " 1\n"}});
   EXPECT_EQ(phase(id), JobPhase::gone);
-  // after a restart of the server not even both together
+  // after a reboot of the server not even both together are valid
   put(id, "supervisor", words(other) + " another-boot -\n");
   put(id, "pid", words(other) + "\n");
   EXPECT_EQ(phase(id), JobPhase::rebooted);
@@ -144,10 +144,10 @@ TEST_F(LocalState, LeftoversOfAnEndedJobAreCounted) {
   EXPECT_EQ(state(id).leftovers, 2);
   EXPECT_FALSE(state(id).left);
   EXPECT_FALSE(state(id, Look::brief).leftovers);
-  // before its folder is removed, any of them counts
+  // all of them count before its folder is removed
   EXPECT_EQ(phase(id, Look::all), JobPhase::running);
   EXPECT_TRUE(state(id, Look::all).left);
-  // and of one that was stopped they have to end
+  // and if the job was stopped, they must end
   test::append(folder(id), test::format_stop("15 user:ada 1700000000123"));
   EXPECT_EQ(phase(id), JobPhase::running);
   EXPECT_TRUE(state(id).left);
@@ -244,7 +244,7 @@ TEST_F(LocalState, ContainersAreAskedBeforeItIsGone) {
   EXPECT_EQ(state(id).pid, 999999998);
 }
 
-// A stop by this process, which is going to record the end.
+// A stop by this process, which is about to record the end.
 std::string ending(const ProcessId& stopper) {
   wire::StopRequested request = test::make_stop("15 user:ada 1700000000000");
   request.stopper = {stopper.pid, stopper.start};
@@ -252,7 +252,7 @@ std::string ending(const ProcessId& stopper) {
   return test::format_entry(request);
 }
 
-// A kill that is at work records how it ended.
+// A running kill records how the job ended.
 TEST_F(LocalState, IsNotGoneWhileItIsBeingStopped) {
   const test::Started killer = stranger();
   const std::string id = make(

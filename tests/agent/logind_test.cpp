@@ -36,7 +36,7 @@ TEST_F(Logind, ReadsTheConfiguration) {
   EXPECT_TRUE(read().kill_user_processes);
   EXPECT_EQ(read().kill_excluded, (Users{"root", "bob"}));
   EXPECT_FALSE(read().in_session);
-  // Blanks around everything, and no newline at the end.
+  // Whitespace around everything, and no final newline.
   put("etc/systemd/logind.conf.d/a.conf", "[Login]\n KillUserProcesses\t= Yes \nKillExcludeUsers=nobody x");
   EXPECT_TRUE(read().kill_user_processes);
   EXPECT_EQ(read().kill_excluded, (Users{"nobody", "x"}));
@@ -60,7 +60,7 @@ TEST_F(Logind, KnowsWhatYesIs) {
   }
 }
 
-// systemd sorts drop-ins by name whatever folder they are in.
+// systemd sorts drop-ins by name, no matter which folder they are in.
 TEST_F(Logind, ReadsDropInsAsSystemdDoes) {
   fs::create_directories(folder.host.root / "run/systemd/system");
   put("usr/lib/systemd/logind.conf", "KillUserProcesses=yes\n");

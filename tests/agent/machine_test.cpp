@@ -114,7 +114,7 @@ TEST_F(Machine, ReadsOldControlGroups) {
   EXPECT_EQ(read().cpu_limit, std::nullopt);
 }
 
-// Both hierarchies are mounted: the old one's limits are the ones in force.
+// Both hierarchies are mounted: the limits of the old one apply.
 TEST_F(Machine, PrefersOldControlGroupsIfBothAreMounted) {
   put("proc/self/cgroup", "9:memory:/job\n0::/new\n");
   put("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "300000\n");
@@ -198,7 +198,7 @@ TEST_F(Machine, FindsRsyncBesideThePath) {
   EXPECT_EQ(read().hidden_rsync, "");
 }
 
-// /proc and /sys are hidden in some containers.
+// Some containers hide /proc and /sys.
 TEST_F(Machine, ReadsNothingWithoutFiles) {
   folder.host.environment.clear();
   const wire::FactsReply reply = load();
@@ -216,7 +216,7 @@ TEST_F(Machine, ReadsNothingWithoutFiles) {
   expect_valid(facts);
 }
 
-// An ARM server's cpuinfo has no sockets, cores and names.
+// cpuinfo on an ARM server has no sockets, cores or names.
 TEST_F(Machine, CountsProcessorsOfArm) {
   put("proc/cpuinfo", "processor\t: 0\nBogoMIPS\t: 50\n\nprocessor\t: 1\nBogoMIPS\t: 50\n");
   const ServerFacts facts = read();

@@ -11,7 +11,7 @@
 #include "agent/uninstall/uninstall.hpp"
 #include "crash_trace.hpp"
 
-// The agent starts its own program again, which is this one in tests.
+// The agent restarts its own program, which is this one in tests.
 int main(int count, char** arguments) {
   if (count == 2 && arguments[1] == std::string_view("mpi-hold")) {
     ::_exit(remote::agent::run_mpi_program("hold", 0, nullptr));
@@ -32,7 +32,7 @@ int main(int count, char** arguments) {
   if (command == "uninstall") {
     ::_exit(remote::agent::run_uninstall(count - 2, arguments + 2));
   }
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these do it themselves
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers print their own traces
   remote::agent::test::trace_crashes();
 #endif
   ::testing::InitGoogleMock(&count, arguments);

@@ -14,7 +14,7 @@
 #include "agent/jobs_place.hpp"
 #include "agent/waiting.hpp"
 
-// Which processes belong to a job, and what others do to be taken for one.
+// Which processes belong to a job, and attempts of other processes to pass as part of one.
 
 namespace remote::agent {
 namespace {
@@ -45,7 +45,7 @@ struct MembersTest : ::testing::Test {
     }
     return pids;
   }
-  // The pid that a job has written to this file in the project.
+  // The pid that a job wrote to this file in the project.
   int read_pid(const std::string& name) {
     const std::string path = jobs.place.project / name;
     EXPECT_TRUE(eventually([&] { return read_file(path).value_or("").ends_with('\n'); }));
@@ -55,14 +55,14 @@ struct MembersTest : ::testing::Test {
 };
 
 TEST_F(MembersTest, ByVariableRecordOutputAndFamily) {
-  const std::string id =
-      jobs.start(here() +
-                 "setsid sleep 1000 & echo $! >a\n"                                  // its variable
-                 "setsid env -i sh -c 'echo $$ >b; exec sleep 1000' &\n"             // it writes to job.out
-                 "env -i sh -c 'echo $$ >c; exec sleep 1000' >/dev/null 2>&1 &\n"    // its parent
-                 "(env -i sh -c 'echo $$ >d; exec sleep 1000' >/dev/null 2>&1 &)\n"  // its group
-                 "setsid env -i sh -c 'echo $$ >e; exec sleep 1000' >/dev/null 2>&1 &\n"  // its parent alone
-                 "echo up; exec sleep 1000");
+  const std::string id = jobs.start(
+      here() +
+      "setsid sleep 1000 & echo $! >a\n"                                       // found by its variable
+      "setsid env -i sh -c 'echo $$ >b; exec sleep 1000' &\n"                  // it writes to job.out
+      "env -i sh -c 'echo $$ >c; exec sleep 1000' >/dev/null 2>&1 &\n"         // by its parent
+      "(env -i sh -c 'echo $$ >d; exec sleep 1000' >/dev/null 2>&1 &)\n"       // by its process group
+      "setsid env -i sh -c 'echo $$ >e; exec sleep 1000' >/dev/null 2>&1 &\n"  // only by its parent
+      "echo up; exec sleep 1000");
   std::vector<int> pids{jobs.main_pid(id)};
   for (const char* name : {"a", "b", "c", "d", "e"}) {
     pids.push_back(read_pid(name));
@@ -83,7 +83,7 @@ TEST_F(MembersTest, ByVariableRecordOutputAndFamily) {
   EXPECT_EQ(members.find_job(pids[2]), id);
   EXPECT_EQ(members.find_job(::getpid()), "");
 
-  // What has lost its family belongs to it as it did before.
+  // A process that has lost its parent or group still belongs to the job.
   EXPECT_TRUE(members.look_again());
   ::kill(pids[0], SIGKILL);
   const ProcessId supervisor = jobs.record(id)->supervisor->id;
@@ -92,7 +92,7 @@ TEST_F(MembersTest, ByVariableRecordOutputAndFamily) {
   EXPECT_EQ(members.found().size(), 5U);
   members.look();
   EXPECT_EQ(members.found().size(), 5U);
-  for (const ProcessId& process : processes) {  // also one that was not found
+  for (const ProcessId& process : processes) {  // including one that was not found
     send_signal(jobs.host(), process, SIGKILL);
   }
   ASSERT_TRUE(eventually([&] { return members.look_again() && members.found().empty(); }));
@@ -114,7 +114,7 @@ TEST_F(MembersTest, ANewChildNeedsAThoroughLook) {
   EXPECT_THAT(pids_of(members), Contains(child));
 }
 
-// Nothing that a job started is older than it: such a process only writes to its outputs.
+// No process of a job is older than the job: an older process only writes to its outputs.
 TEST_F(MembersTest, AProcessThatIsOlderThanTheJobIsAnother) {
   const std::string gate = jobs.folder.path() / "gate";
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
@@ -143,7 +143,7 @@ bool has_open(pid_t pid, const std::string& file) {
   return false;
 }
 
-// One that reads them is a follower.
+// A process that reads the outputs is a follower.
 TEST_F(MembersTest, AReaderOfTheOutputsIsAnother) {
   const std::string id = jobs.start("echo up; exec sleep 1000");
   const std::string out = jobs.job(id) / "job.out";
@@ -152,7 +152,7 @@ TEST_F(MembersTest, AReaderOfTheOutputsIsAnother) {
     test::sleep_long();
   });
   const std::string other = jobs.folder.path() / "job.out";
-  const Started elsewhere([&] {  // a file of the same name
+  const Started elsewhere([&] {  // a file with the same name
     [[maybe_unused]] const int fd = ::open(other.c_str(), O_WRONLY | O_CREAT, 0600);
     test::sleep_long();
   });
@@ -162,8 +162,8 @@ TEST_F(MembersTest, AReaderOfTheOutputsIsAnother) {
   EXPECT_TRUE(elsewhere.lives());
 }
 
-// A process that stops jobs does not stop itself, its session or the processes that started it, although it
-// has the job's output open.
+// A process that stops jobs does not stop itself, its session or its ancestors, even if it has the job's
+// output open.
 TEST_F(MembersTest, WhoStopsItIsNotTheJobs) {
   const std::string id = jobs.start("echo up; exec sleep 1000");
   const std::string out = jobs.job(id) / "job.out";
@@ -171,7 +171,7 @@ TEST_F(MembersTest, WhoStopsItIsNotTheJobs) {
     const int fd = ::open(out.c_str(), O_WRONLY | O_APPEND);
     ::dup2(fd, 1);
     Started inner([&] {
-      const Started neighbor([] { test::sleep_long(); });  // leads a session of its own, and is our child
+      const Started neighbor([] { test::sleep_long(); });  // has its own session, and is our child
       const pid_t same_session = ::fork();
       if (same_session == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -222,8 +222,8 @@ TEST_F(MembersTest, ProcessesOfOtherUsersBelongToNoJob) {
   EXPECT_TRUE(raised.lives());
 }
 
-// Starts 24 processes with names made at random from what has a meaning to a shell or to a reader of lists.
-// Half of them are another user's, if the test is root.
+// Starts 24 processes with random names of characters that are special in shells or lists. If the test runs
+// as root, half of them belong to another user.
 constexpr const char* crowd = R"names(
 import ctypes, os, random, sys, time
 seed, folder, job, out = sys.argv[1:]
@@ -265,7 +265,7 @@ TEST_F(MembersTest, NoNameMakesAProcessTheJobsOrHidesOneOfIts) {
   }
   for (int seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(seed);
-    // The second process is known by its open file alone.
+    // The second process is identified only by its open file.
     const std::string id = jobs.start("(setsid env -i sleep 1000 &); echo up; exec sleep 1000");
     const std::string open = jobs.folder.path() / ("open" + std::to_string(seed));
     fs::create_directories(open);
@@ -295,7 +295,7 @@ struct AsUser : MembersTest {
       GTEST_SKIP() << "needs root, to be another user";
     }
   }
-  // Runs this as another user; what it returns. The user has no other processes.
+  // Runs this as another user without other processes; returns its result.
   std::string as_user(const std::function<std::string()>& function, uid_t user = next_user()) {
     for (fs::path path = jobs.folder.path(); path != fs::temp_directory_path(); path = path.parent_path()) {
       fs::permissions(path, fs::perms(0755));
@@ -358,7 +358,7 @@ TEST_F(AsUser, WhatCannotBeKilledIsNamed) {
   const auto survivors = jobs.record(id).value().recorded.survivors;
   EXPECT_THAT(survivors, ::testing::Contains(::testing::Field(&wire::RecordedSurvivor::process,
                                                               wire::RecordedProcess{main.pid, main.start})));
-  // In a folder that is another's nothing can be found out, and nothing is done.
+  // Nothing is found out and nothing is done in another user's folder.
   const std::string refused = as_user([&] {
     jobs.place.jobs = jobs.place.jobs / "closed";
     return to_text(jobs.stop(id, SIGTERM, 0));
@@ -375,7 +375,7 @@ TEST_F(AsUser, WhatCannotBeKilledIsNamed) {
   EXPECT_EQ(jobs.stop(id).result.outcome, Outcome::killed);
 }
 
-// A job that starts processes for as long as it can, and others in the place of those that end.
+// A job that starts as many processes as it can, and replaces those that end.
 TEST_F(AsUser, ARunawayIsStoppedAtTheLimitOfProcesses) {
   const std::string text = as_user([&] {
     const std::string id = JobsPlace::new_id();
@@ -395,7 +395,7 @@ TEST_F(AsUser, ARunawayIsStoppedAtTheLimitOfProcesses) {
         }
         if (child < 0) {
           HostFolder::put(out + ".full", "");
-          ::usleep(1000);  // until the next try
+          ::usleep(1000);  // until the next attempt
         }
       }
     });
@@ -413,12 +413,12 @@ TEST_F(AsUser, ARunawayIsStoppedAtTheLimitOfProcesses) {
   EXPECT_EQ(text, "the login's limit of 24 processes (ulimit -u) is reached|1|1|1");
 }
 
-// A daemon that nobody may look into, as ssh-agent makes itself.
+// A daemon that other processes may not inspect, like ssh-agent.
 TEST_F(AsUser, ADaemonThatLetsNobodyLookIsNamedAndLeftAlone) {
   const std::string daemon_file = jobs.place.project / "daemon";
   const std::string text = as_user([&] {
     const std::string id = jobs.start("echo up; exec sleep 1000");
-    // Nothing tells that it is the job's: it has no parent, and a session of its own.
+    // Nothing shows that it belongs to the job: it has no parent, and its own session.
     const pid_t parent = ::fork();
     if (parent == 0) {
       ::setsid();
@@ -438,7 +438,8 @@ TEST_F(AsUser, ADaemonThatLetsNobodyLookIsNamedAndLeftAlone) {
       return std::string("skip");
     }
     const std::string first = to_text(jobs.stop(id));
-    // What began before a job is none of it; the kernel counts starts in ticks of 10 ms.
+    // A process that started before a job does not belong to it. The kernel counts start times in ticks of 10
+    // ms.
     const std::chrono::milliseconds tick = read_boot_clock() + std::chrono::milliseconds(10);
     eventually([&] { return read_boot_clock() > tick; });
     const std::string other = jobs.start("echo up; exec sleep 1000");
@@ -454,7 +455,7 @@ TEST_F(AsUser, ADaemonThatLetsNobodyLookIsNamedAndLeftAlone) {
   EXPECT_THAT(text, ::testing::MatchesRegex("killed 1  suspect " + pid + " .*\\|killed 1 \\|lives " + pid));
 }
 
-// As on a disk that has become read-only: nothing can be made, renamed or removed there.
+// Like a read-only disk: nothing can be created, renamed or removed there.
 TEST_F(AsUser, WhoStoppedItAndItsEndAreInTheSecondPlace) {
   const std::string text = as_user([&] {
     std::string lines;
@@ -473,7 +474,7 @@ TEST_F(AsUser, WhoStoppedItAndItsEndAreInTheSecondPlace) {
                                    to_stop_word(recorded.stop->by).substr(0, 5)
                              : "";
       lines += "|";
-      if (!has_supervisor) {  // it knows only the real second place
+      if (!has_supervisor) {  // it knows only the real fallback folder
         const std::string result = to_end_line(recorded.end.value());
         lines += result.substr(0, 9) + result.substr(result.rfind(' ') + 1);
       }

@@ -61,7 +61,7 @@ class MpiOrdersTest : public ::testing::Test {
     const ssize_t size = ::read(fifo.get(), text.data(), text.size());
     return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
   }
-  // The answer to an order, after the orders are read and sent to b.
+  // The answer to an order, after orders were read and sent to b.
   std::string give_order(const std::string& text) {
     MpiOrders orders = open();
     const Descriptor answer = await_answer("1");
@@ -123,7 +123,7 @@ TEST_F(MpiOrdersTest, HaveALimit) {
   EXPECT_EQ(give_order(start + std::string(32768 - start.size(), 'x')), "ok\n");
   EXPECT_EQ(give_order(start + std::string(32769 - start.size(), 'x')),
             "its command line is not understood\n");
-  // Each invalid byte would become three in the message.
+  // Each invalid byte would become three bytes in the message.
   EXPECT_EQ(give_order(start + std::string(20000, '\xff')), "its command line is not understood\n");
 }
 
@@ -229,7 +229,7 @@ TEST_F(MpiOrdersTest, AnswerOnlyIntoAFifo) {
   fs::create_symlink(folder() / "target", folder() / "answer.2");
   put("order.1", "remote-d\n");
   put("order.2", "remote-d\n");
-  put("order.3", "remote-d\n");  // nobody waits for it
+  put("order.3", "remote-d\n");  // no process waits for it
   ::mkfifo((folder() / "fifo").c_str(), 0600);
   const Descriptor fifo(::open((folder() / "fifo").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   fs::create_symlink("fifo", folder() / "answer.4");

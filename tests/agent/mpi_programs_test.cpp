@@ -10,7 +10,7 @@
 #include "agent/mpi/programs.hpp"
 #include "agent/started.hpp"
 
-// The programs of a job that runs mpirun, each in a process of its own.
+// The programs of a job that runs mpirun, each in its own process.
 
 namespace remote::agent {
 namespace {
@@ -44,8 +44,8 @@ class MpiProgramsTest : public ::testing::Test {
     fs::permissions(member() / "bin" / name, fs::perms::owner_all);
   }
 
-  // Runs `mpi-NAME` for the job in this folder, and in it. Its stderr is added to the file `said`, its stdin
-  // is `input`, unless that is -1.
+  // Runs `mpi-NAME` for the job in this folder, in this folder. Its stderr is appended to the file `said`;
+  // its stdin is `input`, unless that is -1.
   test::Started run(const std::string& name, const fs::path& job, Words words,
                     const Variables& variables = {}, int input = -1) {
     const std::string path = (member() / "bin").string() + ":" + ::getenv("PATH");
@@ -70,7 +70,7 @@ class MpiProgramsTest : public ::testing::Test {
   }
   test::Started run_agent(const Words& words) { return run("agent", folder(), words); }
   test::Started run_member(const Variables& variables = {}) { return run("member", member(), {}, variables); }
-  // Sends orders to the member, until the condition holds.
+  // Sends orders to the member until the condition holds.
   void pump(MpiOrders& orders, const std::function<bool()>& condition) {
     EXPECT_TRUE(test::eventually([&] {
       orders.look();
@@ -205,7 +205,7 @@ TEST_F(MpiProgramsTest, ADaemonGetsTheValuesOfItsServer) {
   EXPECT_EQ(read_member("values"), member().string() + "\n\n\n0027\n");
 }
 
-// The daemon stops its ranks, and the member has to outlive it.
+// The daemon stops its ranks, and the member must outlive the daemon.
 TEST_F(MpiProgramsTest, AMemberOutlivesSignalsToItsGroup) {
   set_program(
       "orted",
@@ -255,7 +255,7 @@ class MpiBySshTest : public MpiProgramsTest {
   }
 
   test::Started run_ssh(const Words& words) { return run("ssh", folder(), words); }
-  // On the other server, with this stdin.
+  // Runs on the other server, with this stdin.
   test::Started receive(Words words, int input) {
     words.insert(words.begin(), member());
     return run("order", member(), words, {{"REMOTE_JOB_FOLDER", ""}}, input);
@@ -297,7 +297,7 @@ TEST_F(MpiBySshTest, AnSshThatFailsIsReported) {
             "refused\nremote: the order for 10.0.0.2 was not brought there by ssh (exit code 255)\n");
 }
 
-// ssh is given no end of its stdin, until the agent of mpirun is gone.
+// ssh sees no end of file on stdin until mpirun's agent is gone.
 TEST_F(MpiBySshTest, TheOtherServerNoticesThatTheAgentIsGone) {
   set_program("ssh", "echo >begun; cat >script; echo >gone");
   test::Started ssh = run_ssh({"remote-b", "orted"});
@@ -319,7 +319,7 @@ TEST_F(MpiBySshTest, AnOrderIsKept) {
   EXPECT_FALSE(has_order());
 }
 
-// As ssh would, because MPICH's mpirun assumes that the daemon has ended when its agent ends.
+// Like ssh, because MPICH's mpirun assumes that the daemon has ended when its agent ends.
 TEST_F(MpiBySshTest, TheReceiverOfHydraStays) {
   std::array<int, 2> input{};
   ASSERT_EQ(::pipe2(input.data(), O_CLOEXEC), 0);
@@ -394,7 +394,7 @@ class MpiRankTest : public MpiProgramsTest {
     EXPECT_FALSE(line >> rest);
     return rank.empty() ? "" : rank + " " + kind + " " + code + " " + by;
   }
-  // The lines of the record after the time, which is that of failures/agent.
+  // The lines of the record after the time. Expects the time to be that of failures/agent.
   std::string read_words(const std::string& rank) {
     const std::string text = read("failures/rank." + rank);
     const std::size_t end = text.find('\n');
@@ -567,7 +567,7 @@ TEST_F(MpiRankTest, ASignalIsRecorded) {
   EXPECT_EQ(read_end(), "0 signal 11 mpirun");
   EXPECT_EQ(read_words("0"), "");
   fs::remove_all(folder() / "failures");
-  // A shell exits with 128+N after a command that a signal ended.
+  // A shell exits with 128+N after a command was killed by a signal.
   EXPECT_EQ(run_rank("sh -c 'kill -KILL $$'; exit $?"), 128 + SIGKILL);
   EXPECT_EQ(read_end(), "0 signal 9 mpirun");
   fs::remove_all(folder() / "failures");
@@ -596,7 +596,7 @@ TEST_F(MpiRankTest, OutlivesSignalsToItsGroup) {
   EXPECT_EQ(rank.wait(), 5);
   EXPECT_EQ(read("job.out"), "[3] begun\n[3] stopped\n");
   EXPECT_EQ(read_end(), "3 exit 5 mpirun");
-  EXPECT_TRUE(read_words("3").ends_with("last words\n"));  // bash reports its own child too
+  EXPECT_TRUE(read_words("3").ends_with("last words\n"));  // bash also reports its own child
 }
 
 // sitecustomize.py writes the note.
@@ -622,7 +622,7 @@ TEST_F(MpiRankTest, ANoteOfARaisedExceptionIsChecked) {
   expect_closed();
 }
 
-// MPICH's mpirun stops the others only then.
+// MPICH's mpirun stops the other ranks only then.
 TEST_F(MpiRankTest, EndsByASignalBelowMpich) {
   EXPECT_EQ(run_rank("exit 9", of_mpich), 128 + SIGTERM);
   EXPECT_EQ(read_end(), "3 exit 9 mpirun");
@@ -634,7 +634,7 @@ TEST_F(MpiRankTest, EndsByASignalBelowMpich) {
 }
 
 TEST_F(MpiRankTest, OneThatIsKilledWithItsGroupIsRecordedByTheGuard) {
-  // The first process is not in the group.
+  // The first process is not in the process group.
   test::Started rank = start_rank(
       "setsid sh -c 'echo words >&2; until [ -e go ]; do sleep 0.05; done; echo late' & sleep 1000",
       of_mpich);
@@ -658,7 +658,7 @@ TEST_F(MpiRankTest, OneThatIsKilledWithItsGroupIsRecordedByTheGuard) {
   EXPECT_EQ(read("job.out"), "[3] late\n");
 }
 
-// MPICH's mpirun kills it because of another rank, while it waits for the last output.
+// MPICH's mpirun kills it because of another rank while it waits for the last output.
 TEST_F(MpiRankTest, OneThatIsKilledAfterTheRanksEndHasNotedThatEnd) {
   test::Started rank = start_rank("sleep 1000 & echo $! >left; echo words >&2; exit 3", of_mpich);
   EXPECT_TRUE(test::eventually([&] { return read("open.rank.3").find(" exit 3 ") != std::string::npos; }));
@@ -671,7 +671,7 @@ TEST_F(MpiRankTest, OneThatIsKilledAfterTheRanksEndHasNotedThatEnd) {
   ::kill(std::stoi(read("left")), SIGKILL);
 }
 
-// TERM comes from mpirun, which had no patience.
+// The SIGTERM came from mpirun, which did not wait any longer.
 TEST_F(MpiRankTest, OneThatIsKilledAfterItsTermFollowsFromAnother) {
   test::Started rank = start_rank("sleep 1000 & echo $! >left; echo words >&2; kill -TERM $$", of_mpich);
   EXPECT_TRUE(test::eventually([&] { return read("open.rank.3").find(" signal 15 ") != std::string::npos; }));

@@ -18,7 +18,7 @@ namespace {
 class AgentNetwork : public ::testing::Test {
  protected:
   wire::RouteFacts way(std::string_view name) { return find_route(fake.host, name); }
-  // The word after another one in what `ip route get` prints; "" if it is not there.
+  // The word after `key` in the output of `ip route get`; "" if there is none.
   std::string ask_ip(const std::string& address, std::string_view key) {
     const std::vector<std::string> words =
         split_words(run(fake.host, {.argv = {"ip", "route", "get", address}}).out);
@@ -44,7 +44,7 @@ TEST_F(AgentNetwork, FindsTheSameWayAsTheProgramIp) {
     EXPECT_EQ(facts.interface.value_or(""), ask_ip(outside, "dev")) << outside;
     EXPECT_EQ(facts.source, ask_ip(outside, "src")) << outside;
     if (!facts.source.empty()) {
-      // This machine's own address: the interface that has it, not lo, which the others could not reach.
+      // For this machine's own address: the interface that has it, not lo, which other machines cannot reach.
       EXPECT_EQ(way(facts.source).interface, facts.interface);
       EXPECT_EQ(way(facts.source).source, facts.source);
     }

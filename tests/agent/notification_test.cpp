@@ -25,7 +25,7 @@ class NoActs : public rules::LaunchActs {
   void record(const wire::LaunchEntry& /*entry*/) override {}
 };
 
-// How a launch ends, as its coordinator "a" describes it.
+// The end of a launch as its coordinator "a" describes it.
 class DescribeEnd : public ::testing::Test {
  protected:
   void start(const std::vector<std::string>& servers, bool ends_alone = false) {
@@ -40,7 +40,7 @@ class DescribeEnd : public ::testing::Test {
   void hear(const std::string& server, const wire::LinkMessage& message, double now = 110) {
     policy->hear(server, message, Seconds(now));
   }
-  // The servers except `lost` are heard until now, when it is noticed that these were not.
+  // The servers except `lost` send until now, when the silence of `lost` is noticed.
   void lose(const std::vector<std::string>& others, const std::vector<std::string>& lost) {
     for (const std::string& server : others) {
       const bool is_lost = std::ranges::find(lost, server) != lost.end();
@@ -250,7 +250,7 @@ TEST_F(NotificationLines, AreThoseOfTheLastAttempt) {
   }
 }
 
-// The processes are this program: see main.cpp.
+// The processes run this program: see main.cpp.
 class NotifierTest : public ::testing::Test {
  protected:
   NotifierTest() {
@@ -353,7 +353,7 @@ TEST_F(NotifierTest, ACommandGetsEachNotification) {
   EXPECT_THAT(text,
               testing::HasSubstr("my run hung: no rank wrote or computed for 60 s; it was left as it is"));
   EXPECT_THAT(text, testing::HasSubstr("my run failed: rank 3 on b (exit 1)"));
-  notifier.send_about_end(notification);  // nothing
+  notifier.send_about_end(notification);  // does nothing
   EXPECT_EQ(read("out"), text);
 }
 

@@ -12,7 +12,7 @@ using ::testing::IsEmpty;
 
 class Others : public ::testing::Test {
  protected:
-  // A process of this user with this name, which works in this folder.
+  // A process of this user with this name and working directory.
   void add(const std::string& name, const std::string& works_in) {
     const std::string process = "proc/" + std::to_string(++pid);
     folder.put_system(process + "/comm", name + "\n");

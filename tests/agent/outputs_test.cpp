@@ -29,7 +29,7 @@ class AgentOutputs : public ::testing::Test {
   static constexpr const char* first = "0123456789abcdef0123456789abcdef";
   static constexpr const char* second = "1123456789abcdef0123456789abcdef";
 
-  // A file of the project that was written at this time, in tenths of a second.
+  // A project file with this modification time, in tenths of a second.
   void put(const std::string& name, int time = 50) const {
     fake.put(project() / name, name);
     set_time(project() / name, time);

@@ -29,7 +29,7 @@
 #include "base/strings.hpp"
 #include "wire/cbor.hpp"
 
-// What a server finds out about the network to others. tests/e2e has what needs several hosts.
+// A server's measurements of the network to other servers. Tests that need several hosts are in tests/e2e.
 
 namespace remote::agent {
 namespace {
@@ -100,7 +100,7 @@ class ListeningAgent {
   std::thread thread_;
 };
 
-// A listener that is something else: runs a function with each connection.
+// A listener of another program: runs a function with each connection.
 class Impostor {
  public:
   explicit Impostor(std::function<void(const Descriptor&)> talk) : talk_(std::move(talk)) {
@@ -361,7 +361,7 @@ TEST_F(AgentPairs, TheAddressThatAnotherServerSawMayBeNonsense) {
   }
 }
 
-// A connection on which only packets of up to 1400 bytes pass.
+// A connection that passes only packets of up to 1400 bytes.
 TEST_F(AgentPairs, FindsTheSizeOfPacketsThatPass) {
   std::vector<std::thread> threads;
   std::mutex mutex;
@@ -452,13 +452,13 @@ TEST_F(AgentPairs, StrangersAreSentAway) {
     test::send_all(stranger, order);
     EXPECT_EQ(test::read_some(stranger, seconds(5)), std::nullopt) << order.substr(0, 20);
   }
-  // A block is limited.
+  // The size of a block is limited.
   const Descriptor greedy = test::connect_to_port(port);
   test::read_exactly(greedy, greeting.size());
   test::send_all(greedy, "block 4000000000\n" + std::string(32000, '.'));
   EXPECT_EQ(test::read_exactly(greedy, 32004).size(), 32004U);
   EXPECT_EQ(test::read_some(greedy), "");
-  // So are the round trips.
+  // The number of round trips is limited, too.
   const Descriptor pinging = test::connect_to_port(port);
   test::read_exactly(pinging, greeting.size());
   test::send_all(pinging, "ping \n");
@@ -491,7 +491,7 @@ TEST_F(AgentPairs, MeasuresWithoutIperf) {
   EXPECT_LT(flow.latency, test::patience);
 }
 
-// The other server says this after all was sent.
+// The other server sends this after all data.
 TEST_F(AgentPairs, AnotherServersNonsenseIsAnErrorOfThatMeasurementAlone) {
   const auto sent = [this](const std::string& answer) {
     const Impostor impostor([&](const Descriptor& socket) {
@@ -519,7 +519,7 @@ TEST_F(AgentPairs, AFailedConnectionIsAnErrorOfThatMeasurement) {
 }
 
 TEST_F(AgentPairs, AnErrorWithinAMeasurementIsThatMeasurementsResult) {
-  send("abc", find_free_port(false), 0, true);  // UBSan opens a pipe when it first sees an object of a type
+  send("abc", find_free_port(false), 0, true);  // UBSan opens a pipe when it first sees a type
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
   const rlimit none{0, before.rlim_max};

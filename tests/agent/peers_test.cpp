@@ -26,11 +26,11 @@ namespace {
 using wire::LinkMessage;
 
 const std::vector<std::string> server_names{"n1", "n2", "n3"};
-// Of the members.
+// The tokens of the members.
 const wire::LinkTokens member_tokens{"0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"};
-const std::string nobodys_address = "192.0.2.1";  // RFC 5737
+const std::string nobodys_address = "192.0.2.1";  // unassigned (RFC 5737)
 
-// One server of a launch: answers as the supervisor does.
+// A server of a launch that answers like the supervisor.
 class PeersServer : public PeersHandler {
  public:
   PeersServer(const Host& host, PeersSetup setup)
@@ -127,7 +127,7 @@ class PeersOfLaunch : public testing::Test {
   bool is_welcome(const PeersServer& member) {
     return run_until([&] { return member.count(wire::Welcome{}) > 0; });
   }
-  // Descriptors of connections that say nothing.
+  // Descriptors of connections that send nothing.
   std::vector<Descriptor> connect_strangers(std::size_t count) {
     std::vector<Descriptor> strangers;
     for (std::size_t i = 0; i < count; ++i) {
@@ -198,7 +198,7 @@ TEST_F(PeersOfLaunch, ResolveNames) {
                    "echo '127.0.0.1       STREAM'");
   listen();
   PeersServer& member = add_member("n2", "head.site");
-  EXPECT_TRUE(is_welcome(member));  // by the second address
+  EXPECT_TRUE(is_welcome(member));  // through the second address
   coordinator.reset();
   members.clear();
   listen("head.site");
@@ -217,7 +217,7 @@ TEST_F(PeersOfLaunch, ReportAnUnknownName) {
     EXPECT_TRUE(run_until([&] { return !other.peers.refusal().empty(); })) << name;
     members.pop_back();
   }
-  // The members may be able to resolve it.
+  // Members may still be able to resolve it.
   listen("no-such.site");
   EXPECT_TRUE(coordinator->peers.is_listening());
   EXPECT_TRUE(is_welcome(add_member("n2")));
@@ -273,7 +273,7 @@ TEST_F(PeersOfLaunch, PauseBetweenTries) {
 
 TEST_F(PeersOfLaunch, GiveUpATryThatIsNotAnswered) {
   fake.put_program(fake.programs() / "getent", "echo '127.0.0.1 STREAM head.site'; echo '127.0.0.8 STREAM'");
-  // A full backlog does not answer.
+  // A listener with a full backlog does not answer.
   const Descriptor full(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -311,7 +311,7 @@ TEST_F(PeersOfLaunch, DropAPeerWithAnotherToken) {
   expect_dropped(setup);
 }
 
-// A server of the launch that uses another one's name, to report its ranks as failed or say its Bye.
+// A server of the launch that uses another server's name, to report its ranks as failed or send its Bye.
 TEST_F(PeersOfLaunch, AMemberHasNoOtherName) {
   PeersServer& hub = listen();
   PeersServer& second = add_member("n2");
@@ -335,7 +335,7 @@ TEST_F(PeersOfLaunch, AMemberHasNoOtherName) {
 // Only the coordinator knows the tokens of several members.
 TEST_F(PeersOfLaunch, AMemberIsNoCoordinatorOfOthers) {
   PeersSetup setup = make_setup("n1");
-  setup.tokens = {member_tokens[1], member_tokens[1]};  // n3 knows its own
+  setup.tokens = {member_tokens[1], member_tokens[1]};  // n3 knows its own token
   coordinator = std::make_unique<PeersServer>(fake.host, setup);
   coordinator->peers.listen();
   PeersServer& member = add_member("n2");
@@ -384,7 +384,7 @@ TEST_F(PeersOfLaunch, LetMembersInDespiteStrangers) {
   EXPECT_GE(hub.drops.size(), 300 - Peers::max_strangers);
   EXPECT_TRUE(std::all_of(hub.drops.begin(), hub.drops.end(), [](const auto& name) { return name.empty(); }));
   EXPECT_TRUE(test::read_some(strangers.back()));  // the greeting
-  // The oldest ones have been closed.
+  // The oldest connections were closed.
   test::read_some(strangers.front());
   EXPECT_FALSE(test::read_some(strangers.front()));
   EXPECT_TRUE(early.drops.empty());
@@ -537,7 +537,7 @@ TEST_F(PeersOfLaunch, StopListening) {
   EXPECT_NE(hub.peers.find("n2"), nullptr);
 }
 
-// Without descriptors. In a child, because the limit is the whole process's.
+// Runs out of descriptors. In a child process, because the limit applies to the whole process.
 class PeersWithoutDescriptors : public PeersOfLaunch {
  protected:
   static void use_up(std::vector<Descriptor>& used) {

@@ -13,7 +13,7 @@ using rules::Seconds;
 
 class PointSlotsTest : public testing::Test {
  protected:
-  // As many leases as `free` says.
+  // Takes a lease while `free` allows it.
   std::optional<TakenLease> take_lease() {
     ++tries;
     if (!reason.empty()) {

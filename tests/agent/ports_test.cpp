@@ -16,7 +16,7 @@
 namespace remote::agent {
 namespace {
 
-// A socket that listens on a free port of 127.0.0.1 or ::1, and is closed with the object.
+// A listening socket on a free port of 127.0.0.1 or ::1. The destructor closes it.
 class Listener {
  public:
   explicit Listener(int family) : fd_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -120,7 +120,7 @@ TEST_F(AgentPorts, ReadsTheSocketsOfTheKernel) {
   EXPECT_EQ(facts.holder->user, "ada");
   EXPECT_FALSE(facts.holder->pid);
   EXPECT_EQ(facts.holder->program, "");
-  // A connection does not hold a port.
+  // A connection does not occupy a port.
   EXPECT_EQ(look_at_port(fake.host, 29501).is_free, true);
   EXPECT_NO_THROW(wire::from_json<wire::PortFacts>(wire::to_json(facts)));
 }

@@ -68,7 +68,7 @@ TEST(Processes, TheEnvironmentOfANewProcessIsWaitedFor) {
   folder.put_system("proc/1234/status", "Name:\tsleep\nUid:\t" + std::to_string(::geteuid()) + "\t0\t0\t0\n");
   fs::create_symlink("/bin/sleep", folder.host.system("/proc/1234/exe").string());
   std::thread later([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // the time that it takes is what is tried
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // the delay is under test
     folder.put_system("proc/1234/environ", "REMOTE_JOB_ID=" + job_id + std::string(1, '\0'));
   });
   EXPECT_EQ(read_job_variable(folder.host, 1234, ::geteuid()).job, job_id);
@@ -158,7 +158,7 @@ TEST(Processes, ProcessesOfOtherUsersBelongToNoJob) {
   for (fs::path path = folder.path(); path != fs::temp_directory_path(); path = path.parent_path()) {
     fs::permissions(path, fs::perms(0755));
   }
-  // A setuid program that another user runs is root's by its owner.
+  // A setuid program that another user runs belongs to root.
   const fs::path su = folder.path() / "su";
   fs::copy_file(fs::canonical("/bin/sleep"), su);
   fs::permissions(su, fs::perms(04755));
@@ -174,7 +174,7 @@ TEST(Processes, ProcessesOfOtherUsersBelongToNoJob) {
   EXPECT_FALSE(jobs.contains(raised.pid()));
 }
 
-// A machine with 30 threads, 20 of them this user's.
+// A machine with 30 threads; 20 of them belong to this user.
 class ProcessLimit : public ::testing::Test {
  protected:
   ProcessLimit() {
@@ -239,7 +239,7 @@ TEST(Processes, ClocksAndTheBoot) {
   const test::HostFolder folder;
   EXPECT_EQ(read_boot_id(folder.host), "unknown");
   const auto begin = read_boot_clock();
-  ::usleep(20'000);  // the clock is what is tried
+  ::usleep(20'000);  // the clock is under test
   EXPECT_GE((read_boot_clock() - begin).count(), 20);
   EXPECT_GT(read_wall_clock().count(), 1'700'000'000'000);
 }

@@ -75,14 +75,14 @@ TEST_F(ProjectFolder, IsTriedAsARunUsesIt) {
   EXPECT_TRUE(fs::is_empty(project));
   EXPECT_EQ(tried(project / "not/there").flaw, FolderFlaw::none) << "the nearest one above it";
   EXPECT_TRUE(fs::is_empty(project));
-  if (::geteuid() == 0) {  // nobody else may try
+  if (::geteuid() == 0) {  // only root may try this
     EXPECT_NE(tried("/proc/self/task").flaw, FolderFlaw::none);
     EXPECT_FALSE(tried("/proc/self/task").flaw_text.empty());
   }
 }
 
-// Runs `work` on a thread whose system calls of these numbers fail, as on a disk that lacks something.
-// Returns false if the kernel cannot filter them, as in qemu.
+// Runs `work` on a thread on which these system calls fail, as on a file system without support for them.
+// Returns false if the kernel cannot filter system calls, as in qemu.
 bool run_without(const std::vector<int>& calls, const std::function<void()>& work) {
   std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (const int call : calls) {
@@ -209,7 +209,7 @@ TEST_F(ProjectFolder, TheUsersOwnGroupMayWrite) {
   EXPECT_EQ(find_open(), "");
   put_accounts("ada", "staff");
   EXPECT_EQ(find_open(), project / "x.py");
-  // Names of a directory service.
+  // Names from a directory service.
   fs::remove_all(folder.host.root / "etc");
   folder.host.environment["PATH"] = folder.path() / "bin";
   folder.put_program(folder.path() / "bin/getent", "echo \"eve:x:$2:1\"\n");

@@ -34,7 +34,7 @@
 #include "agent/provision/steps.hpp"
 #include "agent/waiting.hpp"
 
-// The Python environment: what is prepared, locks, and the programs that setup and update-packages run.
+// The Python environment: prepared state, locks, and the programs that setup and update-packages run.
 
 namespace remote::agent {
 namespace {
@@ -46,7 +46,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// A Python that logs its arguments and the variables that pip reads.
+// A fake Python that logs its arguments and the variables that pip reads.
 constexpr const char* logging_python =
     "case $2 in\n"
     "  *'import pip'*) exit ;;\n"
@@ -59,7 +59,7 @@ constexpr const char* logging_python =
     "echo trouble >&2\n"
     "exit \"$(cat \"$HOME/fails\" 2>/dev/null || echo 0)\"\n";
 
-// A login shell that adds `folder` to PATH if it is interactive. A shell is asked once.
+// A login shell that adds `folder` to PATH if it is interactive. The agent asks each shell only once.
 void use_shell(test::FakeHost& fake, const fs::path& folder) {
   const fs::path shell = fake.folder() / ("shell of " + folder.filename().string());
   fake.put_program(shell, "[ \"$1\" != -i ] || PATH=" + quote_word(folder.string()) +
@@ -88,7 +88,7 @@ class Provision : public ::testing::Test {
   void put_program(const std::string& name, const std::string& text) const {
     fake.put_program(fake.programs() / name, text);
   }
-  // Leaves no other program on PATH than those of coreutils.
+  // Leaves only the programs of coreutils on PATH.
   void hide_programs() {
     for (const char* name : {"env", "grep", "sort", "cat", "sh", "rm", "id", "uname", "mkdir"}) {
       fs::create_symlink(fake.host.find_program(name).string(), fake.programs() / name);
@@ -193,7 +193,7 @@ TEST_F(Provision, StampsTellWhatIsDone) {
   EXPECT_FALSE(ask().has_packages);
 }
 
-// The client cannot read these, so their sizes and times here decide.
+// The client cannot read these, so the server's sizes and times decide.
 TEST_F(Provision, PackagesAreOldAfterAChangeOfAPlaceOnTheServer) {
   fake.put_program(environment() / "bin/python", logging_python);
   fake.put(environment() / ".remote-setup", "aa\n");
@@ -262,7 +262,7 @@ TEST_F(Provision, OnlyPythonFrom36IsUsed) {
   EXPECT_EQ(find_python(fake.host, minor).program, Path(fake.programs() / ("python" + minor)));
 }
 
-// A shim of pyenv, for a version that is not installed.
+// A pyenv shim for a version that is not installed.
 TEST_F(Provision, APythonThatFailsIsPassedOverAndNamedIfThereIsNoOther) {
   const std::string shim = "echo \"pyenv: python3: command not found\" >&2\necho more >&2\nexit 127";
   put_program("python3", shim);
@@ -454,7 +454,7 @@ TEST_F(Provision, TheLockIsWaitedForAndClosedToOthers) {
     EXPECT_TRUE(lock.has_waited());
     const Descriptor third(::open(file.c_str(), O_RDWR | O_CLOEXEC));
     EXPECT_NE(::flock(third.get(), LOCK_EX | LOCK_NB), 0);
-    // Programs keep it if the agent is killed.
+    // Programs keep the lock if the agent is killed.
     EXPECT_THAT(steps.read({"readlink", "/proc/self/fd/7"}).value_or(""), HasSubstr("setup.lock"));
   }
   holder.join();
@@ -552,7 +552,7 @@ TEST_F(Provision, SetupNamesWhatIsMissing) {
   EXPECT_EQ(set_up().failure, "system_packages needs root or sudo, and there is no sudo");
 }
 
-// The lists' lock, which apt-get itself does not wait for.
+// The lock of the package lists, which apt-get itself does not wait for.
 TEST_F(Provision, AnotherAptGetIsWaitedFor) {
   hide_programs();
   use_shell(fake, "/none");
@@ -747,7 +747,8 @@ TEST_F(ProvisionPackages, APythonOfTheDistributionIsOnlyChecked) {
 
 TEST_F(ProvisionPackages, FilesThatDifferFromTheClientsAreNamed) {
   fake.put(project() / "ü.whl", "12345");
-  const std::string digest = "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5";  // 12345
+  const std::string digest =
+      "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5";  // of "12345"
   packages.files = {{"ü.whl", "", 5}, {"ü.whl", digest, 0}};
   EXPECT_THAT(install(packages).notes, IsEmpty());
   EXPECT_EQ(read_file(stamp()), "bb\n");

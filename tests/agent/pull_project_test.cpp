@@ -14,7 +14,7 @@
 #include "agent/peers/peers.hpp"
 #include "agent/waiting.hpp"
 
-// A server gets the project from another one: what is run for that, and the comparison afterwards.
+// A server gets the project from another one: the commands it runs for that, and the comparison afterwards.
 
 namespace remote::agent {
 namespace {

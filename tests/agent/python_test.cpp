@@ -1,4 +1,4 @@
-// The cases about Python also enter an environment: activation.cpp and environment.cpp are tested here.
+// These tests also enter environments, so they cover activation.cpp and environment.cpp, too.
 
 #include <csignal>
 #include <fstream>
@@ -16,7 +16,7 @@ namespace {
 class AgentPython : public ::testing::Test {
  protected:
   AgentPython() { request.python = true; }
-  // A virtual environment of Python 3.9, which must only be asked for its version.
+  // A virtual environment of Python 3.9. It must only be asked for its version.
   fs::path make_environment() {
     const fs::path env = fake.folder() / "my env";
     fake.put_program(env / "bin/python3", "[ \"$*\" = -V ] || exit 9\necho Python 3.9.7");
@@ -37,7 +37,7 @@ class AgentPython : public ::testing::Test {
   wire::FactsRequest request;
 };
 
-// The shell that is `sh` on a server.
+// The parameter is the shell that is `sh` on a server.
 class AgentPythonInShell : public AgentPython, public ::testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {

@@ -121,7 +121,7 @@ TEST_F(Record, UnderstandsOlderResults) {
   }
 }
 
-// A supervisor whose `date` is killed again and again records how the job ended, but not when.
+// A supervisor whose `date` is killed repeatedly records how the job ended, but not when.
 TEST_F(Record, AResultMayLackItsTime) {
   for (const char* text : {"exit 3 ", "exit 3", "exit 3 - supervisor", "exit 3 99999999999999"}) {
     const auto told = end(text);
@@ -177,7 +177,7 @@ TEST_F(Record, StopWords) {
   same({.cause = lost, .text = "my server"}, "lost:my%20server");
   same({.cause = hang, .number = 60}, "hang:60");
   same({.cause = launch}, "launch");
-  // of older builds
+  // from older builds
   EXPECT_EQ(parse_stop_word("loss%20of%20b"), (wire::StoppedBy{.cause = lost, .text = "b"}));
   EXPECT_EQ(parse_stop_word("rank%202"), (wire::StoppedBy{.cause = rank, .number = 2}));
   EXPECT_EQ(parse_stop_word("ada@laptop"), (wire::StoppedBy{.text = "ada@laptop"}));

@@ -41,7 +41,7 @@ TEST_F(ReportsOfStarts, AClaimedJobNeverStarts) {
   EXPECT_EQ(claim(id).phase, JobPhase::none);
   fs::remove(jobs.folder(id) / "journal.jsonl");
   EXPECT_EQ(report(id).phase, JobPhase::none);
-  // Its folder is there, its supervisor is not.
+  // Its folder exists, but not its supervisor.
   const std::string empty = jobs.make({{"spec.json", ""}});
   EXPECT_EQ(report(empty).phase, JobPhase::starting);
   EXPECT_EQ(claim(empty).phase, JobPhase::none);
@@ -72,7 +72,7 @@ TEST_F(ReportsOfStarts, AClaimThatCannotBeWrittenIsUnknown) {
   EXPECT_EQ(job.reason, "cannot write in " + folder.string());
 }
 
-// Their supervisors died between making their file and filling it, as on a full disk.
+// Their supervisors died after creating their file and before writing it, as on a full disk.
 TEST_F(ReportsOfStarts, AbandonedStartsAreAwaitedTogether) {
   std::vector<std::string> ids;
   for (int i = 0; i < 150; ++i) {

@@ -93,8 +93,8 @@ TEST_F(Reports, HaveTheTimeOfAFailuresLastWords) {
   EXPECT_TRUE(report(stopped).wrote_at);
 }
 
-// The record is written later than the process ends, and others end in between; and a network file system may
-// have another clock.
+// The record is written after the process ends, and other processes end in between. A network file system may
+// have a different clock.
 TEST_F(Reports, DoNotTrustTheClockOfAnotherMachine) {
   const std::string id = jobs.make_ended("exit 3", {{"job.err", "why\n"}});
   EXPECT_TRUE(report(id).wrote_at);
@@ -111,7 +111,8 @@ TEST_F(Reports, DoNotTrustTheClockOfAnotherMachine) {
   EXPECT_FALSE(job.wrote_at);
 }
 
-// A rank that has said nothing in its last attempt failed when it ended, not when that attempt began.
+// If a rank printed nothing in its last attempt, its failure time is when it ended, not when the attempt
+// started.
 TEST_F(Reports, ADividerOfAttemptsIsNotALastWord) {
   const auto wrote = [&](const std::string& words) {
     return report(jobs.make_ended("exit 3", {{"job.err", words}, {"attempt", "number 2\n"}}))
@@ -182,7 +183,7 @@ TEST_F(Reports, APidAloneProvesNothing) {
   const std::string id =
       jobs.make({{"pid", pid + " 1\n"}, {"supervisor", pid + " 1 " + boot + " " + pid + "\n"}});
   EXPECT_EQ(report(id).phase, JobPhase::gone);
-  // After a restart of the server not even both together prove that it is the same process.
+  // After a reboot of the server not even both together prove that it is the same process.
   jobs.put(id, "supervisor", me + " another-boot -\n");
   EXPECT_EQ(report(id).phase, JobPhase::rebooted);
 }

@@ -101,7 +101,7 @@ TEST_F(SecondPlace, OddFilesAreNotRead) {
   EXPECT_EQ(read_second_journal(host(), id), "");
 }
 
-// Another user exchanges its folder for a link to ours and back all the time, and the same for a file in it.
+// Another user keeps replacing its folder with a link to ours and back, and does the same with a file in it.
 TEST_F(SecondPlace, CannotBeForgedBetweenTwoChecks) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "needs root, to be another user";

@@ -82,7 +82,7 @@ TEST(ComposeNotification, ForEachShape) {
   EXPECT_EQ(compose_post(spec, {"failed", ""}, seconds(1)).body, "train.py");
   spec.ranks_command = "";
   EXPECT_EQ(compose_post(spec, {"failed", ""}, seconds(1)).body, "n\xc3\xbc\n failed");
-  for (const char* state : {"test", "succeeded"}) {  // nothing is wrong
+  for (const char* state : {"test", "succeeded"}) {  // no failure
     post = compose_post(spec, {state, ""}, seconds(1));
     EXPECT_EQ(post.headers["Priority"], "default");
     EXPECT_EQ(post.headers["Tags"], "white_check_mark");
@@ -100,7 +100,7 @@ TEST(ComposeNotification, AnswersAreOneLine) {
   EXPECT_EQ(compose_line(text), text.substr(0, 1000));
 }
 
-// A job's folder with the file `notify`, and a clock of its own.
+// A job's folder with the file `notify`, and a simulated clock.
 class DeliverNotification : public ::testing::Test {
  protected:
   DeliverNotification() {
@@ -112,7 +112,7 @@ class DeliverNotification : public ::testing::Test {
   std::string result(const std::string& name = "notify.result") const {
     return read_file(folder() / name).value_or("none");
   }
-  // `answer` gets the seconds. Each attempt takes two of them.
+  // `answer` gets the time in seconds. Each attempt takes two seconds.
   std::string deliver(const std::function<SendResult(int)>& answer, bool is_about_hang = false) {
     tried.clear();
     milliseconds now{0};
@@ -158,7 +158,7 @@ TEST_F(DeliverNotification, TriesForAnHour) {
   EXPECT_LE(*std::ranges::max_element(pauses), 600);
   EXPECT_EQ(tried.back(), 3600);
   EXPECT_FALSE(fs::exists(folder() / "notify"));
-  // The next lifeline does not begin again.
+  // The next lifeline does not try again.
   EXPECT_EQ(deliver(accept), "not sent, tried for 3600 s: HTTP 503\n");
   EXPECT_TRUE(tried.empty());
 }
@@ -224,7 +224,7 @@ TEST_F(DeliverNotification, WaitsForAnotherProcess) {
   std::thread first(run);
   EXPECT_TRUE(test::eventually([&] { return has_begun.load(); }));
   std::thread second(run);
-  ::usleep(200'000);  // so that the second one begins to wait; the test passes in any order
+  ::usleep(200'000);  // time for the second one to start waiting; the test passes in any order
   EXPECT_EQ(result(), "none");
   may_end = true;
   first.join();

@@ -19,7 +19,7 @@
 
 namespace remote::agent::test {
 
-// A client over two pipes.
+// A client that uses two pipes.
 class ServeClient {
  public:
   explicit ServeClient(const Answer& answer, std::chrono::milliseconds interval = std::chrono::minutes(1),
@@ -30,7 +30,7 @@ class ServeClient {
     EXPECT_EQ(::pipe(to_.data()) + ::pipe(from_.data()), 0);
     thread_ = std::thread([this, answer, interval] {
       status_ = serve(to_[0], from_[1], "/a program", host_, answer, interval);
-      ::close(from_[1]);  // else receive() would wait for ever
+      ::close(from_[1]);  // otherwise receive() would wait forever
     });
   }
   ~ServeClient() {

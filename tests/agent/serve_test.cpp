@@ -19,7 +19,7 @@ namespace {
 
 using Client = test::ServeClient;
 
-// Returns the request's data as the name of the host.
+// Returns the request's data as the host name.
 void echo(const wire::Request& request, const std::string& data, Stream& stream) {
   if (std::get<wire::FactsRequest>(request).project == "throw") {
     throw std::runtime_error("no\x1b luck");
@@ -132,7 +132,7 @@ TEST(Serve, AnAbortClosesOneStream) {
       future.wait();
     }
     while (std::get<wire::FactsRequest>(request).project.empty() && !stream.is_closed()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // between two looks
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // poll interval
     }
     closed += stream.is_closed() ? 1 : 0;
     stream.send(wire::FactsReply());
@@ -143,12 +143,12 @@ TEST(Serve, AnAbortClosesOneStream) {
   client.send(wire::FrameKind::end, 1);
   client.ask(2, {.project = "other"});
   client.send(wire::FrameKind::end, 2);
-  client.ask(3, {});  // it is not answered before its end
+  client.ask(3, {});  // not answered before the request is complete
   client.send(wire::FrameKind::abort, 3);
   EXPECT_EQ(client.receive(), (wire::Frame{wire::FrameKind::end, 3, {}}));
   client.send(wire::FrameKind::abort, 1);
   EXPECT_EQ(client.receive(), (wire::Frame{wire::FrameKind::end, 1, {}})) << "and no message";
-  client.send(wire::FrameKind::abort, 1);  // again, and of one that never was
+  client.send(wire::FrameKind::abort, 1);  // again, and for an unknown request
   client.send(wire::FrameKind::abort, 9);
   go.set_value();
   EXPECT_EQ(client.receive().stream, 2U);
@@ -161,7 +161,7 @@ TEST(Serve, AClientThatIsGoneClosesAllStreams) {
   std::atomic<int> closed = 0;
   const auto patient = [&](const wire::Request&, const std::string&, Stream& stream) {
     while (!stream.is_closed()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // between two looks
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // poll interval
     }
     ++closed;
   };

@@ -18,7 +18,7 @@
 namespace remote::agent::test {
 
 // A login node whose squeue and sacct print the files `rows` and `accounts` in the home folder, and exit with
-// the codes in the files `code` and `sacct-code`. Each call is a line of the file `calls`.
+// the codes in the files `code` and `sacct-code`. Each call adds a line to the file `calls`.
 class SlurmHost : public ::testing::Test {
  protected:
   SlurmHost() {
@@ -29,7 +29,7 @@ class SlurmHost : public ::testing::Test {
     set_accounts("");
   }
 
-  // A line of squeue.
+  // A line of squeue's output.
   static std::string row(const std::string& number, const std::string& state,
                          const std::string& reason = "None", const std::string& name = "job",
                          const std::string& nodes = "") {
@@ -46,7 +46,7 @@ class SlurmHost : public ::testing::Test {
     put(fake.home() / "accounts", rows);
     put(fake.home() / "sacct-code", std::to_string(code));
   }
-  // The calls so far, without the options that are always the same.
+  // The calls so far, without the options that never change.
   std::vector<std::string> calls() const {
     std::vector<std::string> lines = read_lines(fake.home() / "calls");
     for (std::string& line : lines) {
@@ -62,7 +62,7 @@ class SlurmHost : public ::testing::Test {
   }
   void forget_calls() const { fs::remove(fake.home() / "calls"); }
 
-  // Makes the folder of a job with this number in Slurm; "": none yet.
+  // Makes the folder of a job with this Slurm job number; "": no number yet.
   std::string add_job(const std::string& number = "7") {
     const std::string tail = std::to_string(++jobs_);
     const std::string id = std::string(32 - tail.size(), 'a') + tail;

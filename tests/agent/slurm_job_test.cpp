@@ -25,8 +25,8 @@
 #include "agent/started.hpp"
 #include "base/strings.hpp"
 
-// What runs on Slurm's nodes, with programs of the test's own in place of srun and scontrol.
-// tests/e2e/test_slurm.sh runs it on a real cluster.
+// The programs that run on Slurm's nodes, with fake versions of srun and scontrol. tests/e2e/test_slurm.sh
+// runs them on a real cluster.
 
 namespace remote::agent {
 namespace {
@@ -69,7 +69,7 @@ class SlurmJobTest : public ::testing::Test {
     return read_file((job() / name).string()).value_or("(none)");
   }
 
-  // The job runs this command, in its own folder.
+  // The job runs this command in its own folder.
   void write_spec(const std::string& command, bool has_container = false) const {
     wire::JobSpec spec{.project = job().string(), .command = command};
     if (has_container) {
@@ -161,7 +161,7 @@ TEST_F(SlurmJobTest, ASignalAndAnEqualExitCodeAreDifferentEnds) {
   fs::remove(job() / "supervisor");
   EXPECT_EQ(run_one("exit 143\n"), 143);
   EXPECT_THAT(test::read_end(job()), StartsWith("exit 143 "));
-  // The shell of a command exits with 130 as well.
+  // The shell of a command also exits with 130.
   fs::remove(job() / "supervisor");
   EXPECT_EQ(run_one("exit 130\n"), 130);
   EXPECT_THAT(test::read_end(job()), StartsWith("exit 130 "));
@@ -216,7 +216,7 @@ TEST_F(SlurmJobTest, AClaimedJobNeverStarts) {
   EXPECT_EQ(test::read_end(job()), "");
 }
 
-// The first run could not write into its folder, and left its result in the fallback folder.
+// The first run could not write to its folder, and left its result in the fallback folder.
 TEST_F(SlurmJobTest, RunsAgainOnlyWhenSlurmSaysSo) {
   write("supervisor", "slurm 7 - -\n");
   write("journal.jsonl", test::format_end("exit 3 1000 slurm\n"));
@@ -228,7 +228,7 @@ TEST_F(SlurmJobTest, RunsAgainOnlyWhenSlurmSaysSo) {
   std::ofstream(second()) << test::format_end("exit 4 1000 slurm\n");
   const std::string script = "ls ranks failures slurm.end " + second().string() +
                              " 2>/dev/null\ntail -n 2 journal.jsonl | cut -c 1-19\n";
-  // The same run, whose batch script was started twice, changes nothing.
+  // The batch script of the same run is started twice: the second start changes nothing.
   EXPECT_EQ(run_one(script), 0);
   EXPECT_EQ(run_one(script, {{"SLURM_RESTART_COUNT", "0"}}), 0);
   EXPECT_TRUE(fs::exists(second()));
@@ -257,7 +257,7 @@ TEST_F(SlurmJobTest, AJobOfAnArrayHasItsOwnOutput) {
   EXPECT_NE(run({"one"}, array), 0);
   EXPECT_EQ(read("slurm"), "5_3\n");
   EXPECT_THAT(read("job.err"), HasSubstr("spec.json"));
-  // The number that the start has written counts.
+  // The number written by the start counts.
   fs::remove(job() / "supervisor");
   write("slurm", "6_3\n");
   EXPECT_EQ(run_one("exit 0\n", array), 0);
@@ -272,7 +272,7 @@ TEST_F(SlurmJobTest, ASingleRunOfAnArrayWritesItsOwnMessagesThere) {
   EXPECT_THAT(read("job.err"), StartsWith("remote: Slurm begins this job anew (restart 2) at "));
 }
 
-// In a container the client of the engine exits with the code of the inner shell.
+// In a container the engine's client exits with the exit status of the inner shell.
 TEST_F(SlurmJobTest, AContainerGetsTheVariablesOfItsNodeAndItsNoteIsRead) {
   write("container", "engine apptainer\n");
   const auto run_container = [&](const std::string& engine, const Variables& variables = {}) {
@@ -377,7 +377,7 @@ TEST_F(SlurmJobTest, ARankThatWasStoppedHasNotFailed) {
   EXPECT_EQ(run_rank("3", "kill -TERM $PPID $$\nsleep 20\n"), 143);
   EXPECT_THAT(read("ranks/3.end"), StartsWith("signal 15 "));
   EXPECT_TRUE(fs::is_empty(job() / "failures"));
-  // One that ended otherwise has.
+  // A rank that ended differently has one.
   EXPECT_EQ(run_rank("2", "kill -TERM $PPID\nexit 3\n"), 3);
   EXPECT_THAT(read("failures/end.2"), StartsWith("2 exit 3 "));
 }
@@ -395,7 +395,7 @@ TEST_F(SlurmJobTest, AfterAFailureItWaitsForTheOthersUntilTheyHaveEnded) {
   EXPECT_EQ(::waitpid(pid, &status, WNOHANG), 0);
   write("ranks/2.end", "exit 0 1 slurm\n");
   EXPECT_EQ(wait(pid), 6);
-  // A signal ends the wait, too.
+  // A signal also ends the wait.
   fs::remove(job() / "ranks/2.end");
   fs::remove(job() / "failures/end.3");
   const pid_t second = start({"rank", "ranks", "2", "1000"}, rank_variables("3"));

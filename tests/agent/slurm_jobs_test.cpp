@@ -10,8 +10,7 @@ namespace {
 using wire::JobPhase;
 using Outcome = KillResult::Entry::Outcome;
 
-// Jobs of Slurm and of an unknown backend, as requests see them. scancel runs the file ~/cancel, if there is
-// one.
+// Requests about jobs of Slurm and of an unknown backend. scancel runs the file ~/cancel if it exists.
 class SlurmJobsTest : public test::SlurmHost {
  protected:
   SlurmJobsTest() { add_program("scancel", "[ ! -e ~/cancel ] || . ~/cancel"); }
@@ -36,7 +35,7 @@ class SlurmJobsTest : public test::SlurmHost {
   wire::CleanedJob clean(const std::string& id) {
     return agent::clean(fake.host, {.place = {folder.project.string(), ".jobs"}, .ids = {id}}).jobs.at(0);
   }
-  // What scancel does, as sh.
+  // Sets the shell commands that scancel runs.
   void on_cancel(const std::string& text) const { put(fake.home() / "cancel", text); }
 };
 
@@ -45,7 +44,7 @@ TEST_F(SlurmJobsTest, AJobIsQueuedRunsAndEnds) {
   put_job(id, "job.out", "out\n");
   put_job(id, "job.err", "err\n");
   set_rows(row("7", "PENDING", "Priority"));
-  // Whoever started it may be dead: it is in the queue.
+  // The process that started it may be dead: the job is still in the queue.
   wire::JobReport one = report(id, true);
   EXPECT_EQ(one.phase, JobPhase::queued);
   EXPECT_EQ(one.backend, "slurm");

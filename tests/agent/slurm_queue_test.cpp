@@ -8,7 +8,7 @@ using std::chrono::milliseconds;
 
 class SlurmQueueTest : public test::SlurmHost {
  protected:
-  // The job of this number or name, or "none".
+  // The job with this number or name, or "none".
   std::string find(const std::string& number, const std::string& id = "x") {
     queue.ask(milliseconds(0));
     const SlurmRow* row = queue.find(id, number);

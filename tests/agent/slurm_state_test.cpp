@@ -58,7 +58,7 @@ TEST_F(SlurmStateTest, AJobWhoseNumberWasLostIsFoundByItsName) {
   const std::string id = add_job("");
   set_rows(row("8", "PENDING", "None", "remote-" + id));
   EXPECT_EQ(reason(id), "Slurm job 8");
-  // Without a supervisor it is not submitted yet.
+  // A job without a supervisor is not submitted yet.
   set_rows("");
   EXPECT_EQ(find_state(id).phase, JobPhase::starting);
   put_job(id, "supervisor", "slurm 8 - -\n");
@@ -182,7 +182,7 @@ TEST_F(SlurmStateTest, TheEndOfAFailedJobIsAWaitStatus) {
   for (const char* odd : {"", "x", "0", "-1", "1234567", "127", "a 5x"}) {
     check(odd, ProcessEnd::exited(1));
   }
-  // It never ran: its status is 1 as if it were a SIGHUP.
+  // It never ran: its status is 1, which would mean SIGHUP.
   forget_calls();
   check("1", ProcessEnd::exited(1), "BadConstraints");
   EXPECT_EQ(calls(), std::vector<std::string>{"squeue"});
@@ -201,7 +201,7 @@ TEST_F(SlurmStateTest, AJobWhoseNodeFailedIsGone) {
   }
   EXPECT_EQ(test::read_end(job_file(id, "")), "");
   EXPECT_EQ(count_calls("sacct -n -X -P -j 7 -o State,ExitCode,End"), 0U);
-  // It could still write its result.
+  // It was still able to write its result.
   put_job(id, "journal.jsonl", test::format_end("exit 1 1700000000000 slurm\n"));
   EXPECT_EQ(find_state(id).phase, JobPhase::ended);
   EXPECT_EQ(reason(id), "NODE_FAIL");
@@ -283,7 +283,7 @@ TEST_F(SlurmStateTest, OutOfMemoryByItsStateIsASignal) {
   expect_end(id, ProcessEnd::signalled(9));
   EXPECT_TRUE(read_own_history(job_file(id, "").string()).was_out_of_memory);
   EXPECT_EQ(reason(id), "");
-  // Older versions cancel a job that is out of memory: no user has stopped it.
+  // Older versions cancel a job that is out of memory: it was not stopped by a user.
   const std::string cancelled = add_job();
   put_job(cancelled, "job.err", "slurmstepd: error: Exceeded job memory limit\n");
   set_rows(row("7", "CANCELLED"));
@@ -352,7 +352,7 @@ TEST_F(SlurmStateTest, IsGoneIfNothingRemembers) {
     EXPECT_FALSE(job.end);
     EXPECT_EQ(test::read_end(job_file(id, "")), "");
   }
-  // sacct is not asked without a number.
+  // Without a job number, sacct is not called.
   forget_calls();
   const std::string id = add_job("");
   put_job(id, "supervisor", "slurm 7 - -\n");
@@ -396,7 +396,7 @@ TEST_F(SlurmStateTest, AFailureIsAskedAboutOnce) {
   EXPECT_EQ(reason(id), "TIMEOUT");
   EXPECT_EQ(reason(id), "TIMEOUT");
   EXPECT_EQ(count_calls("squeue"), 1U);
-  // A job whose batch script is just ending.
+  // A job whose batch script is about to end.
   forget_calls();
   const std::string ending = add_job("8");
   put_job(ending, "journal.jsonl", test::format_end("signal 15 1700000000000 slurm\n"));

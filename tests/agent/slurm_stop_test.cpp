@@ -16,7 +16,7 @@ class SlurmStopTest : public test::SlurmHost {
     }
     stopper = backend->stop(pointers);
   }
-  // The calls of scancel since the last time.
+  // The calls of scancel since the last call of this function.
   Calls take_calls() {
     Calls some = calls();
     std::erase(some, "squeue");
@@ -106,7 +106,7 @@ TEST_F(SlurmStopTest, NoneIsGoneWithoutAnAnswer) {
   EXPECT_EQ(take_calls(), Calls{"scancel --full --signal=15 7"});
   EXPECT_EQ(targets[0]->signalled, 1);
   EXPECT_EQ(targets[1]->signalled, 0);
-  // Slurm is there again.
+  // Slurm is available again.
   set_rows(row("7", "COMPLETED") + row("8", "PENDING", "None", "remote-" + unknown));
   EXPECT_TRUE(has_members());
   EXPECT_EQ(survivors(id), Calls());

@@ -19,7 +19,7 @@ class SlurmSubmitTest : public test::SlurmHost {
     put(fake.home() / "answer", text);
     put(fake.home() / "sbatch-code", std::to_string(code));
   }
-  // A new job with a batch script for itself.
+  // A new job with its own batch script.
   std::string add_new(const std::string& batch = "#!/bin/sh\nexec remote-agent slurm-job one\n") {
     const std::string id = add_job("");
     if (!batch.empty()) {
@@ -38,13 +38,13 @@ class SlurmSubmitTest : public test::SlurmHost {
     put_job(ids.front(), "batch.sh", "#!/bin/sh\ncase $SLURM_ARRAY_TASK_ID in\n" + cases + "esac\n");
     return ids;
   }
-  // A new job that comes after these.
+  // A new job that runs after these.
   std::string add_after(const std::vector<std::string>& ids) {
     const std::string id = add_new();
     put_job(id, "after", join(ids, "\n") + "\n");
     return id;
   }
-  // "ID OUTCOME REASON" of each.
+  // "ID OUTCOME REASON" for each.
   std::vector<std::string> submit(const std::vector<std::string>& ids) {
     std::vector<std::string> lines;
     for (const wire::StartedJob& job : submit_to_slurm(fake.host, folder, ids)) {
@@ -58,14 +58,14 @@ class SlurmSubmitTest : public test::SlurmHost {
     }
     return lines;
   }
-  // The same of one job, without its id.
+  // The line of a single job, without its id.
   std::string submit_one(const std::string& id) {
     const std::vector<std::string> lines = submit({id});
     EXPECT_EQ(lines.size(), 1U);
     return lines.empty() ? "" : lines.front().substr(id.size() + 1);
   }
   std::string submit_new() { return submit_one(add_new()); }
-  // What sbatch did with "$@", by the file `seen` in the home folder.
+  // Makes sbatch write the output of a command to the file `seen` in the home folder; "$@" are its arguments.
   void let_sbatch(const std::string& command) {
     add_program("sbatch", "{ " + command + "; } >~/seen\necho 12");
   }

@@ -14,7 +14,7 @@ class SlurmPrograms : public ::testing::Test {
     fake.host.environment["PATH"] = fake.programs().string();
     set_login_path("/nowhere");
   }
-  // What the user's login shell says.
+  // Sets the PATH in the user's login shell.
   void set_login_path(const std::string& path) {
     test::FakeHost::put_program(fake.programs() / "login", "echo '@path " + path + "'");
     fake.host.environment["SHELL"] = (fake.programs() / "login").string();

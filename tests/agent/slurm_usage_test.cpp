@@ -14,7 +14,7 @@ namespace {
 
 class SlurmUsageTest : public test::SlurmHost {
  protected:
-  // A job that ended so many seconds ago.
+  // A job that ended this many seconds ago.
   std::string ended(const std::string& number, int seconds_ago) {
     const std::string id = add_job(number);
     const auto at = read_wall_clock() - std::chrono::seconds(seconds_ago);
@@ -35,7 +35,7 @@ class SlurmUsageTest : public test::SlurmHost {
   wire::JobReport ask(const std::string& id) { return ask(std::vector{id}).at(0); }
 };
 
-// As 22.05 prints them, and as before 21.08, when ReqMem was that of a node or of a CPU.
+// The format of 22.05, and the format before 21.08, when ReqMem was per node or per CPU.
 TEST_F(SlurmUsageTest, IsAskedForOnceAndForAllJobs) {
   set_accounts(
       "70|COMPLETED|100|03:20.500|4|2|614400K|||\n"
@@ -51,7 +51,7 @@ TEST_F(SlurmUsageTest, IsAskedForOnceAndForAllJobs) {
   EXPECT_EQ(calls(), std::vector<std::string>{
                          "sacct -n -P --units=K -j 70,71_3,72 -o "
                          "JobID,State,ElapsedRaw,TotalCPU,AllocCPUS,NNodes,ReqMem,MaxRSS,NTasks"});
-  // Its row has a column too many, and does not count.
+  // Its row has an extra column, so it is ignored.
   EXPECT_FALSE(reports[0].usage_asked);
   EXPECT_FALSE(reports[0].usage);
   EXPECT_EQ(reports[1].usage, (JobUsage{8, 25, 3174, 8000}));
@@ -72,7 +72,7 @@ TEST_F(SlurmUsageTest, IsWaitedForInTheFirstTwoMinutes) {
   const std::string early = ended("80", 5);
   set_accounts("80|RUNNING|100|00:00|4|2|614400K||\n");
   EXPECT_FALSE(ask(early).usage_asked);
-  set_accounts("", 124);  // it was too slow
+  set_accounts("", 124);  // a timeout
   EXPECT_FALSE(ask(early).usage_asked);
   EXPECT_EQ(read_job(early, "slurm.used"), "(none)");
   set_accounts("");
@@ -93,7 +93,7 @@ TEST_F(SlurmUsageTest, CostsNothingWithoutAccounting) {
   EXPECT_TRUE(ask(id).usage_asked);
   EXPECT_EQ(calls().size(), 1U);
   EXPECT_EQ(read_job(id, "slurm.used"), "-\n");
-  // A job without a number is not asked about.
+  // sacct is not asked about a job without a number.
   const std::string unknown = ended("", 5);
   EXPECT_TRUE(ask(unknown).usage_asked);
   EXPECT_EQ(calls().size(), 1U);
@@ -136,7 +136,7 @@ TEST(SlurmUsageText, RowsAreChecked) {
         "7.|COMPLETED|10|00:10|1|1|||", "7+0|COMPLETED|10|00:10|1|1|||", "7|COMPLETED|10|00:10|1|1||"}) {
     EXPECT_EQ(parse(wrong), std::nullopt) << wrong;
   }
-  // Numbers that are too large to be true do not overflow.
+  // Absurdly large numbers do not overflow.
   const std::string nines(300, '9');
   EXPECT_LE(parse("7|COMPLETED|1|999999999-00:00:00|1|1|" + nines + "K||").value().cpu_percent,
             2'000'000'000);

@@ -2,8 +2,8 @@
 
 namespace remote::agent::test {
 
-// The absolute path of the sources. It is defined in a file of its own, because a compiler cache would
-// otherwise miss every test file in other checkouts.
+// The absolute path of the sources. It is defined in its own file, because otherwise a compiler cache would
+// miss on every test file in other checkouts.
 extern const char* const source_folder;
 
 }  // namespace remote::agent::test

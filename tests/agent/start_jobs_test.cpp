@@ -31,8 +31,7 @@ std::string make_id(int number) {
   return std::string(32 - text.size(), 'a') + text;
 }
 
-// A sh script is in the place of the agent that starts guards: by default it runs each job and reports the
-// pid 4121.
+// A shell script replaces the agent that starts guards: by default it runs each job and reports the pid 4121.
 class StartJobs : public testing::Test, protected test::FakeHost {
  protected:
   StartJobs() {
@@ -76,7 +75,8 @@ class StartJobs : public testing::Test, protected test::FakeHost {
     return read_record(host, JobsFolder::of(host, request.place), id).value();
   }
 
-  // What `remote-agent supervise JOBS_FOLDER UMASK ID...` does. Its words are in the file `words`.
+  // Sets the script for `remote-agent supervise JOBS_FOLDER UMASK ID...`. Its arguments are in the file
+  // `words`.
   void set_guards(const std::string& text) {
     put_program(root() / "proc/self/exe",
                 "printf '%s\\n' \"$@\" >'" + (folder() / "words").string() + "'\njobs=$2\nshift 3\n" + text);
@@ -95,7 +95,7 @@ class StartJobs : public testing::Test, protected test::FakeHost {
     EXPECT_EQ(reply.jobs.size(), request.jobs.size());
     return reply.jobs;
   }
-  // What is reported of the job.
+  // Starts a job; returns the report about it.
   wire::StartedJob start(const std::string& id) {
     for (const wire::StartedJob& one : start()) {
       if (one.id == id) {
@@ -122,7 +122,7 @@ class StartJobs : public testing::Test, protected test::FakeHost {
     }
     return "none";
   }
-  // PATH has only these programs, and what is put beside them.
+  // Leaves only these programs on PATH, and those added to their folder.
   void keep_only(const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       fs::create_symlink(fs::path("/bin") / name, programs() / name);
@@ -207,7 +207,7 @@ TEST_F(StartJobs, StartsOnce) {
   again = start(id);
   EXPECT_EQ(again.outcome, StartOutcome::exists);
   EXPECT_FALSE(again.pid);
-  // Another one is started beside it.
+  // Another job is started next to it.
   const std::string other = add("echo other");
   const auto replies = start();
   for (const wire::StartedJob& reply : replies) {
@@ -346,7 +346,7 @@ TEST_F(StartJobs, AnAgentThatDoesNotStartIsReported) {
   expect_never_starts(id);
 }
 
-// On a full disk the guard has left an empty file. A lifeline would wait for such a job for ever.
+// On a full disk the guard leaves an empty file. A lifeline would wait for such a job forever.
 TEST_F(StartJobs, AJobWithAnEmptySupervisorLeavesNoFolder) {
   const std::string empty = add("");
   const std::string begun = add("");
@@ -399,7 +399,7 @@ TEST_F(StartJobs, WithoutALeaseNoneStarts) {
   }
 }
 
-// It needs no Python.
+// This works without Python.
 TEST_F(StartJobs, ALeaseIsDescriptorSevenOfItsGuards) {
   keep_only({"sh", "cat"});
   put_program(programs() / "nvidia-smi", "case $1 in --query-gpu=*) echo 0, GPU-0 ;; esac");
@@ -421,7 +421,7 @@ TEST_F(StartJobs, WithoutALeaseThereIsNoDescriptorSeven) {
   EXPECT_EQ(read(id, "seen"), "none");
 }
 
-// It needs no Python.
+// This works without Python.
 TEST_F(StartJobs, TheSupervisorOfTheirLaunchStartsBesideThem) {
   keep_only({"sh", "cat"});
   const std::string given = (folder() / "given").string();

@@ -22,7 +22,7 @@ namespace remote::agent::test {
   ::_exit(0);
 }
 
-// Only for a process of root: becomes this user for good.
+// Requires root: becomes this user permanently.
 inline void become(uid_t user) {
   if (::setgroups(0, nullptr) != 0 || ::setresgid(user, user, user) != 0 ||
       ::setresuid(user, user, user) != 0) {
@@ -31,7 +31,7 @@ inline void become(uid_t user) {
   ::prctl(PR_SET_DUMPABLE, 1);  // as after execve()
 }
 
-// A child that runs a function, in a session of its own. It is killed in the end, also if the test dies.
+// A child process that runs a function in its own session. It is killed in the end, even if the test dies.
 class Started {
  public:
   template <typename Function>
@@ -70,7 +70,7 @@ class Started {
   pid_t pid_ = -1;
 };
 
-// `sleep` with this environment, as this user. Returns when it runs.
+// Runs `sleep` with this environment, as this user. Returns once it runs.
 inline Started run_sleep(std::vector<std::string> environment, uid_t user = ::geteuid(),
                          const std::string& program = "/bin/sleep") {
   Started child([&] {

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using wire::JobPhase;
 
-// Keeps the parts of an answer.
+// Stores the parts of an answer.
 class KeptParts : public Stream {
  public:
   void send(const wire::Reply& reply) override {
@@ -108,7 +108,7 @@ TEST_F(StateAnswer, ComesInParts) {
   }
 }
 
-// Each has as much as a report can have.
+// Each part has the largest possible report.
 TEST_F(StateAnswer, AnyPartFitsIntoAFrame) {
   std::string attempts;
   for (int i = 1; i < 1000; ++i) {
@@ -130,7 +130,7 @@ TEST_F(StateAnswer, AnyPartFitsIntoAFrame) {
   EXPECT_GT(reports[3].attempts.size(), 500U);
 }
 
-// An abandoned start is waited for: the others are sent before that.
+// An abandoned start delays its own report, so the others are sent first.
 TEST_F(StateAnswer, WhatIsReadyIsNotHeldBack) {
   const std::string abandoned = jobs.make({{"supervisor", ""}});
   const std::string running = jobs.make_running();
@@ -147,7 +147,7 @@ TEST_F(StateAnswer, WhatIsReadyIsNotHeldBack) {
 TEST_F(StateAnswer, WaitsForTheLifeline) {
   const std::string id = jobs.make_running();
   std::thread writer([&] {
-    std::this_thread::sleep_for(milliseconds(300));  // how long it waits is what is tried
+    std::this_thread::sleep_for(milliseconds(300));  // how long it waits is under test
     jobs.put(id, "lifeline", "waiting for b\n");
   });
   const auto before = read_wall_clock();
@@ -161,7 +161,7 @@ TEST_F(StateAnswer, WaitsForTheLifeline) {
 TEST_F(StateAnswer, DoesNotWaitForTheLifelineOfAnEndedJob) {
   const auto begin = read_boot_clock();
   ask({.place = {}, .ids = {jobs.make_ended("exit 1")}, .await_lifeline = true});
-  EXPECT_LT(read_boot_clock() - begin, milliseconds(4000));  // the time that it waits otherwise
+  EXPECT_LT(read_boot_clock() - begin, milliseconds(4000));  // otherwise it waits this long
   const std::string id = jobs.make_running();
   ask({.place = {}, .ids = {id}, .await_lifeline = true});
   EXPECT_GE(read_boot_clock() - begin, milliseconds(4000));
@@ -172,7 +172,7 @@ TEST_F(StateAnswer, EndsWithItsStream) {
   stream.close();
   const auto begin = read_boot_clock();
   ask({.place = {}, .ids = {jobs.make_running(), jobs.make_running()}, .await_lifeline = true});
-  EXPECT_LT(read_boot_clock() - begin, milliseconds(4000));  // the time that it waits otherwise
+  EXPECT_LT(read_boot_clock() - begin, milliseconds(4000));  // otherwise it waits this long
   EXPECT_TRUE(stream.jobs().empty());
 }
 

@@ -48,7 +48,7 @@ struct StopAnswer : ::testing::Test {
             .grace_s = 5,
             .by = {.text = "ada@laptop"}};
   }
-  // The exit status of `remote-agent stop` with these words.
+  // The exit status of `remote-agent stop` with these arguments.
   int run_program(std::vector<std::string> words, const std::string& input = "") const {
     std::array<int, 2> pipe{};
     EXPECT_EQ(::pipe(pipe.data()), 0);

@@ -12,7 +12,7 @@
 #include "agent/jobs_place.hpp"
 #include "agent/waiting.hpp"
 
-// What stopping jobs ends and leaves alone.
+// Which processes stopping a job ends and which it leaves alone.
 
 namespace remote::agent {
 namespace {
@@ -25,7 +25,7 @@ using test::JobsPlace;
 struct Stop : ::testing::Test {
   JobsPlace jobs;
 
-  // How its supervisor, or who stopped it, recorded its end.
+  // How its supervisor, or the process that stopped it, recorded its end.
   wire::ProcessEnd end_of(const std::string& id) {
     const auto record = jobs.record(id);
     return record && record->end ? record->end->how : wire::ProcessEnd::exited(255);
@@ -35,7 +35,8 @@ struct Stop : ::testing::Test {
   }
 };
 
-// Everything that must be found, each with a child that outlives a plain kill of the main process.
+// All kinds of processes that must be found, each with a child that survives a plain kill of the main
+// process.
 const char* const stubborn_children[] = {
     "trap '' TERM HUP INT; echo up; while :; do sleep 0.1; done",
     "setsid sleep 1000 & echo up; wait",
@@ -72,7 +73,7 @@ TEST_F(Stop, LeavesOtherJobsAlone) {
   for (int i = 0; i < 10; ++i) {
     others.push_back(jobs.start("sleep 1000 & echo up; wait"));
   }
-  // A job that another one started, so that it is in the tree of its processes, is not its own.
+  // A job started by another job is in that job's process tree, but does not belong to it.
   const std::string inner = JobsPlace::new_id();
   const std::string id =
       jobs.start("setsid env REMOTE_JOB_ID=" + inner + " sleep 1000 & echo up; exec sleep 1000");
@@ -94,11 +95,11 @@ TEST_F(Stop, LeavesOtherJobsAlone) {
   }
 }
 
-// As when the launch and who follows it end the ranks after a failure.
+// As when the launch and a following client both stop the ranks after a failure.
 TEST_F(Stop, TwoAtOnceRecordWhoEndedTheJobs) {
   std::vector<std::string> ids;
   for (int i = 0; i < 10; ++i) {
-    // also jobs that end by a code of their own when they are signalled
+    // also jobs that exit with their own code when signalled
     ids.push_back(jobs.start(i % 2 == 0 ? "exec sleep 1000"
                                         : "trap 'exit 3' TERM; echo up; while :; do sleep 0.1; done"));
   }
@@ -122,10 +123,11 @@ TEST_F(Stop, JobsSideBySide) {
   for (const StoppedJob& stopped : jobs.stop_all_of(ids, SIGTERM, 5)) {
     EXPECT_EQ(stopped.result.outcome, Outcome::killed);
   }
-  EXPECT_LT(read_boot_clock() - begin, std::chrono::seconds(30)) << "not one after the other";  // six graces
+  EXPECT_LT(read_boot_clock() - begin, std::chrono::seconds(30))
+      << "not one after the other";  // six grace periods
 }
 
-// The main process may be gone and others not.
+// The main process may be gone while others live.
 TEST_F(Stop, WhatALostOneHasLeft) {
   const std::string id =
       jobs.start("(setsid sh -c 'trap \"\" TERM; echo up; sleep 1000; sleep 1000' &); exec sleep 1000");
@@ -170,15 +172,15 @@ TEST_F(Stop, DoesNotClaimTheDeathOfAJobThatLeftAChild) {
   EXPECT_FALSE(jobs.record(id)->has_result());
 }
 
-// Its supervisor, which was stopped, records the end once it is woken.
+// Its stopped supervisor records the end once it is resumed.
 TEST_F(Stop, DoesNotClaimTheDeathOfAJobThatFailed) {
   const std::string id = jobs.start("ulimit -c 0; echo up; exec sleep 1000");
   const pid_t main = jobs.main_pid(id);
   const pid_t guard = jobs.record(id)->supervisor->id.pid;
   ::kill(guard, SIGSTOP);
-  // Until it has stopped, it may still take the end of its child.
+  // Until the guard has stopped, it may still reap its child.
   ASSERT_TRUE(eventually([&] { return read_process(jobs.host(), guard)->state == 'T'; }));
-  // A shell that gets the signal just before execve() forgets it.
+  // A shell that gets the signal just before execve() loses it.
   ASSERT_TRUE(eventually([&] { return read_process(jobs.host(), main)->name == "sleep"; }));
   ::kill(main, SIGSEGV);
   ASSERT_TRUE(eventually([&] { return read_process(jobs.host(), main)->is_dead(); }));
@@ -187,7 +189,7 @@ TEST_F(Stop, DoesNotClaimTheDeathOfAJobThatFailed) {
   EXPECT_FALSE(stop_of(id));
 }
 
-// As on a disk that has become read-only: it tries for ten minutes to write the result.
+// Like a read-only disk: it tries for ten minutes to write the result.
 TEST_F(Stop, ASupervisorThatCannotWriteTheResultIsKilled) {
   const std::string id = jobs.start("ulimit -c 0; echo up; exec sleep 1000");
   fs::remove(jobs.job(id) / "journal.jsonl");
@@ -229,7 +231,7 @@ TEST_F(Stop, ReportsGpuMemoryThatIsStillHeld) {
   EXPECT_EQ(jobs.stop(jobs.start("exec sleep 1000")).result.outcome, Outcome::killed);
 }
 
-// Nothing of the job lives, and only this process can tell how it ended: it waits for the driver.
+// No process of the job is alive, and only this process can report how it ended: it waits for the driver.
 TEST_F(Stop, AJobWithoutASupervisorIsNotGoneBeforeItsEndIsRecorded) {
   jobs.folder.put_program(jobs.programs() / "nvidia-smi",
                           "! [ -e \"$HOME/hold\" ] || { : >\"$HOME/held\"; while [ -e \"$HOME/hold\" ]; do "
@@ -254,11 +256,11 @@ TEST_F(Stop, AJobWithoutASupervisorIsNotGoneBeforeItsEndIsRecorded) {
   EXPECT_EQ(end_of(id), wire::ProcessEnd::signalled(SIGTERM));
   EXPECT_EQ(jobs.record(id)->end->by, "kill");
   EXPECT_EQ(find_phase(), wire::JobPhase::ended);
-  fs::remove(jobs.job(id) / "journal.jsonl");  // as if it had died before
+  fs::remove(jobs.job(id) / "journal.jsonl");  // as if it had died earlier
   EXPECT_EQ(find_phase(), wire::JobPhase::gone);
 }
 
-// The supervisor of a launch that was started again stops such jobs, while job-list has them as lost.
+// A restarted supervisor of a launch stops such jobs, although job-list reports them as lost.
 TEST_F(Stop, AJobThatIsGoneDoesNotRunWhileItIsStopped) {
   jobs.folder.put_program(jobs.programs() / "nvidia-smi",
                           "! [ -e \"$HOME/hold\" ] || { : >\"$HOME/held\"; while [ -e \"$HOME/hold\" ]; do "
@@ -275,10 +277,10 @@ TEST_F(Stop, AJobThatIsGoneDoesNotRunWhileItIsStopped) {
   fs::remove(home / "hold");
 }
 
-// A lifeline that was stopped (SIGSTOP) cannot see that its ranks have ended.
+// A stopped lifeline (SIGSTOP) cannot notice that its ranks have ended.
 TEST_F(Stop, WakesTheLifeline) {
   const std::string id = jobs.start("exec sleep 1000");
-  const test::Started lifeline = test::run_sleep({});  // in its place
+  const test::Started lifeline = test::run_sleep({});  // replaces it
   const auto has_state = [&](char state) {
     return eventually([&] { return read_process(jobs.host(), lifeline.pid())->state == state; });
   };
@@ -305,11 +307,11 @@ TEST_F(Stop, AJobThatHasNotStartedNeverDoes) {
   EXPECT_TRUE(jobs.record(id)->never_started());
   HostFolder::put(jobs.job(id) / "spec.json", "echo up\n");
   jobs.begin(id);
-  ::usleep(200'000);  // so that it would have started
+  ::usleep(200'000);  // long enough to have started
   EXPECT_EQ(jobs.file(id, "pid"), "");
   EXPECT_EQ(jobs.stop(id).result.outcome, Outcome::none);
 
-  // not even its project may be there
+  // even its project may be gone
   fs::remove_all(jobs.jobs().parent_path());
   EXPECT_EQ(stop_jobs(backends, order)[0].result.outcome, Outcome::none);
   EXPECT_EQ(jobs.file(id, "supervisor"), "claimed\n");
@@ -348,7 +350,7 @@ TEST_F(Stop, AnUnknownBackend) {
   EXPECT_EQ(stopped.result.reason, "this version of remote does not know its backend later");
 }
 
-// Between two attempts the supervisor stays, and nothing is recorded.
+// Between two attempts the supervisor remains, and nothing is recorded.
 TEST_F(Stop, BetweenTwoAttempts) {
   const std::string id = jobs.start("setsid sleep 1000 & echo up; exec sleep 1000");
   const ProcessId supervisor = jobs.record(id)->supervisor->id;
@@ -404,14 +406,14 @@ TEST_F(Stop, AJobOfLabmlRemote) {
   EXPECT_EQ(stopped.result.outcome, Outcome::killed);
   EXPECT_EQ(stopped.result.signalled, 1);
   EXPECT_FALSE(job.lives());
-  // its pid may be another process's by now
+  // its pid may now belong to another process
   HostFolder::put(jobs.job(id) / "job.pid", std::to_string(other.pid()) + "\n");
   fs::remove(jobs.job(id) / "journal.jsonl");
   EXPECT_EQ(jobs.stop(id).result.signalled, 0);
   EXPECT_TRUE(other.lives());
 }
 
-// A look takes all jobs together. 1,500 of them take 1 s.
+// All jobs are checked together. 1,500 of them take 1 s.
 TEST_F(Stop, ManyJobs) {
   const char* const wanted = std::getenv("REMOTE_TEST_JOBS");
   const int count = wanted != nullptr ? std::stoi(wanted) : 100;

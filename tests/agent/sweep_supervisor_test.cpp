@@ -28,7 +28,7 @@ using ::testing::SizeIs;
 using ::testing::UnorderedElementsAreArray;
 using wire::StartOutcome;
 
-// Starts jobs in place of the agent. Any thread.
+// Starts jobs in place of the agent. Thread-safe.
 class FakeStarts {
  public:
   wire::StartedJob start(const wire::JobsToStart& jobs, int lease) {
@@ -123,7 +123,7 @@ class SweepServer : public test::JobFolders {
           .points = ids,
           .busy = busy});
   }
-  // One round, later than the last one, so that it may ask and lease again.
+  // Runs one round, late enough after the last one to query and lease again.
   bool step() {
     now_ += Seconds(61);
     return supervisor_->step(now_);
@@ -139,7 +139,7 @@ class SweepServer : public test::JobFolders {
     std::ifstream file(folder_->file("note").string());
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // Makes the job of a started point, which runs until it has a result.
+  // Makes the jobs of started points. They run until they have a result.
   void run_jobs() {
     starts.on_start = [this](const std::string& id) {
       fs::create_directories(folder(id));
@@ -254,7 +254,7 @@ TEST(SweepPoints, DoNotStartAfterAStop) {
   EXPECT_THAT(server.starts.points(), IsEmpty());
 }
 
-// Two points for one GPU, whose first start hangs.
+// Two points that share one GPU; the first start hangs.
 class SlowStart : public testing::Test {
  protected:
   SlowStart() {
@@ -356,7 +356,7 @@ TEST(SweepPoints, MustHaveTheirScripts) {
 
 // ---- Several servers
 
-const std::string right_token = "0123456789abcdef";  // of the link between the two
+const std::string right_token = "0123456789abcdef";  // of the link between the two servers
 
 class SweepServers : public testing::Test {
  protected:
@@ -390,7 +390,7 @@ TEST_F(SweepServers, ShareThePoints) {
       stranger.supervisor().wait();
     }
   });
-  // The first one is slower, so that the second one connects in time.
+  // The first server is slower, so that the second one connects in time.
   first.starts.on_start = [](const std::string&) {};
   std::thread member([&] { second.supervisor().run(); });
   EXPECT_TRUE(test::eventually([&] {

@@ -75,7 +75,7 @@ class SweepOnServer : public testing::Test, protected test::JobFolders {
                    .points = {point},
                    .busy = {}};
   }
-  // A sh text in place of `remote-agent supervise-sweep`. Its words are in the file `words`.
+  // Replaces `remote-agent supervise-sweep` with a shell script. Its arguments are in the file `words`.
   void set_supervisor(const std::string& text) {
     const fs::path program = fs::path(host().root) / "proc/self/exe";
     put_file(program,
@@ -218,7 +218,7 @@ TEST_F(SweepOnServer, IsDropped) {
   EXPECT_TRUE(fs::exists(folder(job)));
 }
 
-// `remote-agent supervise-sweep`, as a process.
+// `remote-agent supervise-sweep` as a process.
 class SweepProcess : public testing::Test, protected test::JobFolders {
  protected:
   ~SweepProcess() override {
@@ -238,7 +238,7 @@ class SweepProcess : public testing::Test, protected test::JobFolders {
         .points = std::move(points),
         .busy = {}});
   }
-  // Its report.
+  // Runs it; returns its report.
   std::string supervise() {
     const fs::path out = path() / "report";
     std::string words[] = {jobs().jobs.string(), (jobs().jobs / ".bin/d1").string(), launch};

@@ -62,7 +62,7 @@ inline void send_all(const Descriptor& socket, std::string_view bytes) {
   }
 }
 
-// What has arrived within `wait`, until nothing more comes; nullopt: the peer has closed the connection.
+// Reads until no more data arrives within `wait`; nullopt: the peer has closed the connection.
 inline std::optional<std::string> read_some(const Descriptor& socket,
                                             std::chrono::milliseconds wait = std::chrono::milliseconds(50)) {
   std::string bytes;
@@ -78,7 +78,7 @@ inline std::optional<std::string> read_some(const Descriptor& socket,
   return bytes;
 }
 
-// Waits until a frame, or `size` bytes, have come, at most 5 s.
+// Waits until a frame, or `size` bytes, have arrived, at most 5 s.
 inline std::string read_exactly(const Descriptor& socket, std::size_t size) {
   std::string bytes(size, '\0');
   std::size_t got = 0;
@@ -102,7 +102,7 @@ inline std::string make_frame(std::string_view payload) {
   return frame + std::string(payload);
 }
 
-// The next frame with its length.
+// The next frame, including its length.
 inline std::string read_frame(const Descriptor& socket) {
   const std::string header = read_exactly(socket, 4);
   std::size_t size = 0;

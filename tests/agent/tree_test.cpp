@@ -1,4 +1,4 @@
-// Trees of frozen launches: made, shared, landed and removed.
+// The trees of frozen launches: creating, sharing, landing and removing them.
 
 #include <gmock/gmock.h>
 #include <sodium.h>
@@ -50,7 +50,7 @@ class JobTree : public ::testing::Test, protected test::JobsPlace {
     test::HostFolder::put(project() / name, text);
   }
   static std::string text_of(const fs::path& path) { return read_file(path.string()).value_or(""); }
-  // The list of these files, as they are now.
+  // The list of these files in their current state.
   std::string list(const std::vector<std::string>& names) const {
     std::string text;
     for (const std::string& name : names) {
@@ -273,7 +273,7 @@ TEST_F(JobTree, WrongListsAndFilesAreRefusedAndLeaveNothing) {
     EXPECT_THAT(make(sha256_of(out), out).reason, HasSubstr("damaged")) << line;
   }
   EXPECT_EQ(outcome("../../../x", text), TreeOutcome::failed);
-  // The rest of one that was being made when the server was lost.
+  // The remains of a tree that was being made when the server was lost.
   fs::create_directories(jobs() / ".trees/.new.rubbish/sub");
   const std::string good = list({"a\tb.py"});
   EXPECT_EQ(make(sha256_of(good), good).outcome, TreeOutcome::ready);
@@ -324,7 +324,7 @@ TEST_F(JobTree, LinksSourcesAndLargeFilesAndCopiesOthers) {
     digest = sha256_of(text);
     ASSERT_EQ(make(digest, text).outcome, TreeOutcome::ready);
   }
-  // A folder that was made later is linked at the next time.
+  // A folder that was created later gets its link the next time.
   EXPECT_EQ(fs::read_symlink(tree(digest) / "second"), "../../../second");
   put("data/x", "x");
   put("pkg/y", "x");
@@ -384,7 +384,7 @@ TEST_F(JobTree, AFolderThatCannotBeMovedIsKept) {
   const std::string digest = sha256_of(text);
   ASSERT_EQ(make(digest, text).outcome, TreeOutcome::ready);
   wait_end(start_in(digest, ":"));
-  // The list is lost, so it is not known which files are new.
+  // The list is lost, so it is unknown which files are new.
   test::HostFolder::put(tree(digest).string() + ".open", "");
   fs::remove(tree(digest).string() + ".list");
   test::HostFolder::put(tree(digest) / "new", "x");

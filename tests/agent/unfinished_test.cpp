@@ -13,10 +13,10 @@ using ::testing::IsEmpty;
 class Unfinished : public testing::Test, protected test::LocalJobs {
  protected:
   UnfinishedWork find() { return find_unfinished(host(), place()); }
-  // A process with these words as its command line, which runs in a folder.
+  // A process with this command line, which runs in a folder.
   test::Started run_program(const fs::path& script, const std::string& word, const fs::path& folder,
                             const fs::path& program = "/bin/sh") {
-    // It waits for a writer.
+    // The script waits for a writer of the FIFO.
     const std::string fifo = script.string() + ".fifo";
     test::HostFolder::put(script, "read x <'" + fifo + "'\n");
     ::mkfifo(fifo.c_str(), 0600);
@@ -123,7 +123,7 @@ TEST_F(Unfinished, JobsThatMayRunOnAnotherMachine) {
   EXPECT_EQ(reports.at(newer).backend, "queue");
 }
 
-// The last process of a job may live for a moment.
+// The last process of a job may survive for a moment.
 TEST_F(Unfinished, AreLookedForOnceMore) {
   const std::string id = new_id();
   const test::Started helper([&] {

@@ -180,7 +180,7 @@ TEST_F(Uninstall, NeedsAHomeDirectory) {
   EXPECT_THROW(remove(), std::runtime_error);
 }
 
-// Tells the number of its stream.
+// A stream with a fixed number.
 class NumberedStream final : public Stream {
  public:
   void send(const wire::Reply& /*reply*/) override { ::_exit(3); }

@@ -25,7 +25,7 @@ class Versions : public ::testing::Test {
   ~Versions() override { fs::remove_all(folder); }
 
   fs::path version(char digit) const { return folder / std::string(64, digit); }
-  // A version that was installed so many hours ago.
+  // A version that was installed this many hours ago.
   void add(char digit, int hours, char architecture = '>') const {
     fs::create_directories(version(digit));
     const fs::path program = version(digit) / "remote-agent";

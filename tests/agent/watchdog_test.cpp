@@ -15,7 +15,7 @@
 namespace remote::agent {
 namespace {
 
-// A process with a watchdog, which writes one byte to the pipe when it takes over.
+// A process with a watchdog that writes one byte to the pipe when it takes over.
 class WatchdogTest : public ::testing::Test {
  protected:
   WatchdogTest() {
@@ -26,14 +26,14 @@ class WatchdogTest : public ::testing::Test {
   }
 
   pid_t start(bool dismisses) {
-    std::fflush(stdout);  // the forked processes write to another file
+    std::fflush(stdout);  // flush, because the forked processes use another file
     const pid_t pid = ::fork();
     if (pid == 0) {
       // The watchdog closes all other descriptors, so the pipe is its stdout.
       ::dup2(write_.get(), STDOUT_FILENO);
       Watchdog watchdog([] { [[maybe_unused]] const ssize_t count = ::write(STDOUT_FILENO, "!", 1); });
       watchdog.keep();
-      watchdog.keep();  // one is enough
+      watchdog.keep();  // only one watchdog is started
       if (dismisses) {
         watchdog.dismiss();
         ::_exit(0);
@@ -44,7 +44,7 @@ class WatchdogTest : public ::testing::Test {
     write_.reset();
     return pid;
   }
-  // What is written until all writers have exited.
+  // Reads until all writers have exited.
   std::string read_all() {
     std::string text;
     char byte = 0;

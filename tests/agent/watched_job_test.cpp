@@ -154,7 +154,7 @@ TEST_F(WatchedJobTest, WorkersThatFailedBecauseOfOthersAreMarked) {
   put("failures/rank.2", victim);
   expect_failure(make_failure(2, {EndKind::exit, 14}, true), true);
   fs::remove(jobs.folder(id) / "failures/agent");
-  expect_failure(make_failure(own_rank, {EndKind::exit, 14}, true), true);  // mpirun's own
+  expect_failure(make_failure(own_rank, {EndKind::exit, 14}, true), true);  // mpirun's own exit status
   expect_failure(make_failure(own_rank, {EndKind::exit, 14}, false), false);
   put("journal.jsonl", test::format_end("signal 11 1700000000009 supervisor\n"));
   expect_failure(make_failure(own_rank, {EndKind::signal, 11}, false), true);
@@ -174,13 +174,13 @@ TEST_F(WatchedJobTest, AWorkerFollowsByItsSignalOrItsLastWords) {
   put("ranks/7.err", "Connection reset by peer\n");
   EXPECT_TRUE(failed("7 exit 1 1700000000000 torchrun\n")->after_peer);
   EXPECT_EQ(failed("7 exit 1 1700000000000\n8 exit 4 1700000000000\n")->rank, 8);
-  // mpirun ends ranks by a signal, which explains less than a rank's own consequence.
+  // mpirun stops ranks with a signal, which explains less than a rank's own follow-up failure.
   EXPECT_FALSE(failed("9 signal 15 1700000000000 mpirun\n"));
   EXPECT_EQ(failed("9 signal 15 1700000000000 mpirun\n7 exit 1 1700000000000 mpirun\n")->rank, 7);
   EXPECT_EQ(failed("9 signal 15 1700000000000 torchrun\n7 exit 1 1700000000000\n")->rank, 9);
 }
 
-// MPICH's mpirun kills the other ranks, and may record that before the end of the one that failed.
+// MPICH's mpirun kills the other ranks, and may record that before the end of the rank that failed.
 TEST_F(WatchedJobTest, UnderMpiAKilledRankGivesWayToOneThatExited) {
   put("failures/agent", "0 signal 9 1700000000000 mpirun\n2 exit 3 1700000000090 mpirun\n");
   EXPECT_EQ(watch(true).find_failed_worker(), make_failure(2, {EndKind::exit, 3}));

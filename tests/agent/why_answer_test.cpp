@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 
 const std::string job = std::string(31, 'a') + "1";
 
-// A line of /proc/net/tcp of this user, or another one.
+// A line of /proc/net/tcp that belongs to this user or another one.
 std::string connection(const std::string& from, const std::string& to, const std::string& state,
                        const std::string& timer = "00:00000000 00000000", const std::string& probes = "0",
                        uid_t user = ::geteuid()) {

@@ -67,7 +67,7 @@ TEST_F(Workers, TheFirstRecordOfARankCounts) {
   EXPECT_EQ(read().at(3).end->how, ProcessEnd::exited(2));
 }
 
-// The job writes these files, so they may hold anything.
+// The job writes these files, so they may contain anything.
 TEST_F(Workers, OddFilesAreIgnored) {
   put("failures/rank.3", "1700000000123\nTraceback\n");
   fs::create_directory(jobs.folder(id) / "failures/rank.7");

@@ -1,10 +1,11 @@
 #!/bin/sh
-# A launch and a kill on practice servers of the other architecture: they install the agent for aarch64, which qemu runs.
+# A launch and a kill on practice servers with another architecture: they install the agent for aarch64, which runs in
+# qemu.
 # shellcheck disable=SC2016
 [ -e /proc/sys/fs/binfmt_misc/tests-aarch64 ] || exec "${0%/*}/emulate" sh "$0" # with mounts of its own
 . "${0%/*}/../e2e/support.sh"
 
-# The servers' uname.
+# The uname program of the servers.
 uname=$(realpath "$(command -v uname)")
 cp "$uname" "$work/own uname"
 cat >"$work/uname" <<EOF
@@ -22,11 +23,11 @@ code 0 run --server node-1 --cmd 'echo hello'
 printed 'hello
 '
 code 7 run --server node-2 --cmd 'exit 7'
-# agents: the machine that each installed agent is for, as its ELF header has it
+# agents: prints the machine that each installed agent is built for, from its ELF header
 agents() { find "$sandbox" -name remote-agent -exec od -An -tx1 -j18 -N2 {} \; ; }
 [ "$(agents)" = ' b7 00
  b7 00' ] || fail "the servers did not install the agent for aarch64"
-# emulated: the processes of these servers that run in qemu
+# emulated: prints the processes on these servers that run in qemu
 emulated() {
   for process in /proc/[0-9]*; do
     case $(readlink "$process/exe") in
@@ -44,7 +45,7 @@ grep -q 'rank 2 on node-2 failed first' "$work/err" || fail "the verdict does no
 gone() { [ "$(processes "$1")" = 0 ]; }
 until_true gone 1
 
-# --- kill, with a child in a session of its own
+# --- kill, with a child in its own session
 code 0 launch --nproc-per-node 2 --tag k --cmd "sh -c 'setsid sleep $mark.2 & trap \"\" TERM; while :; do sleep $mark.3; done'"
 running() { [ "$(processes 2) $(processes 3)" = '4 4' ]; }
 until_true running

@@ -1,14 +1,16 @@
 #!/bin/sh
-# What the tests of containers share: test_containers.sh and test_rootless_podman.sh (podman) and test_docker.sh source it, with $engine set. Each runs as root in
-# mount and process namespaces of its own: what an engine keeps lies on file systems that go with the test, and so do all processes.
-# The image comes from no registry: a skeleton of links, in which the host's /usr is mounted.
+# Shared by the container tests: test_containers.sh and test_rootless_podman.sh (podman) and test_docker.sh source it
+# after setting $engine. Each runs as root in its own mount and process namespaces, so that the engine's files and all
+# processes disappear with the test. The image does not come from a registry: it is a skeleton of links, into which
+# the host's /usr is mounted.
 # shellcheck disable=SC2016,SC2034,SC2120,SC2154
 missing() {
   echo "skipped: $*"
   exit 77
 }
 
-# enter_namespaces PROGRAM…: runs the test again inside, where it is not there yet. The programs must be installed.
+# enter_namespaces PROGRAM…: reruns the test inside the namespaces, unless it is there already. The programs must be
+# installed.
 enter_namespaces() {
   [ -z "${REMOTE_TEST_NAMESPACE-}" ] || return 0
   [ "$(id -u)" = 0 ] || missing "this test runs $engine as root"
@@ -20,7 +22,7 @@ enter_namespaces() {
   REMOTE_TEST_NAMESPACE=1 exec unshare "$@" sh "$0"
 }
 
-# own_folders FOLDER…: empty ones in the place of the machine's
+# own_folders FOLDER…: mounts empty folders over the machine's
 own_folders() {
   for folder; do
     mkdir -p "$folder"
@@ -28,7 +30,7 @@ own_folders() {
   done
 }
 
-# skeleton: the image as tar
+# skeleton: prints the image as a tar archive
 skeleton() (
   umask 022
   folder=$(mktemp -d)
@@ -42,7 +44,7 @@ skeleton() (
   cd / && rm -rf "$folder"
 )
 
-# own_user: an ordinary user $user, with a home /mnt/home, which holds what the test makes
+# own_user: makes an ordinary user $user whose home folder /mnt/home contains everything the test creates
 user=54321
 own_user() {
   own_folders /mnt
@@ -57,12 +59,12 @@ own_user() {
   chown $user:$user /mnt/home
 }
 
-# as_user: runs the test again as that user
+# as_user: reruns the test as that user
 as_user() {
   HOME=/mnt/home TMPDIR=/mnt/home setpriv --reuid $user --regid $user --clear-groups sh "$0"
 }
 
-# for_engine NAME VALUE…: variables of the servers that the engine heeds
+# for_engine NAME VALUE…: sets variables for the engine on all servers
 for_engine() {
   printf '    env:\n' >"$work/env"
   while [ $# -gt 0 ]; do
@@ -72,14 +74,14 @@ for_engine() {
   sed -i '/hostname:/r '"$work/env" .remote/configs.yaml
 }
 
-# own_cgroups: crun wants control groups of version 2 alone
+# own_cgroups: mounts control groups of version 2 only, as crun requires
 own_cgroups() {
   [ ! -e /sys/fs/cgroup/cgroup.controllers ] || return 0
   umount -R /sys/fs/cgroup 2>/dev/null || true
   mount -t cgroup2 none /sys/fs/cgroup || missing "no right to mount control groups"
 }
 
-# own_podman: a podman with a storage of its own, and the image in it; the options that it needs here into $limits
+# own_podman: sets up a podman with its own storage and the image; the options that it needs here go to $limits
 own_podman() {
   own_folders /var/lib/containers /run/libpod /run/containers /run/crun /etc/containers /dev/shm
   printf '[storage]\ndriver = "vfs"\nrunroot = "/run/containers/storage"\ngraphroot = "/var/lib/containers/storage"\n' \
@@ -92,18 +94,18 @@ own_podman() {
   podman run --rm $limits -v /usr:/usr:ro localhost/skeleton true 2>"$work/err" || skip "podman runs nothing here: $(tail -n 1 "$work/err")"
 }
 
-# --- what the tests say often
+# --- shortcuts of the tests
 containers() { "$engine" ps --all --quiet | wc -l; }
 no_container() { [ "$(containers)" = 0 ]; }
 containers_are() { [ "$("$engine" ps --quiet | wc -l)" = "$1" ]; }
 dead() { [ "$(processes "$1")" = 0 ]; }
 alive() { ! dead "$1"; }
-# processes_of SUFFIX: their pids
+# processes_of SUFFIX: prints their pids
 processes_of() { grep -lzx "${mark}[.]$1" /proc/[0-9]*/cmdline 2>/dev/null | sed 's#/proc/\([0-9]*\)/.*#\1#'; }
 # on_servers COMMAND
 on_servers() { "$REMOTE" --quiet run --cmd "$1" >/dev/null 2>"$work/err" || fail "$1"; }
 
-# two_servers OPTION…: practice servers whose jobs run in a container with these options
+# two_servers OPTION…: starts practice servers whose jobs run in a container with these options
 two_servers() {
   code 0 sandbox up --nodes 2
   system_python
@@ -130,7 +132,7 @@ EOF
   folder="$home/my project"
 }
 
-# A job runs inside, in the project's folder, as the login, with its variables and its exit code.
+# A job runs in the container, in the project's folder, as the login user, with its variables and its exit code.
 try_jobs() {
   code 3 job-run --server node-1 --follow -e NAME=s3cr3t-value -- \
     sh -c 'echo "$NAME"; pwd; [ -e /etc/debian_version ]; echo $?; id -u; echo oops >&2; echo made >made; exit 3'
@@ -151,7 +153,7 @@ $(id -u)
   code 0 job-run --server node-1 --follow --image none -- sh -c '[ -e /etc/debian_version ]'
 }
 
-# try_missing IMAGE: what cannot run is found out before anything starts anywhere.
+# try_missing IMAGE: problems are reported before anything starts on any server.
 try_missing() {
   before=$(of_jobs 'len(d)')
   code 1 launch --image "$1" -- true
@@ -164,7 +166,7 @@ try_missing() {
   [ "$(of_jobs 'len(d)')" = "$before" ] || fail "something was started"
 }
 
-# try_fetch: an image that comes from a registry, a small one of our own; only for podman as root
+# try_fetch: pulls an image from our own small registry; only for podman as root
 try_fetch() {
   podman push --quiet localhost/skeleton:latest "dir:$work/pushed"
   cat >"$work/registry.py" <<'EOF'
@@ -216,18 +218,18 @@ EOF
   code 0 job-run --server node-1 --follow --image "$image" -- true
   podman image exists "$image" || fail "the image was not fetched"
   kill "$registry"
-  # it is there now, and nobody is asked
+  # the image is there now, so nothing is asked
   code 0 job-run --server node-1 --follow --image "$image" -- true
 }
 
-# try_frozen: in the tree of a frozen launch, and what is written there comes home
+# try_frozen: runs in the tree of a frozen launch; new files are moved to the project's folder
 try_frozen() {
   code 0 launch --frozen --follow --nproc-per-node 1 -- sh -c 'pwd; echo "$PYTHONPATH"; : >"frozen.$RANK"'
   [ "$(grep -c '/.jobs/.trees/' "$work/out")" = 2 ] || fail "the container does not run in the tree"
   [ -f "$(homes | head -n 1)/my project/frozen.0" ] || fail "what was written in the container's tree has not come home"
 }
 
-# try_training LAUNCHER RANKS: with so many ranks a server
+# try_training LAUNCHER RANKS: with this many ranks per server
 try_training() {
   /usr/bin/python3 -c 'import torch, sklearn' 2>/dev/null || missing "there is no torch or no scikit-learn"
   code 0 torch-launch --follow --launcher "$1" --nproc-per-node "$2" -- python3 train.py --epochs 8
@@ -236,7 +238,7 @@ try_training() {
   until_true no_container
 }
 
-# The launch's shared file, which lies outside of the project: it is there in all containers, and only it.
+# The launch's shared file is outside the project: all containers have it, and nothing else from there.
 try_shared_file() {
   mkdir "$work/common" "$work/common/other"
   code 0 launch --follow --nproc-per-node 2 --init-method file --init-dir "$work/common" -- \
@@ -246,7 +248,7 @@ try_shared_file() {
   [ "$(ls "$work/common")" = other ] || fail "the shared file stays"
 }
 
-# The first rank that failed, and what it said.
+# Names the first rank that failed, with its output.
 try_failure() {
   code 1 launch --follow --nproc-per-node 2 --failure-grace 0 -- \
     sh -c 'if [ $RANK = 2 ]; then echo the cause >&2; exit 5; fi; sleep 300'
@@ -256,7 +258,7 @@ try_failure() {
   until_true no_container
 }
 
-# try_restart LAUNCHER: the next attempt has containers of its own
+# try_restart LAUNCHER: the next attempt gets its own containers
 try_restart() {
   cat >again.py <<'EOF'
 import os
@@ -314,7 +316,7 @@ EOF
 }
 all_began() { [ "$(grep -c 'first byte' "$work/out")" = 4 ]; }
 
-# Kill: what left its session goes, and the containers with it. Nobody sees the variables meanwhile.
+# Kill: also stops processes that left their session, and the containers. The variables are never visible to others.
 try_kill() {
   code 0 torch-launch --nproc-per-node 2 -e TOKEN=s3cr3t-value -- python3 wait.py "$mark.1"
   until_true all_live
@@ -330,14 +332,15 @@ try_kill() {
   gone 1
   [ "$(of_jobs '[job["state"] for job in d][-4:]')" = "['killed', 'killed', 'killed', 'killed']" ] || fail "they are not killed"
 }
-all_live() { [ "$(processes 1)" = 8 ]; } # ranks, and what they began
-# gone SUFFIX: neither a process nor a container. The engine itself forgets a container (--rm) a moment after its last process.
+all_live() { [ "$(processes 1)" = 8 ]; } # the ranks and their children
+# gone SUFFIX: no process and no container is left. The engine itself removes a container (--rm) a moment after its last
+# process.
 gone() {
   dead "$1" || fail "a process is left"
   until_true no_container
 }
 
-# waiting SUFFIX: a job that waits; its key and id
+# waiting SUFFIX: starts a job that waits; sets $key and $id
 waiting() {
   code 0 job-run --server node-1 -- python3 wait.py "$mark.$1"
   until_true alive "$1"
@@ -345,7 +348,7 @@ waiting() {
   id=$(job "$key" id)
 }
 
-# Supervisor and client are killed: the container goes on, is still known, and is ended.
+# If the supervisor and the client are killed, the container keeps running, is still recognized, and can be stopped.
 try_orphan() {
   waiting 2
   kill -KILL "$(cut -d ' ' -f 1 "$folder/.jobs/$id/supervisor")" "$(cut -d ' ' -f 1 "$folder/.jobs/$id/pid")"
@@ -356,7 +359,7 @@ try_orphan() {
   gone 2
 }
 
-# Only the client is killed: the supervisor ends the container, and the job has failed.
+# If only the client is killed, the supervisor stops the container, and the job has failed.
 try_client() {
   waiting 3
   kill -KILL "$(cut -d ' ' -f 1 "$folder/.jobs/$id/pid")"

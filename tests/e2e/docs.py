@@ -1,13 +1,13 @@
-"""Runs the console blocks of a Markdown page, and compares what they print with what the page shows.
+"""Runs the console blocks of a Markdown page, and compares their output with the page.
 
 Usage: docs.py PAGE            in a folder where the page's commands may run
-       docs.py --check PAGE... only whether each block is run or has the reason why not before it
+       docs.py --check PAGE... only checks that each block is run, or has the reason why not before it
 
-A block of ```console or ```sh is run unless `<!-- not run: REASON -->` stands before it. All blocks of a page are run by one bash,
-one after the other. In ```console lines that begin with `$ ` are commands; what follows is what they print (stderr too): `…`
+A block of ```console or ```sh is run unless `<!-- not run: REASON -->` comes before it. All blocks of a page are run by one bash,
+one after the other. In ```console lines that begin with `$ ` are commands; their output follows (including stderr): `…`
 stands for anything, a line of `…` for any lines, and numbers for other numbers. `<!-- prints no more -->` is not needed: what
-a command prints must be all there. In ```sh every line is a command, and what it prints does not matter.
-A command that must fail has `# fails` behind it.
+a command prints must be all there. In ```sh every line is a command, and its output does not matter.
+A command that must fail ends in `# fails`.
 """
 
 import os
@@ -22,7 +22,7 @@ EXCUSE = re.compile(r"<!-- not run: \S.*?-->\s*$", re.DOTALL)
 
 
 def blocks(page):
-    """(kind, text, whether it is run, its line) of each block."""
+    """Yields (kind, text, whether it is run, line) for each block."""
     with open(page, encoding="utf-8") as file:
         text = file.read()
     for found in FENCE.finditer(text):
@@ -31,7 +31,7 @@ def blocks(page):
 
 
 def commands(kind, text):
-    """(command, what it prints, or None if that does not matter) of each command."""
+    """Returns (command, expected output, or None if the output does not matter) for each command."""
     result = []
     for line in text.splitlines():
         if kind == "sh":
@@ -50,7 +50,7 @@ def commands(kind, text):
 
 
 def pattern(line):
-    """A shown line as a regular expression: other numbers and other blanks match, too."""
+    """A line of the page as a regular expression. Other numbers and other whitespace match, too."""
     if line.strip() == "…":
         return None
     out = ""
@@ -67,7 +67,7 @@ def pattern(line):
 
 
 def matches(shown, printed):
-    """Whether the printed lines are what is shown."""
+    """Whether the output matches the page."""
     if not shown:
         return not printed
     first = pattern(shown[0])
@@ -81,7 +81,7 @@ def plain(text):
 
 
 class Shell:
-    """One bash for all commands of a page."""
+    """A single bash for all commands of a page."""
 
     def __init__(self):
         self.output = tempfile.TemporaryFile()
@@ -92,10 +92,10 @@ class Shell:
         )
 
     def run(self, command):
-        """What it prints, and its exit code."""
+        """Returns the output and the exit code."""
         self.output.seek(0)
         self.output.truncate()
-        # stdout and stderr into one file, in the order in which they were written
+        # stdout and stderr go to one file, in the order in which they were written
         self.bash.stdin.write(f"{{ {command}\n}} >&2 </dev/null\necho {self.end} $?\n")
         self.bash.stdin.flush()
         for line in self.bash.stdout:
@@ -154,7 +154,7 @@ def check(pages):
 
 if sys.argv[1] == "--check":
     check(sys.argv[2:])
-elif sys.argv[1] == "--runs":  # whether the page has something to run
+elif sys.argv[1] == "--runs":  # whether the page has a block to run
     raise SystemExit(0 if any(wanted for _, _, wanted, _ in blocks(sys.argv[2])) else 1)
 else:
     run(sys.argv[1])

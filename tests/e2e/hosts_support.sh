@@ -1,6 +1,6 @@
 #!/bin/sh
-# Practice servers as hosts of their own, in network namespaces, for end-to-end tests that source this in place of support.sh.
-# e2e: the folder of support.sh, where that is not the folder of the test.
+# Practice servers as separate hosts, in network namespaces. End-to-end tests source this instead of support.sh.
+# e2e: the folder of support.sh, if it is not the folder of the test.
 # shellcheck disable=SC2016
 if [ "${REMOTE_TEST_INSIDE-}" != yes ]; then
   if ! unshare --net --uts --mount --propagation private ip link set lo up 2>/dev/null; then
@@ -18,8 +18,9 @@ clean_up() {
   done
 }
 
-# hosts COUNT [SH]: so many servers, node-N in the namespace hostN with 10.77.0.N on eth0 behind a bridge, whose port for it is toN.
-# SH runs in each, with N as $1. The host's name is host-N, or $host_names-N, and /etc/hosts is $work/hosts.N.
+# hosts COUNT [SH]: makes this many servers. node-N is in the namespace hostN with 10.77.0.N on eth0, behind a bridge
+# whose port for it is toN.
+# SH runs in each, with N as $1. The host name is host-N, or $host_names-N, and /etc/hosts is $work/hosts.N.
 hosts() {
   ip link set lo up
   code 0 sandbox up --nodes "$1"

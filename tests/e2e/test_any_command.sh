@@ -1,12 +1,12 @@
 #!/bin/sh
-# remote launch: any command gets the variables of a rank, and nobody speaks of Python.
+# remote launch: any command gets the variables of a rank, and no message mentions Python.
 . "${0%/*}/support.sh"
 
-# where hardly a file may be open, it says so; UBSan needs a pipe itself to look at an object
+# if almost no files can be opened, the error says so; UBSan needs a pipe itself to inspect an object
 few='4 5 6'
 ! grep -q __ubsan_handle "$REMOTE" || few=
 for files in $few; do
-  # what this shell was given counts, too
+  # files that this shell inherited count, too
   sh -c 'ulimit -n "$0"; exec "$1" --version' "$files" "$REMOTE" >"$work/out" 2>"$work/err" \
     3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- && fail "it runs with $files files"
   grep -q '^error: cannot make a pipe: Too many open files$' "$work/err" || fail "with $files files: $(cat "$work/err")"
@@ -48,7 +48,7 @@ printf '%s\n' '0/4 0/2 node 0 at 127.0.0.1:port words: a  b*' '1/4 1/2 node 0 at
   '2/4 0/2 node 1 at 127.0.0.1:port words: a  b*' '3/4 1/2 node 1 at 127.0.0.1:port words: a  b*' >"$work/wanted"
 cmp -s "$work/wanted" "$work/lines" || fail "the ranks have other variables"
 
-# A script that fails, a program that is not there: the rank is named, and nothing else is.
+# If a script fails or a program is missing, the rank is named, and nothing else.
 code 1 launch --follow --failure-grace 0 -- ./go.sh 1
 grep -q 'rank 1 on node-2 failed first (exit 3' "$work/err" || fail "the failed rank is not named"
 grep -q 'no luck' "$work/err" || fail "its last words are not shown"
@@ -58,7 +58,7 @@ code 1 launch --no-check --follow -- ./nothing
 grep -q './nothing: No such file' "$work/err" || fail "the shell's error is not shown"
 ! grep -qi python "$work/err" || fail "an error speaks of Python"
 
-# What is no Python has no Python stacks, and gets no advice about them.
+# A program that is not Python has no Python stacks, and gets no hint about them.
 code 0 launch -- sleep "$mark.1"
 key=$(of_jobs 'd[-1]["key"]')
 code 1 job-stacks --launch "$key"

@@ -1,16 +1,16 @@
 #!/bin/sh
-# The library as another program sees it: installed, found by find_package, linked outside the tree, and run.
+# The library as used by another program: installed, found by find_package, linked outside the source tree, and run.
 . "$(dirname -- "$0")/support.sh"
 
 build=$(dirname -- "$REMOTE")
 sanitize=
 case $build in
-  */asan) sanitize=-fsanitize=address,undefined ;; # the program must then be built so, too
+  */asan) sanitize=-fsanitize=address,undefined ;; # the program must then be built the same way
   */tsan) skip "the build with ThreadSanitizer runs no end-to-end tests" ;;
 esac
 command -v cmake >/dev/null 2>&1 || skip "no cmake"
 
-# The installation is moved before it is used: nothing in it may hold on to its first place.
+# The installation is moved before it is used, so that it must not depend on its original location.
 prefix="$work/an installation"
 cmake --install "$build" --prefix "$work/first" >"$work/out" 2>"$work/err" || fail "cmake --install"
 mv "$work/first" "$prefix"
@@ -22,7 +22,7 @@ cmake -G Ninja -S "$work/api" -B "$work/api/build" -DCMAKE_PREFIX_PATH="$prefix"
 cmake --build "$work/api/build" >"$work/out" 2>&1 || fail "sample/api does not build"
 train="$work/api/build/train"
 
-# Its version stands in a header and in its pkg-config file.
+# The version is in a header and in the pkg-config file.
 version=$("$REMOTE" --version | sed "s/remote //")
 macros=$(printf '#include <remote/version.hpp>\nREMOTE_VERSION_MAJOR.REMOTE_VERSION_MINOR.REMOTE_VERSION_PATCH\n' |
   c++ -E -P -I"$prefix/include" -x c++ - | tr -d ' \n')
@@ -30,7 +30,7 @@ macros=$(printf '#include <remote/version.hpp>\nREMOTE_VERSION_MAJOR.REMOTE_VERS
 packages=$(dirname -- "$(find "$prefix" -name remote.pc)")
 [ "$(PKG_CONFIG_PATH=$packages pkg-config --modversion remote)" = "$version" ] || fail "remote.pc has another version"
 
-# No word of the command line's libraries is in the library.
+# The library contains nothing from the libraries of the command line.
 library=$(find "$prefix" -name libremote.a)
 [ -n "$library" ] || fail "no library was installed"
 nm -C "$library" >"$work/symbols" 2>/dev/null || true
@@ -58,7 +58,7 @@ got=0
 [ "$got" = 1 ] || fail "the program exits with $got, not 1"
 grep -qx 'rank 1 on node-2 failed first' "$work/out" || fail "the verdict names rank 1"
 
-# Without its helper there is an error that names it, and what to do.
+# Without the helper there is an error that names it, and a hint.
 helper="$prefix/libexec/remote/remote-rsync-pipe"
 mv "$helper" "$work/away"
 echo 'print("changed")' >train.py

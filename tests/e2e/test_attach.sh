@@ -1,6 +1,6 @@
 #!/bin/sh
-# remote attach on a terminal: a real training with a breakpoint in one rank of 2x2 is debugged and ends well; several that wait,
-# a terminal that goes away in the middle, an error with --pdb-on-error, and another user.
+# remote attach on a terminal: debugs a real training with a breakpoint in one rank of 2x2, which then finishes. Also
+# several waiting ranks, a terminal that disappears in the middle, an error with --pdb-on-error, and another user.
 . "${0%/*}/support.sh"
 python=/usr/bin/python3
 "$python" -c 'import torch, sklearn' 2>/dev/null || skip 'no torch, or no scikit-learn'
@@ -52,7 +52,7 @@ sys.stdout.write(text.decode(errors="replace").replace("\r\n", "\n"))
 sys.exit(os.waitpid(pid, 0)[1] >> 8)
 PY
 typing() { "$python" "$work/type.py" "$@" >"$work/out" 2>"$work/err"; }
-# waits COUNT: so many wait in a debugger
+# waits COUNT: whether this many ranks wait in a debugger
 waits() { [ "$(of_jobs "sum(len(job['waiting']) for job in d)")" = "$1" ]; }
 long_until() { # a training's imports take long on a busy machine
   tries=0
@@ -82,7 +82,7 @@ code 0 top --once
 has "waiting in breakpoint() train.py:$line"
 code 0 status
 has "waiting in breakpoint() train.py:$line"
-# the arrows bring back what was typed; a terminal's escapes from the rank are text
+# the arrow keys recall earlier input; the rank's escape sequences are shown as text
 typing '(Pdb) ' 'dist.get_rank() + 40\r' '41' '\x1b[A\r' '41' 'print(chr(27) + "]0;bad" + chr(7))\r' '^[]0;bad' 'n\r' '-> ' '' \
   '(Pdb) ' 'c\r' 'continues' '' -- "$REMOTE" attach 1 || fail "attach to the training: $(cat "$work/err" "$work/out")"
 code 0 job-wait --launch 1
@@ -109,18 +109,18 @@ until_true waits 2
 typing -- "$REMOTE" attach && fail 'attach chose one of two'
 has 'rank 2 on node-2: breakpoint() two.py:6: remote attach 2 --job 7'
 has '2 ranks wait in a debugger'
-# commands from a pipe, at whose end it waits on
+# commands from a pipe: when it ends, the rank still waits
 echo 'p x * 2' >"$work/commands"
 code 0 attach 2 <"$work/commands"
 has '(Pdb) p x * 2'
 has 10
 has 'still waits: remote attach 2 --job 7' err
 waits 2 || fail 'the end of the commands let the rank go on'
-# a terminal that goes away; Ctrl-C; both leave it waiting
+# a terminal that disappears, and Ctrl-C: the rank still waits after both
 typing '(Pdb) ' 'x = 70\r' '(Pdb) ' 'HANGUP' -- "$REMOTE" attach 2 || fail "$(cat "$work/err")"
 waits 2 || fail 'a lost terminal let the rank go on'
 typing '(Pdb) ' 'x\r' '70' '\x03' 'still waits: remote attach 2 --job 7' '' -- "$REMOTE" attach 2 || fail "$(cat "$work/err")"
-# one that hangs gives way to the next one
+# an attach that hangs is replaced by the next one
 "$python" "$work/type.py" '(Pdb) ' "@$work/attached" 'attached from elsewhere' '' -- "$REMOTE" attach 2 >"$work/first" 2>&1 &
 follower=$!
 until_true test -e "$work/attached"
@@ -134,12 +134,12 @@ until_true waits 1
 code 0 job-list
 has 'waiting in pdb after ValueError two.py:10'
 
-# another user of the server
+# another user on the server
 if [ "$(id -u)" = 0 ]; then
   socket=$(find "$PWD/.remote" -name '*.sock' -path '*/debug/*')
   folder=${socket%/*}
   above=${folder%/*}
-  while [ "$above" != "${work%/*}" ]; do # in the way of nobody
+  while [ "$above" != "${work%/*}" ]; do # so that the parent folders are accessible
     chmod go+x "$above"
     above=${above%/*}
   done

@@ -1,5 +1,5 @@
 #!/bin/sh
-# authorize against real sshd: a second key is put on all servers over the first one's login, once, and proven.
+# authorize with real sshd: adds a second key to all servers once, using the first key's login, and verifies it.
 . "${0%/*}/support.sh"
 mkdir "$work/keys"
 code 0 sandbox up --nodes 2
@@ -9,13 +9,13 @@ homes=$(homes)
 first_home=$(printf '%s\n' "$homes" | head -n 1)
 [ -d "$first_home" ] || fail "no home folder in: $homes"
 
-# One server has a file already: open to all, its last line without an end.
+# One server already has a file: readable by all, without a final newline.
 ssh-keygen -q -t ed25519 -N '' -C 'old' -f "$work/keys/old"
 chmod 755 "$first_home/.ssh"
 tr -d '\n' <"$work/keys/old.pub" >"$first_home/.ssh/authorized_keys"
 chmod 644 "$first_home/.ssh/authorized_keys"
 
-each_home() { # each_home: what must hold for every server now
+each_home() { # each_home: the conditions that must now hold on every server
   printf '%s\n' "$homes" | while IFS= read -r home; do
     file="$home/.ssh/authorized_keys"
     [ "$(grep -cF "$blob" "$file")" = 1 ] || fail "$file has not the key once"
@@ -32,20 +32,20 @@ port=$(sed -n 's/^    port: //p' .remote/configs.yaml | head -n 1)
 ssh -F none -p "$port" -i "$work/keys/second" -o IdentitiesOnly=yes -o BatchMode=yes -o StrictHostKeyChecking=no \
   -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o IdentityAgent=none 127.0.0.1 true || fail "ssh does not get in"
 
-# Again, the private half named and another comment: nothing is added.
+# Again, with the private half and another comment: nothing is added.
 printf '%s %s another comment\n' ssh-ed25519 "$blob" >"$work/keys/second.pub"
 code 0 authorize --json --key "$work/keys/second"
 [ "$(grep -c '"state": "present"' "$work/out")" = 2 ] || fail "it does not find the key"
 each_home
 
-# The key stands there, but for another address only: the login that came by the first key proves nothing.
+# The key is there, but only for another address: the login with the first key proves nothing.
 printf '%s\n' "$homes" | while IFS= read -r home; do
   printf 'from="192.0.2.1" ssh-ed25519 %s\n' "$blob" >"$home/.ssh/authorized_keys"
 done
 code 1 authorize --key "$work/keys/second.pub"
 grep -q 'options before it' "$work/err" || fail "the reason is not named"
 
-# No key: made when asked for, and only then.
+# No key: one is made if requested, and only then.
 code 2 authorize --key "$work/keys/new/mine.pub"
 grep -q -e '--generate' "$work/err" || fail "the way out is not named"
 code 0 authorize --server node-1 --generate --key "$work/keys/new/mine.pub"
@@ -54,7 +54,7 @@ ssh-keygen -lf "$work/keys/new/mine.pub" >/dev/null || fail "what was made is no
 code 0 authorize --server node-1 --generate --key "$work/keys/new/mine.pub"
 grep -q 'was there already' "$work/out" || fail "a key was made anew"
 
-# A private key does not travel, and a text is no key.
+# A private key is never sent, and arbitrary text is not a key.
 cp "$work/keys/old" "$work/keys/wrong.pub"
 code 2 authorize --key "$work/keys/wrong.pub"
 grep -q 'private key' "$work/err" || fail "a private key is taken"

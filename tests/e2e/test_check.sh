@@ -1,6 +1,6 @@
 #!/bin/sh
-# `remote check` on servers of which each has another trouble, for real: small file systems in a mount namespace of this
-# test's own, programs that are missing, packages that differ. A healthy cluster first. Needs root.
+# `remote check` on servers that each have a different real problem: small file systems in the test's own mount
+# namespace, missing programs, different packages. A healthy cluster comes first. Requires root.
 # shellcheck disable=SC2016
 if [ "${1-}" != in-namespace ]; then
   if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
@@ -22,7 +22,7 @@ clean_up() {
   umount "$work/cgroup" 2>/dev/null
 }
 session='' # whether in_session has succeeded
-# in_session: from now on all logins are in a control group that is called as logind calls the scope of a session
+# in_session: from now on all logins are in a control group named like logind's scope of a session
 in_session() {
   mkdir "$work/cgroup"
   { mount -t cgroup2 none "$work/cgroup" && mkdir "$work/cgroup/session-$$.scope"; } 2>"$work/why" || return 1
@@ -32,12 +32,13 @@ in_session() {
   session=yes
 }
 home() { echo "$sandbox/node-$1/home"; }
-# status NODE CHECK: what the last check found
+# status NODE CHECK: the result of the last check
 status() { picks "[c['status'] for s in d if s['server'] == 'node-$1' for c in s['checks'] if c['name'] == '$2'][0]"; }
 # detail NODE CHECK, fix NODE CHECK
 detail() { picks "[c['detail'] for s in d if s['server'] == 'node-$1' for c in s['checks'] if c['name'] == '$2'][0]"; }
 fix() { picks "[c['fix'] for s in d if s['server'] == 'node-$1' for c in s['checks'] if c['name'] == '$2'][0]"; }
-# not_well: what warns or fails, "SERVER CHECK STATUS" a line; not what other work on this machine may spoil
+# not_well: prints the checks that warn or fail, one "SERVER CHECK STATUS" per line, except those that other work on
+# this machine may affect
 not_well() {
   picks "'\n'.join('%s %s %s' % (s['server'], c['name'], c['status']) for s in d for c in s['checks']
     if c['status'] in ('warn', 'fail') and c['name'] not in ('load', 'memory'))"
@@ -70,7 +71,7 @@ for node in 1 2 3 4 5 6 7 8; do
 done
 code 0 rsync
 
-# ---- all is well
+# ---- everything is fine
 code 0 check --json
 [ -z "$(not_well)" ] || fail "a healthy cluster gets: $(not_well)"
 [ "$(picks 'd[0]["facts"]["torch"]["version"]')" = 2.1.0+cu121 ] || fail "torch was not read"
@@ -78,7 +79,7 @@ code 0 check --json
 code 0 check
 [ "$(grep -c '^node-' "$work/out")" = 8 ] || fail "not one row for each server"
 
-# ---- each has its own trouble
+# ---- each server has its own problem
 cp -r "$(home 2)/my project" "$work/copy"
 mount -t tmpfs -o size=2m tmpfs "$(home 2)/my project"
 cat /dev/zero >"$(home 2)/my project/fill" 2>/dev/null || true
@@ -93,18 +94,18 @@ for agent in "$(home 6)"/.cache/remote/*/remote-agent; do
   sed 's/"CHANGE"/"clock"/' "$REMOTE_SOURCE_DIR/tests/e2e/wrong_reply.py" >"$agent"
   chmod 700 "$agent"
 done
-for folder in /usr/bin /bin; do # all programs but one
+for folder in /usr/bin /bin; do # all programs except one
   for program in "$folder"/*; do
     [ "${program##*/}" = rsync ] || [ -e "$(home 7)/programs/${program##*/}" ] || ln -s "$program" "$(home 7)/programs/"
   done
 done
 sed -i '1i PATH=$HOME/bin:$PATH; [ ! -d "$HOME/programs" ] || PATH=$HOME/programs; export PATH' "$sandbox/entry.sh"
-# recorded: a process that is no job holds memory of a GPU
+# recorded data: a process that is not a job uses GPU memory
 cp "$REMOTE_SOURCE_DIR/tests/data/gpus/nvidia-smi.sh" "$(home 6)/bin/nvidia-smi"
 chmod +x "$(home 6)/bin/nvidia-smi"
 cp -r "$REMOTE_SOURCE_DIR/tests/data/gpus/550" "$(home 6)/bin/gpus"
 uuid=$(sed '/^#/d' "$(home 6)/bin/gpus/gpus.csv" | grep -o 'GPU-[^,]*' | head -n 1)
-echo "$uuid, $$, 40000, python" >"$(home 6)/bin/gpus/apps.csv" # this test itself stands in for it
+echo "$uuid, $$, 40000, python" >"$(home 6)/bin/gpus/apps.csv" # this test itself plays that process
 rm -r "$(home 8)/my project"
 mount -o remount,size=64m /dev/shm
 mkdir -p /run/systemd/logind.conf.d
@@ -127,7 +128,7 @@ for name in disk inodes rsync clock project same-packages same-torch; do
   [ "$(status 1 $name)" = ok ] || fail "the healthy node-1 gets $name: $(detail 1 $name)"
 done
 
-# ---- a launch is stopped before anything starts, or warned
+# ---- a launch stops before anything starts, or warns
 launch() { remote launch --nproc-per-node 1 "$@" --cmd "touch ../started"; }
 if [ -n "$session" ]; then
   if launch --server node-1; then fail "a launch whose ranks end at logout starts"; fi
@@ -153,10 +154,10 @@ mend_shm=$(fix 1 shm)
 code 1 check
 [ -z "$session" ] || grep -q '^fail  8 servers (node-1, node-2, node-3, …)  logout: ' "$work/out" || fail "what all have is not told once"
 
-# ---- the words mend it
+# ---- the suggested commands fix the problem
 sh -c "$mend_shm"
 if [ -d /etc/systemd ] && [ -n "$session" ]; then
-  sh -c "${mend_logout% && systemctl *}" # the real logind is not restarted
+  sh -c "${mend_logout% && systemctl *}" # does not restart the real logind
 else
   rm /run/systemd/logind.conf.d/strict.conf
 fi

@@ -1,18 +1,19 @@
 #!/bin/sh
-# `remote check --bandwidth` between four hosts in namespaces whose interfaces are slowed down, one of them more: what iperf3 says by
-# hand, the slow one named, a host without iperf3, and nothing left, also after an interruption.
+# `remote check --bandwidth` between four hosts in namespaces whose interfaces are throttled, one of them more: the
+# results agree with iperf3, the slow host is named, a host without iperf3 works, and nothing is left behind, even after
+# an interruption.
 . "${0%/*}/hosts_support.sh"
 command -v iperf3 >/dev/null || skip 'iperf3 is not installed'
 
 # shellcheck disable=SC2016  # each host's shell is to expand it
 hosts 4 '
-  rate=80mbit # a busy machine still fills it
+  rate=80mbit # a busy machine still reaches this
   [ "$1" != 3 ] || rate=20mbit
   tc qdisc add dev eth0 root tbf rate $rate burst 64kb latency 20ms || touch "$2/no-tbf"
   [ "$1" != 4 ] || mount --bind /dev/null "$(command -v iperf3)"'
 [ ! -e "$work/no-tbf" ] || skip 'this kernel cannot slow an interface down (tbf)'
 
-# left: what still listens or runs on the hosts
+# left: processes that still listen or run on the hosts
 left() {
   for n in 1 2 3 4; do
     ip netns exec "host$n" ss -Hltn | grep -v ':2222 ' || true
@@ -25,8 +26,8 @@ nothing_left() { [ -z "$(left)" ]; }
 
 # flow FROM TO FIELD
 flow() { picks "[f['$3'] for s in d if s['server'] == 'node-$1' for f in s['facts']['network']['bandwidth']['to'] if f['to'] == 'node-$2'][0]"; }
-# measures WORDS...: what the command measures is as made here. On a machine that is busy with something else a second may be far off: then it is
-# measured again, at most three times, by the same rules.
+# measures WORDS...: the measured values must match the setup. On a machine that is busy with other work a second may be
+# far off. Then it is measured again, at most three times, by the same rules.
 measures() {
   tries=1
   until "$@"; do
@@ -34,14 +35,14 @@ measures() {
     tries=$((tries + 1))
   done
 }
-# What tbf allows, which of the servers is slow, and the same as by hand.
+# The rate that tbf allows, which of the servers is slow, and the same result as iperf3.
 all_pairs() {
   remote check --bandwidth --json --svg "$work/heat map.svg" || [ $? = 1 ] || fail 'the measurement'
   nothing_left || fail "there still is: $(left)"
   picks "[(s['server'], f['to'], f['method'], f['gbit_s'], f['outlier'], f['error']) for s in d for f in s['facts']['network']['bandwidth']['to']]" >"$work/flows"
   picks "'\n'.join(c['detail'] for s in d for c in s['checks'] if s['server'] == 'node-3' and c['name'] == 'bandwidth')" >"$work/lines"
   cat "$work/lines" >>"$work/flows"
-  # By hand, the other way round than the order of the test would make it easy.
+  # The same pair, measured by hand with iperf3.
   ip netns exec host2 timeout 20 iperf3 -s -1 -p 5201 >"$work/iperf" &
   follower=$!
   until_true sh -c 'ip netns exec host2 ss -Hltn | grep -q ":5201 "'
@@ -61,7 +62,7 @@ grep -q '"median_gbit_s"' .remote/bandwidth.json || fail 'the result is not kept
 
 python3 -c 'import sys, xml.dom.minidom as x; assert len(x.parse(sys.argv[1]).getElementsByTagName("rect")) == 17' "$work/heat map.svg" || fail 'the heat map'
 
-# GPUs ask for more than that.
+# Servers with GPUs need more bandwidth.
 sed -i 's/^\( *\)port: 2222$/&\n\1gpus: 1/' .remote/configs.yaml
 slow_for_gpus() {
   "$REMOTE" check --bandwidth --server node-1,node-2 >"$work/out" 2>"$work/err" || true
@@ -71,7 +72,7 @@ slow_for_gpus() {
 }
 measures slow_for_gpus
 
-# ---- wrong usage, and an interruption ------------------------------------------------------------------
+# ---- usage errors, and an interruption -----------------------------------------------------------------
 code 2 check --svg "$work/x.svg"
 code 2 check --bandwidth --svg "$work/none/x.svg"
 [ ! -e "$work/x.svg" ] || fail 'it was written'

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `remote check --burn` with real torch on two practice servers: what each rank computes and exchanges, by a launch that leaves
-# nothing, also when it is interrupted; and a server on which the ranks cannot start.
+# `remote check --burn` with real torch on two practice servers: what each rank computes and exchanges, in a launch that
+# leaves nothing behind, even when interrupted; and a server on which the ranks cannot start.
 . "${0%/*}/support.sh"
 /usr/bin/python3 -c 'import torch.distributed' 2>/dev/null || skip 'torch is not here'
 
@@ -8,7 +8,7 @@ code 0 sandbox up --nodes 2
 system_python
 code 0 rsync
 
-# Debian's torch with one thread a server: that is enough to see it go through.
+# Debian's torch with one thread per server is enough for a complete run.
 code 0 check --burn 1 --json
 [ "$(picks "[(x['rank'], x['type'], x['tflops'] > 0, x['promised_tflops'], s['facts']['burn']['backend']) for s in d for x in s['facts']['burn']['devices']]")" = "[(0, 'float32', True, None, 'gloo'), (1, 'float32', True, None, 'gloo')]" ] || fail 'the devices'
 [ "$(picks "all(s['facts']['burn']['bus_gbit_s'] > 0 for s in d)")" = True ] || fail 'the all-reduce'
@@ -33,7 +33,7 @@ grep -q 'rank 1 on node-2: the environment of the servers has no torch' "$work/l
 until_true nothing_left
 cp "$work/configs.yaml" .remote/configs.yaml
 
-# One server has CUDA and the other one has not (a stand-in on the processor): all ranks use gloo, and it is said why.
+# One server has CUDA and the other does not (simulated on the CPU): all ranks use gloo, and the finding says why.
 mkdir "$work/cuda torch"
 cat >"$work/cuda torch/torch.py" <<'END'
 import sys

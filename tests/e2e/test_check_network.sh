@@ -1,16 +1,16 @@
 #!/bin/sh
-# What `remote check` says about networks on which a run would hang, each caused on four hosts in namespaces, and whether its
-# fix mends it: a firewall that drops, rejects or resets in one direction, packets that are too large for the way, a
-# name that means the host itself, one with an IPv6 address that nobody has, an address on a network that leads nowhere,
-# one that every host has.
+# `remote check` on networks on which a run would hang. Each problem is caused on four hosts in namespaces, and its
+# suggested fix is applied: a firewall that drops, rejects or resets in one direction, packets that are too large for
+# the path, a name that resolves to the host itself, a name with an unused IPv6 address, an address on a network that
+# leads nowhere, and an address that every host has.
 . "${0%/*}/hosts_support.sh"
 
 for n in 1 2 3 4; do
   { echo '127.0.0.1 localhost' && echo '10.77.0.1 host-1'; } >"$work/hosts.$n"
 done
-# As Debian does: a host's own name is its loopback.
+# As on Debian: a host's own name resolves to its loopback address.
 sed -i 's/10.77.0.1/127.0.1.1/' "$work/hosts.1"
-# Nobody else is on eth1, and docker0 has the same network everywhere.
+# No other host is on eth1, and docker0 has the same network everywhere.
 # shellcheck disable=SC2016  # each host's shell is to expand it
 hosts 4 '
   ip link add eth1 type veth peer name nowhere
@@ -21,22 +21,23 @@ hosts 4 '
   ip address add 172.17.0.1/16 dev docker0
   ip link set docker0 up'
 
-# looked CODE: a check of everything exits with this (any: -); what it says goes to $work/all, a line each: SERVER NAME STATUS DETAIL | FIX
+# looked CODE: a full check exits with this code (any: -); its results go to $work/all, one per line: SERVER NAME STATUS
+# DETAIL | FIX
 looked() {
   got=0
   remote check --json || got=$?
   [ "$1" = - ] || [ "$got" = "$1" ] || fail "exit code $got, not $1"
   picks "'\n'.join('%s %s %s %s | %s' % (s['server'], c['name'], c['status'], c['detail'], c['fix']) for s in d for c in s['checks'])" >"$work/all"
 }
-# network FROM: of that, what is about the network of that server
+# network FROM: prints that server's results about the network
 network() { sed -n "s/^$1 network/network/p" "$work/all"; }
-# says FROM TEXT: that server's network has a line with the text
+# says FROM TEXT: that server's network results have a line with the text
 says() {
   network "$1" >"$work/lines"
   grep -qF -- "$2" "$work/lines" || fail "about $1 it does not say: $2
 $(cat "$work/lines")"
 }
-# all_well: a check of everything finds nothing about the network
+# all_well: a full check finds no problem with the network
 all_well() {
   looked -
   for n in 1 2 3 4; do
@@ -47,7 +48,7 @@ all_well() {
 }
 all_well
 
-# ---- firewalls: each in one direction ----------------------------------------------------------------
+# ---- firewalls, each in one direction ----------------------------------------------------------------
 filter() {
   host=$1
   shift
@@ -74,7 +75,7 @@ else
 fi
 
 # ---- a name with an IPv6 address that does not answer, and an IPv4 address that does -------------------
-# internal N ADDRESS: node-N gets that internal_address
+# internal N ADDRESS: sets internal_address of node-N
 internal() {
   sed -i "/internal_address: .* # $1\$/d; s/^\( *\)hostname: 10.77.0.$1\$/&\n\1internal_address: $2 # $1/" .remote/configs.yaml
 }
@@ -101,7 +102,7 @@ for n in 1 2 3 4; do
 done
 all_well
 
-# ---- a way that takes smaller packets than its ends believe ------------------------------------------
+# ---- a path that takes smaller packets than its ends assume ------------------------------------------
 ip link set to3 mtu 1200
 looked 1
 says node-1 'it connects, but packets of 1500 bytes do not pass on the way there; packets of 1200 bytes do'
@@ -138,7 +139,7 @@ while read -r n address; do
 done <"$work/fixes"
 all_well
 
-# ---- a server that answers nonsense ------------------------------------------------------------------
+# ---- a server that answers nonsense -----------------------------------------------------------------
 for agent in "$sandbox/node-2/home"/.cache/remote/*/remote-agent; do
   mv "$agent" "$agent.real"
   sed 's/"CHANGE"/"ports"/' "$REMOTE_SOURCE_DIR/tests/e2e/wrong_reply.py" >"$agent"
@@ -153,7 +154,7 @@ says node-1 'network skip could not try node-2'
 says node-1 'network ok reaches node-3, node-4'
 all_well
 
-# ---- nothing is left ---------------------------------------------------------------------------------
+# ---- nothing is left behind --------------------------------------------------------------------------
 for n in 1 2 3 4; do
   ip netns exec "host$n" ss -Hltn >"$work/listeners"
   if grep -v ':2222 ' "$work/listeners"; then

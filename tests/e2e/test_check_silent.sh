@@ -1,6 +1,6 @@
 #!/bin/sh
-# `remote check` does not wait long for a server that takes the connection and says nothing, or whose login shell hangs; connect_timeout
-# in configs.yaml counts. What the others have said is shown meanwhile.
+# `remote check` does not wait long for a server that accepts the connection and then stays silent, or whose login shell
+# hangs. connect_timeout in configs.yaml is respected. The results of the other servers are shown meanwhile.
 . "${0%/*}/support.sh"
 mkdir .remote
 code 0 sandbox up --nodes 2
@@ -14,7 +14,7 @@ sed -i '1i connect_timeout: 1' .remote/configs.yaml
 code 1 check
 grep -q 'node-2 .*no SSH server answered within 1 s' "$work/out" || fail "connect_timeout does not count"
 
-# The findings of the other one are there while it waits.
+# The results of the other server are shown while it waits.
 sed -i 's/^connect_timeout: .*/connect_timeout: 120/' .remote/configs.yaml
 grep -q '^node-2: ' "$work/err" || fail "the findings are not shown as they come"
 in_background check --json
@@ -30,7 +30,8 @@ follower=
 [ "$(picks '[server["server"] for server in d]')" = "['node-1', 'node-2']" ] || fail "stdout is not one value"
 grep -q '^node-2: ' "$work/err" || fail "the last one's findings are not shown"
 
-# A server that stops between the first question and the look at the network: while node-1, which is asked at the same time, is late.
+# A server that stops between the first request and the network check, while node-1, which is queried at the same time,
+# is late.
 sed -i '/^connect_timeout:/d' .remote/configs.yaml
 cp "$sandbox/entry.sh" "$work/entry.sh"
 cat >"$sandbox/entry.sh" <<'END'
@@ -53,14 +54,14 @@ check_with_stopped() { # check_with_stopped PROGRAM...: the program prints the p
   grep -q 'node-2  network: .*the server sent nothing for 6 s' "$work/out" || fail "it waits longer for what has stopped ($1)"
   grep -q '^node-1  warn ' "$work/out" || fail "the other server is not there"
 }
-sessions() { # of sshd, which hold the connections to node-2
+sessions() { # sshd processes that hold the connections to node-2
   for login in $(pgrep -P "$(cat .remote/sandbox/node-2/sshd.pid)"); do
     echo "$login"
     pgrep -P "$login" sshd || true
   done
 }
 check_with_stopped sessions
-check_with_stopped cat .remote/sandbox/node-2/home/shell # the agent alone, which the shell has become
+check_with_stopped cat .remote/sandbox/node-2/home/shell # only the agent, which has replaced the shell
 cp "$work/entry.sh" "$sandbox/entry.sh"
 # shellcheck disable=SC2016
 sed -i '1i [ "$REMOTE_SANDBOX_NODE" != node-2 ] || { echo $$ >"$HOME/stopped" && kill -STOP $$; }' "$sandbox/entry.sh"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The completion scripts, in the shells that are here.
+# The completion scripts, in the installed shells.
 . "${0%/*}/support.sh"
 mkdir -p "$work/bin" "$work/home" "sub dir"
 ln -s "$REMOTE" "$work/bin/remote"
@@ -21,7 +21,7 @@ if command -v bash >/dev/null; then
   bash -n "$work/remote.bash"
   cat >"$work/ask.bash" <<'EOF'
 . "$1"
-# ask WORD...: completes the last word as bash does, cut at '=' and ':' (COMP_WORDBREAKS); @ is the cursor's place
+# ask WORD...: completes the last word as bash does, split at '=' and ':' (COMP_WORDBREAKS); @ marks the cursor
 ask() {
   COMP_LINE=$1 COMP_POINT=${#1} COMP_WORDS=() COMPREPLY=()
   shift
@@ -118,8 +118,8 @@ else
   echo "no fish here"
 fi
 
-# What others wrote never runs: neither a tag that came with a cloned project, inserted at TAB and read by the shell at
-# Return, nor a program named `remote` in the folder.
+# Text written by others is never executed: neither a tag from a cloned project, inserted with TAB and read by the shell
+# on Return, nor a program named `remote` in the folder.
 mkdir "$work/foreign"
 cd "$work/foreign"
 code 0 init --quiet --server gpu-1=h1
@@ -132,7 +132,7 @@ cat >".remote/jobs/$id/job.json" <<EOF
 EOF
 printf '#!/bin/sh\ntouch pwned4\n' >remote
 chmod +x remote
-# Launches on record, also where no job of them is left, by key, name and last
+# Recorded launches, even without any of their jobs, by key, name and last
 launch=fedcba9876543210fedcba9876543210
 mkdir -p ".remote/jobs/launches/$launch"
 cat >"$work/record.py" <<'EOF'
@@ -146,7 +146,7 @@ record = {"version": 1, "key": 7, "last_key": 7, "id": launch, "name": name, "st
           "launcher": "ranks", "variables": [], "remote": "0.1.0", "branch": "", "untracked": 0, "last_lines": [], "patch": None, "setups": [], "steps": [], "jobs": [job]}
 json.dump(record, open(".remote/jobs/launches/%s/launch.json" % launch, "w"))
 EOF
-# offered WORD…: what the last word may become
+# offered WORD…: prints the completions of the last word
 offered() { "$REMOTE" __complete line "$@" | sed 1d | cut -f1 | tr '\n' ' '; }
 python3 "$work/record.py" "$launch" nightly
 for command in note show rerun diff pull 'diff 7'; do

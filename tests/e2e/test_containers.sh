@@ -1,5 +1,5 @@
 #!/bin/sh
-# Jobs and launches in containers of a real podman, which runs as root.
+# Jobs and launches in containers of a real podman that runs as root.
 engine=podman
 . "${0%/*}/container_support.sh"
 enter_namespaces podman crun

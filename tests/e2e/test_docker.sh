@@ -1,12 +1,12 @@
 #!/bin/sh
-# Jobs and launches in containers of a real docker daemon, which runs as root, started by an ordinary user. So no container's process is a
-# child of the job's, and one that runs as root is none that the login may signal.
+# Jobs and launches in containers of a real docker daemon, which runs as root, started by an ordinary user. So no
+# process in a container is a child of the job's processes, and the login user cannot signal one that runs as root.
 # shellcheck disable=SC2016
 engine=docker
 . "${0%/*}/container_support.sh"
 enter_namespaces docker dockerd containerd setpriv
 
-if [ "$(id -u)" = 0 ]; then # inside, and not yet the user
+if [ "$(id -u)" = 0 ]; then # inside the namespaces, and not yet the user
   own_folders /var/lib/docker /var/run/docker /run/containerd /var/lib/containerd /dev/shm
   own_user
   DOCKER_HOST=unix:///mnt/docker.sock
@@ -37,7 +37,7 @@ try_failure
 try_kill
 try_client
 
-# --- as another user: the login can signal none of its processes, and the engine does it
+# --- as another user: the login user cannot signal any of its processes, so the engine does it
 sed -i 's/^  args:$/&\n    - "--user=root"/' .remote/configs.yaml
 waiting 4
 [ "$(stat -c %u "/proc/$(processes_of 4 | tail -n 1)")" = 0 ] || fail "it does not run as root"
@@ -47,7 +47,7 @@ gone 4
 try_orphan
 try_clean
 
-# --- no right to the socket, and no daemon
+# --- no access to the socket, and no daemon
 DOCKER_HOST=unix:///mnt/no.sock
 sed -i "s#unix://[^\"]*#$DOCKER_HOST#" .remote/configs.yaml
 code 1 launch -- true

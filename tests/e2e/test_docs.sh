@@ -1,8 +1,8 @@
 #!/bin/sh
-# Runs the console blocks of the docs, but for those that say why not.
+# Runs the console blocks of the docs, except those that say why not.
 . "${0%/*}/support.sh"
 runner="$REMOTE_SOURCE_DIR/tests/e2e/docs.py"
-# So that the blocks find the program under its name, and Python's jobs the right one.
+# So that the blocks find the program by its name, and Python's jobs the right one.
 mkdir "$work/bin" "$work/pages"
 ln -s "$REMOTE" "$work/bin/remote"
 PATH="$work/bin:$PATH"
@@ -28,14 +28,14 @@ while read -r page; do
 done <"$work/list"
 [ "$run" -ge 6 ] || fail "only $run pages have commands that are run"
 
-# The pictures are what the commands show: each can be made again.
+# The pictures show the output of commands: each can be made again.
 if python3 -c 'import pyte' 2>/dev/null; then
   mkdir "$work/pictures"
   python3 "$REMOTE_SOURCE_DIR/docs/pictures/make" "$REMOTE" "$work/pictures" >"$work/out" 2>"$work/err" || fail "docs/pictures/make"
   for picture in "$REMOTE_SOURCE_DIR"/docs/pictures/*.svg; do
     made="$work/pictures/${picture##*/}"
     python3 -c 'import sys, xml.etree.ElementTree as tree; tree.parse(sys.argv[1])' "$made" || fail "${picture##*/} is not made, or no XML"
-    # The lines with a command are the same as those in the picture of the docs.
+    # The command lines are the same as in the picture of the docs.
     grep -o '>remote [a-z][^<]*' "$made" | sed 's/ [0-9-]* [0-9]*:[0-9]*:[0-9]* [^ ]*/ TIME/' >"$work/made" || true
     grep -o '>remote [a-z][^<]*' "$picture" | sed 's/ [0-9-]* [0-9]*:[0-9]*:[0-9]* [^ ]*/ TIME/' >"$work/shown" || true
     cmp -s "$work/made" "$work/shown" || fail "${picture##*/} is older than docs/pictures/make"

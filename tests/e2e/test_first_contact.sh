@@ -1,7 +1,7 @@
 #!/bin/sh
-# What a person meets first, with practice servers: two commands from an empty folder to a training that has ended, what
-# `remote` alone says at each step, and what is said of servers that are down or were never prepared.
-# shellcheck disable=SC2016  # the backquotes stand in the messages
+# The first steps of a new user, with practice servers: two commands from an empty folder to a finished training, the
+# output of plain `remote` at each step, and the messages about servers that are down or were never prepared.
+# shellcheck disable=SC2016  # the backquotes are part of the messages
 . "${0%/*}/support.sh"
 says() { grep -qF -- "$1" "$work/err" || fail "stderr does not say: $1"; }
 
@@ -22,7 +22,7 @@ says 'all 4 ranks succeeded'
 code 0
 says 'to train: remote torch-launch'
 
-# A second `up` keeps what the first wrote, also with more servers, and never writes over a train.py.
+# A second `up` keeps the files of the first, even with more servers, and never overwrites train.py.
 echo '# mine' >>train.py
 code 0 sandbox up --sample --nodes 3
 says 'kept train.py: it exists already'
@@ -31,7 +31,7 @@ code 0 sandbox up
 grep -q '^  cmd: python3 train.py$' .remote/configs.yaml || fail "the launch is gone from configs.yaml"
 grep -q '^  node-3:$' .remote/configs.yaml || fail "configs.yaml lacks a server"
 
-# Servers that were never prepared: it is said before a rank starts.
+# Servers that were never prepared: reported before a rank starts.
 if "$REMOTE" run --server node-1 -- sh -c 'command -v python' >"$work/out" 2>"$work/err" </dev/null; then
   echo "there is a $(cat "$work/out") here, so what is said without one was not looked at"
 else
@@ -50,11 +50,11 @@ fi
 echo 'import no_such_module' >missing.py
 code 1 torch-launch --cmd 'python3 missing.py'
 says 'hint: Python there has no module no_such_module: add its package to requirements.txt if it is missing there, and run `remote prepare`'
-# pdb without a terminal, where breakpoint() does not wait for `remote attach`
+# pdb without a terminal, so that breakpoint() does not wait for `remote attach`
 echo 'breakpoint()' >stops.py
 code 1 launch --rsync --follow --nproc-per-node 1 -- python3 stops.py
 says 'hint: breakpoint() waits for `remote attach` if the launch has --enable-stacks'
-# one that the program can do without is not why it failed
+# an optional module is not the reason for the failure
 printf '%s\n' 'import sys' 'print("No module named triton", file=sys.stderr)' 'sys.exit("CUDA out of memory")' >warns.py
 code 1 torch-launch --cmd 'python3 warns.py'
 grep -q 'has no module' "$work/err" && fail "a warning is taken for the reason"
@@ -71,7 +71,7 @@ says ' hint: node-1, node-2 and node-3: `remote sandbox up` starts the practice 
 code 1 servers --jsonl
 grep -q '"server":"node-1".*"hint":"`remote sandbox up` starts the practice servers"' "$work/out" || fail "the stream has no hint"
 
-# What the sandbox wrote goes, what a person wrote stays.
+# Files from the sandbox are removed, the user's own files stay.
 code 0 sandbox down --purge
 [ ! -e .remote/configs.yaml ] || fail "configs.yaml of the sandbox is still there"
 [ -e train.py ] || fail "train.py is gone"

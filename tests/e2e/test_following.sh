@@ -1,6 +1,6 @@
 #!/bin/sh
-# job-tail where it is hard: nobody reads what it prints, bytes that are no text, lines of 10 MB, several jobs on one
-# screen, and the verdict of a launch that failed.
+# Hard cases for job-tail: its output is not read, bytes that are not text, lines of 10 MB, several jobs on one screen,
+# and the verdict of a failed launch.
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 [ -r /proc/self/status ] || skip "there is no /proc"
@@ -8,17 +8,17 @@ code 0 sandbox up --nodes 2
 system_python
 code 0 rsync
 home=$(homes | head -n 1)
-# log KEY STREAM: the file of a job on the first server
+# log KEY STREAM: prints the path of the job's file on the first server
 log() { find "$home" -path "*/.jobs/$(job "$1" id)/job.$2"; }
 # larger FILE BYTES
 larger() { [ "$(wc -c <"$1")" -gt "$2" ]; }
 
-# --- output that nobody takes: it waits on the server, not in memory, and Ctrl-C ends the following at once
+# --- output that is not read: it waits on the server, not in memory, and Ctrl-C stops following immediately
 code 0 job-run --server node-1 --cmd 'echo begin; while :; do head -c 1000000 /dev/zero; echo oops >&2; sleep 0.01; done'
 out=$(log 1 out)
 mkfifo "$work/fifo"
 exec 9<>"$work/fifo"
-# held WHERE: follows with stdout, or with both outputs, into the pipe that nobody reads
+# held WHERE: follows with stdout, or with both outputs, writing into the pipe that is not read
 held() {
   case $1 in
     stdout) "$REMOTE" job-tail --job 1 >"$work/fifo" 2>"$work/err" 9<&- & ;;
@@ -27,9 +27,9 @@ held() {
   follower=$!
 }
 resident() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB$/\1/p' "/proc/$follower/status"; }
-# full: the pipe takes nothing more
+# full: whether the pipe is full
 full() { python3 -c 'import select, sys; sys.exit(9 in select.select([], [9], [], 0)[1])' 9>&9; }
-# listens: it takes SIGINT by now, which is ignored in what a shell starts with &
+# listens: whether it handles SIGINT by now; a shell starts background commands with SIGINT ignored
 listens() { grep -q '^SigCgt:.*[2367abef]$' "/proc/$follower/status"; }
 gone() { [ ! -e "/proc/$follower" ] || grep -q "^State:.Z" "/proc/$follower/status" 2>/dev/null; }
 held stdout
@@ -40,13 +40,13 @@ before=$(resident)
 until_true larger "$out" $(($(wc -c <"$out") + 400000000))
 after=$(resident)
 [ $((after - before)) -lt 20000 ] || fail "its memory has grown from $before to $after kB"
-# less than what was written; a sanitizer build takes a part of it for itself
+# less than what was written; a sanitizer build needs part of this for itself
 [ "$after" -lt $(($(wc -c <"$out") / 1000)) ] || fail "it takes $after kB"
 kill -INT $follower
 until_true gone
 follower_ends 130
 grep -q 'stopped following; the job keeps running' "$work/err" || fail "it does not say that the job goes on"
-# The same when stderr goes nowhere too: the notice is lost, the end is not.
+# The same if stderr is not read either: the message is lost, but the command ends.
 held both
 until_true listens
 until_true full
@@ -58,7 +58,7 @@ exec 9<&-
 code 0 job-kill --job 1 --grace 0
 rm -f "$out"
 
-# --- one job: every byte as it is, followed and afterwards
+# --- one job: every byte unchanged, while followed and afterwards
 cat >hard.py <<'EOF2'
 import os
 import sys
@@ -94,7 +94,7 @@ cmp -s "$work/out" "$(log 2 out)" || fail "what is shown is not what was written
 code 0 job-tail --job 2 --no-follow --lines 2
 tail -n 2 "$(log 2 out)" | cmp -s - "$work/out" || fail "the last two lines, one of 10 MB"
 
-# --- several jobs: whole lines with their rank, progress bars in their last state, nothing lost
+# --- several jobs: whole lines with their rank, the last state of progress bars, nothing lost
 code 0 launch --nproc-per-node 2 --cmd 'python3 hard.py' --tag several
 code 0 job-wait --tag several
 code 0 job-tail --all --no-follow --lines 1000000 --job 3
@@ -120,7 +120,7 @@ for rank, lines in ranks.items():
 EOF2
 grep -q 'all 4 ranks succeeded' "$work/err" || fail "the verdict of a launch that succeeded"
 
-# --- the verdict, followed and afterwards
+# --- the verdict, while followed and afterwards
 for server in node-1 node-2; do
   "$REMOTE" run --server "$server" --cmd 'rm -f ~/go' >/dev/null 2>"$work/err" || fail "rm"
 done
@@ -131,7 +131,7 @@ ready() { [ "$(grep -c ready "$work/out")" = 4 ]; }
 until_true ready
 "$REMOTE" run --server node-1 --cmd 'touch ~/go' >/dev/null 2>&1 || fail "touch"
 follower_ends 1
-# told WHEN: the paragraph is the last that is said
+# told WHEN: the verdict comes last
 told() {
   tail -n 4 "$work/err" >"$work/end"
   grep -q "^rank 1 on node-1 failed first (exit 5, .*: 3 others were ended after it\$" "$work/end" || fail "who was first and the others, $1"
@@ -141,15 +141,15 @@ told() {
 told followed
 code 1 job-tail --all --no-follow --job 7
 told afterwards
-# Of one rank that is named, the same verdict of its launch.
+# For a single rank, the same verdict of its launch.
 code 5 job-tail --job 8
 told 'of one rank'
 
-# --- job-run --follow shows one job as job-tail does, and ends with its exit code
+# --- job-run --follow shows one job as job-tail does, and exits with its exit code
 code 4 job-run --server node-1 --cmd 'echo here; exit 4' --follow
 grep -qx here "$work/out" || fail "its output is not shown"
 
-# --- what was written since a moment: the lifeline notes how long the output is
+# --- output since a point in time: the lifeline records the length of the output
 cat >since.py <<'EOF2'
 import os
 import time
@@ -190,7 +190,7 @@ code 2 job-tail --tag since --since 2h --lines 3
 "$REMOTE" run --server node-1 --cmd 'touch ~/end' >/dev/null 2>&1 || fail "touch"
 code 0 job-wait --tag since
 
-# --- a reader that has had enough: no complaint
+# --- a reader that stops reading: no error message
 code 0 job-run --server node-1 --tag enough --cmd 'yes'
 "$REMOTE" job-tail --tag enough 2>"$work/err" | head -n 1 >"$work/out"
 if grep -q rror "$work/err"; then fail "a closed pipe is called an error"; fi

@@ -1,13 +1,13 @@
 #!/bin/sh
-# A page of a server is loaded through `forward`, by Chromium where there is one, before and after a cut. TensorBoard and Jupyter
-# with stand-ins, and joined by a second command.
+# Loads a page from a server through `forward`, with Chromium if it is installed, before and after a cut. Uses fake
+# versions of TensorBoard and Jupyter, which a second command can join.
 . "${0%/*}/support.sh"
 for program in rsync curl; do
   command -v $program >/dev/null || skip "$program is not installed"
 done
 said() { grep -q -e "$1" "$work/${2:-out}"; }
 browser=$(command -v chromium || command -v chromium-browser || true)
-page() { # page ADDRESS: what a person sees there
+page() { # page ADDRESS: prints what a user sees there
   if [ -n "$browser" ]; then
     "$browser" --headless --no-sandbox --disable-gpu --disable-background-networking --user-data-dir="$work/browser" --timeout=20000 \
       --dump-dom "$1" 2>/dev/null
@@ -52,7 +52,7 @@ code 0 job-kill 1 --yes
 follower_ends 0
 said 'job 1' err || fail "the end of the job is not said"
 
-# --- tensorboard and jupyter: stand-ins ---------------------------------------------------------------------------
+# --- fake versions of tensorboard and jupyter ---------------------------------------------------------------------
 mkdir -p "$home/bin"
 cat >"$home/bin/tensorboard" <<'PY'
 #!/usr/bin/env python3
@@ -101,6 +101,6 @@ follower_ends 130
 [ "$(job 3 state)" = running ] || fail "a job that was joined was stopped"
 code 0 job-kill 3 --yes
 
-rm "$home/bin/tensorboard" # of jupyter the machine may have a real one
+rm "$home/bin/tensorboard" # this machine may have a real jupyter
 code 1 tensorboard
 said 'has ended before it could be opened' err || fail "the missing program is not named"

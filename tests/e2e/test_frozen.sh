@@ -1,6 +1,7 @@
 #!/bin/sh
-# A frozen launch runs in a tree of its own: no sync changes what its ranks import or read, two launches run different code at once, what
-# the ranks write lands in the project's folder, and the tree goes with the last launch that ran in it.
+# A frozen launch runs in its own tree: a sync never changes what its ranks import or read, two launches can run
+# different code at the same time, new files land in the project's folder, and the tree is removed with the last launch
+# that ran in it.
 . "${0%/*}/support.sh"
 "$REMOTE" --quiet sandbox up --nodes 2
 system_python
@@ -8,7 +9,7 @@ homes >"$work/homes"
 one="$(head -n 1 "$work/homes")/my project"
 two="$(tail -n 1 "$work/homes")/my project"
 trees() { find "$one/.jobs/.trees" -mindepth 1 -maxdepth 1 -type d ! -name '*.jobs' 2>/dev/null | wc -l; }
-# code_is WORD: in 100 modules and in the data
+# code_is WORD: writes it to 100 modules and to the data
 code_is() {
   for module in $(seq 100); do echo "VALUE = '$1'" >"pkg/m$module.py"; done
   echo "$1" >data.txt
@@ -47,7 +48,7 @@ END_OF_PROGRAM
 code_is first
 "$REMOTE" --quiet rsync
 
-# ---- 22 syncs under the ranks, and another launch with other code beside it
+# ---- 22 syncs while the ranks run, and another launch with different code next to it
 in_background torch-launch --frozen --name first --follow --no-check --nproc-per-node 2 --cmd 'python3 train.py first'
 until_true grep -q master "$work/err"
 first=$follower
@@ -72,7 +73,7 @@ follower=$first
 follower_ends 0
 wait "$other" || fail "the other launch failed: $(cat "$work/other.out")"
 
-# ---- what they wrote is in the project's folder
+# ---- new files are in the project's folder
 for file in checkpoints/first.0 checkpoints/other.1 metrics.first.csv metrics.other.csv pkg/made.0; do
   { [ -f "$one/$file" ] && [ ! -L "$one/$file" ]; } || fail "$file is not in the project's folder"
 done
@@ -85,7 +86,7 @@ code 0 show other --json
 digest=$(picks '",".join({dict(s["facts"])["tree"] for s in d["setups"]})')
 { [ -d "$one/.jobs/.trees/$digest" ] && [ -d "$two/.jobs/.trees/$digest" ]; } || fail "no tree $digest"
 
-# ---- again in its tree, whatever the servers have by now
+# ---- again in its tree, no matter what is on the servers by now
 code 0 rerun first --follow
 grep -q 'with its original code, frozen as' "$work/err" || fail "it does not say which code"
 
@@ -99,12 +100,12 @@ code 0 job-clean --yes
 code 2 rerun first
 grep -q 'its tree is gone from node-1, node-2' "$work/err" || fail "it does not say what is gone"
 grep -q -e '--code git' "$work/err" || fail "it does not say what to try"
-mv "$one" "$one.away" # as on a server that was installed anew
+mv "$one" "$one.away" # as on a reinstalled server
 code 2 rerun first
 mv "$one.away" "$one"
 grep -q 'its tree is gone from node-1, node-2' "$work/err" || fail "it does not say what is gone with the project's folder"
 
-# ---- a file that the program changes although it was sent: the change comes home, and the next launch is refused
+# ---- the program changes a file that was sent: the change reaches the project's folder, and the next launch is refused
 code_is third
 touch stop.third
 "$REMOTE" --quiet rsync
@@ -122,7 +123,7 @@ grep -q 'the servers were sent different code' "$work/err" || fail "different co
 [ "$(find .remote/jobs -name job.json | wc -l)" = "$before" ] || fail "something was started"
 "$REMOTE" --quiet rsync
 
-# ---- configs.yaml makes it the habit; --no-frozen is the way out
+# ---- configs.yaml makes it the default; --no-frozen turns it off
 printf 'launch: {frozen: true}\n' >>.remote/configs.yaml
 code 0 launch --follow --nproc-per-node 1 -- sh -c 'pwd; pwd >&2'
 grep -q '/.jobs/.trees/' "$work/out" || fail "launch: {frozen: true} does nothing"
@@ -136,7 +137,7 @@ if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
   grep -q '/.jobs/.trees/.*/src/editable/' "$work/out" || fail "torchrun's worker has not imported from the tree"
 fi
 
-# ---- the server is lost while the tree is made: what is left is rubbish, which the next one removes
+# ---- the server is lost while the tree is made: the next launch removes the remains
 mkdir many
 for file in $(seq 30000); do echo x >"many/$file.txt"; done
 "$REMOTE" --quiet rsync

@@ -1,5 +1,6 @@
 #!/bin/sh
-# A frozen launch on a full disk: nothing starts on any server, and nothing is left of the tree. Needs root for a small tmpfs.
+# A frozen launch on a full disk: nothing starts on any server, and nothing of the tree is left. Requires root for a
+# small tmpfs.
 # shellcheck disable=SC2016
 if [ "${1-}" != in-namespace ]; then
   if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
@@ -18,7 +19,7 @@ mkdir conf
 for file in $(seq 20); do head -c 100000 /dev/zero >"conf/$file.yaml"; done
 echo 'print("ran")' >train.py
 code 0 rsync
-code 0 launch --nproc-per-node 1 --follow -- true # the program is there
+code 0 launch --nproc-per-node 1 --follow -- true # installs the program
 head -c $((2 * 1024 * 1024)) /dev/zero >"$home/fill"
 before=$(find .remote/jobs -name job.json | wc -l)
 code 1 launch --frozen --nproc-per-node 1 -- true

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Full disks for real: small tmpfs in a mount namespace of this test's own, (a) as the laptop's .remote, (b) as a
-# server's home. Needs root.
+# Real full disks: small tmpfs in the test's own mount namespace, (a) as the laptop's .remote, (b) as a server's home.
+# Requires root.
 # shellcheck disable=SC2016
 if [ "${1-}" != in-namespace ]; then
   if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
@@ -20,13 +20,13 @@ mkdir -p .remote "$work/servers"
 mount -t tmpfs -o size=2m,mode=755 tmpfs .remote
 fill() { cat /dev/zero >"$1/fill" 2>/dev/null || true; }
 error_says() { grep -q "^error: .*$1" "$work/err" || fail "the error does not say: $1"; }
-# states TAG: of the jobs, in the order of their keys
+# states TAG: prints the states of the jobs, in the order of their keys
 states() { of_jobs '" ".join(job["state"] for job in sorted(d, key=lambda job: job["key"]))' --tag "$1"; }
 
 code 0 --project "$work/servers" sandbox up --nodes 2
-mount -t tmpfs -o size=8m tmpfs "$home" # three times the agent, 1.4 MiB each, and the scripts, 0.5 MiB each, and some room
+mount -t tmpfs -o size=8m tmpfs "$home" # three copies of the agent, 1.4 MiB each, the scripts, 0.5 MiB each, and some free space
 sed "s#\./\.remote/sandbox#$sandbox#" "$work/servers/.remote/configs.yaml" >.remote/configs.yaml
-code 0 trust --yes # known_hosts lies outside the project
+code 0 trust --yes # known_hosts is outside the project
 system_python
 echo one >file.txt
 code 0 prepare
@@ -50,12 +50,12 @@ rm .remote/fill
 code 0 job-run --server node-1 --tag again --cmd true
 code 0 job-wait --tag again
 
-# ---- the disk has room for the records and not for their update: the start is told all the same
+# ---- enough disk space for the records but not for their update: the start is reported anyway
 mkdir -p "$work/few/.remote/jobs"
 cp .remote/configs.yaml "$work/few/.remote/configs.yaml"
 inodes=6
 code=1
-until [ "$code" = 0 ]; do # the smallest disk on which it starts
+until [ "$code" = 0 ]; do # finds the smallest disk on which it starts
   inodes=$((inodes + 1))
   [ "$inodes" -lt 30 ] || fail "nothing starts on a small disk"
   mount -t tmpfs -o nr_inodes="$inodes" tmpfs "$work/few/.remote/jobs"
@@ -103,7 +103,7 @@ code 0 prepare
 code 0 launch --nproc-per-node 1 --tag last --cmd 'cat big.bin'
 code 0 job-wait --tag last
 
-# ---- with blocks for a part of what a launch needs, nothing of it stays, no lifeline either
+# ---- if there are blocks for only a part of what a launch needs, nothing of it is left, not even a lifeline
 for left in 2 4 6; do
   head -c $((($(stat -f -c %a "$home") - left) * $(stat -f -c %S "$home"))) /dev/zero >"$home/fill"
   remote launch --no-check --nproc-per-node 2 --tag "part-$left" --cmd "sleep $mark.7" || true
@@ -113,10 +113,11 @@ done
 [ "$(processes 7)" = 0 ] || fail "processes are left"
 until_true lifelines_are 0
 
-# ---- (c) a server's home has inodes for a part of what a job needs: no command waits for it, and each job is told to have failed
-cp "$REMOTE" "$work/remote" # a clone in /var/tmp is covered
+# ---- (c) a server's home has inodes for only a part of what a job needs: no command waits for it, and each job is
+# reported as failed
+cp "$REMOTE" "$work/remote" # hides a clone in /var/tmp
 REMOTE=$work/remote
-mount -t tmpfs -o size=2m tmpfs /var/tmp # the second place of results
+mount -t tmpfs -o size=2m tmpfs /var/tmp # the fallback folder for results
 used() { echo $(($(stat -f -c '%c - %d' "$home"))); }
 for left in 3 5 6 8; do
   mount -o "remount,nr_inodes=$(($(used) + left))" "$home"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# --hang-after: the servers notice that a launch stands still, keep what job-why needs, and leave it, end it or start it again. Of a healthy one
-# nothing is said.
+# --hang-after: the servers notice that a launch hangs, keep the data that job-why needs, and leave it, stop it or
+# restart it. Nothing is reported about a healthy launch.
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 command -v rsync >/dev/null || skip "rsync is not installed"
@@ -62,7 +62,7 @@ verdict_is_kept() {
   grep -q "^rank 2 on node-2 waits in barrier (train.py:$(line_of barrier))" "$work/out" || fail "for whom"
 }
 
-# ---- one server, and no Python: idle and silent is enough
+# ---- one server without Python: idle and silent is enough
 code 1 launch --server node-1 --hang-after 0.05 --on-hang kill --follow --no-check -- sleep 600
 grep -q 'hung: ended after [0-9ms ]* without progress' "$work/err" || fail "the verdict"
 code 0 job-why --launch last
@@ -70,7 +70,7 @@ grep -q 'sleeps' "$work/out" || fail "what it did"
 until_true arrived 1
 [ "$(state_of_news 1)" = hung ] || fail "other news: $(cat "$news")"
 
-# ---- ended
+# ---- stopped
 start skips 1 launch --hang-after 0.1 --on-hang kill --follow
 grep -q 'hung: ended after [0-9ms ]* without progress' "$work/err" || fail "the verdict"
 grep -q 'remote job-why --launch [0-9]' "$work/err" || fail "the hint"
@@ -78,7 +78,7 @@ code 0 job-why --launch last
 verdict_is_kept
 code 0 job-why --launch last --json
 [ "$(picks "d['kind'], d['as_of'] is not None, d['hung_s'] >= 6")" = "('mismatch', True, True)" ] || fail "the JSON"
-# one may fail as the others are ended
+# one may fail while the others are stopped
 [ "$(of_jobs "'killed' in {j['state'] for j in d[-4:]} <= {'killed', 'failed'} and all(j['hung']['seconds'] >= 6 for j in d[-4:])")" = True ] || fail "the records"
 found=$(find .remote/sandbox -name why -path '*/.jobs/*')
 [ "$(echo "$found" | wc -l)" = 3 ] || fail "the evidence is: $found"
@@ -88,7 +88,7 @@ until_true arrived 2
 code 0 history
 grep -q 'killed\|hung' "$work/out" || fail "the history"
 
-# ---- again
+# ---- restarted
 start skips 0 launch --hang-after 0.1 --on-hang restart --restarts 1 --follow
 grep -q 'begin anew (restart 1) at .* after [0-9]* \(s\|min\) without progress' "$work/out" "$work/err" || fail 'the restart is not told'
 code 0 job-why --launch last
@@ -96,7 +96,7 @@ verdict_is_kept
 until_true arrived 4
 [ "$(state_of_news 3) $(state_of_news 4)" = 'hung succeeded' ] || fail "other news: $(cat "$news")"
 
-# ---- left alone; a rank uses a whole processor while it waits
+# ---- left running; a rank uses a full processor while it waits
 start spins 0 launch --hang-after 0.1 --no-follow
 hangs() { [ "$(of_jobs "all(j['state'] == 'running' and j['hung'] for j in d[-4:]) and 'hung'")" = hung ]; }
 until_true hangs
@@ -108,12 +108,12 @@ code 0 job-kill --launch last --yes
 until_true arrived 6
 [ "$(state_of_news 5) $(state_of_news 6)" = 'hung killed' ] || fail "other news: $(cat "$news")"
 
-# ---- silent and well: for long, but it computes
+# ---- silent for a long time, but healthy: it computes
 start well 0 launch --hang-after 0.05 --on-hang kill --follow
 [ "$(of_jobs "[j['hung'] for j in d[-4:]]")" = '[None, None, None, None]' ] || fail "an alarm"
 code 2 job-why --kept --launch last
 
-# ---- what does not go
+# ---- invalid combinations
 code 2 launch --on-hang kill --cmd true
 code 2 launch --hang-after 1 --on-hang restart --cmd true
 code 2 launch --hang-after 1 --on-hang restart --restarts 1 --restart-on exit --cmd true

@@ -1,6 +1,6 @@
 #!/bin/sh
-# remote history, show and note: what a launch was and how it ended is remembered, also when nobody watched, and after job-clean. No secret
-# is in it, and nothing that the project's git settings name is run.
+# remote history, show and note: launches and their results are recorded, even if no client was following, and after
+# job-clean. The record has no secrets, and no program from the project's git settings is run.
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 command -v git >/dev/null || skip "no git here"
@@ -30,7 +30,7 @@ code 0 launch --name clean --rsync --follow -- sh train.sh
 code 0 show --json
 [ "$(picks 'd["clean"], d["untracked"], d["patch"]')" = "(True, 0, None)" ] || fail "its own folder counts as a change"
 echo '# changed' >>train.sh
-# A repository that came from somebody else: each of these would run a program.
+# A repository from another person: each of these settings would run a program.
 for key in core.fsmonitor core.pager diff.external filter.own.clean filter.own.process diff.own.textconv; do
   git config "$key" "touch '$work/ran.$key' #"
 done
@@ -42,7 +42,7 @@ chmod +x "$work/hooks/post-index-change"
 git config --global filter.lfs.clean "touch '$work/ran.lfs' #"
 printf '*.sh filter=own diff=own\n*.bin filter=lfs\n' >.gitattributes
 git -C sub checkout -q HEAD~1
-# git would be started in a submodule, which has settings of its own
+# git would be started in a submodule, which has its own settings
 git -C sub config diff.external "touch '$work/ran.sub' #"
 git -C sub config core.fsmonitor "touch '$work/ran.sub' #"
 git config diff.submodule diff
@@ -55,11 +55,11 @@ code 0 launch --name good --note 'the first' --follow --env API_TOKEN hunter2 --
 ! grep -r hunter2 .remote/jobs/launches || fail "a secret of a variable or of the command is in the record"
 code 2 launch --name 7up --follow -- sh train.sh
 code 1 launch --failure-grace 0 --follow --env FAIL 1 -- sh train.sh
-# nobody watches this one
+# no client follows this one
 code 0 launch --name away --env SLOW 1 -- sh train.sh
 until_true have_ended .remote/sandbox 8
 
-# the first who asks hears of it
+# the first query finds out
 code 0 show away --json
 [ "$(picks 'd["state"], d["numbers"]["loss"], d["ended_at"] is not None')" = "('succeeded', 0.6, True)" ] || fail "show does not know that it has ended"
 code 0 history --json
@@ -109,7 +109,8 @@ grep -qx 'commit mine' "$work/out" || fail "it cannot be set"
 code 0 sweep --param i=1 --server node-1 -- sh -c 'test "$REMOTE_COMMIT" = '"$commit"
 code 0 job-wait --launch last
 
-# What still runs beside a rank that failed is not that rank; and where servers do not answer, nobody knows whether it runs.
+# A rank that is still running is not blamed for another rank's failure; and if servers do not answer, it is unknown
+# whether it runs.
 before=$(count_ended .remote/sandbox/node-2)
 code 0 launch --name beside --on-failure leave -- sh -c '[ $RANK = 0 ] || exit 4; exec sleep 600'
 until_true have_ended .remote/sandbox/node-2 $((before + 1))

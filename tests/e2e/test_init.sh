@@ -1,6 +1,6 @@
 #!/bin/sh
-# `remote init` and how the other commands find the project, off a terminal.
-# shellcheck disable=SC2016  # the backquotes stand in the messages
+# `remote init` and how the other commands find the project, without a terminal.
+# shellcheck disable=SC2016  # the backquotes are part of the messages
 . "${0%/*}/support.sh"
 says() { grep -qF -- "$1" "$work/err" || fail "stderr does not say: $1"; }
 
@@ -26,7 +26,7 @@ code 2 sandbox
 says "remote sandbox needs a command: up, down, status"
 code 2 run
 says "remote run: --cmd is required"
-# `remote` alone says how to begin
+# plain `remote` says how to begin
 begin() { says 'to make this folder a project, with servers of your own: remote init'; }
 code 2
 says "no project here: there is no .remote/configs.yaml in $project or in a folder above it"
@@ -37,7 +37,7 @@ code 2 --quiet
 says 'hint: run `remote init`'
 code 2 --jsonl
 grep -q '"event":"error","time":"[^"]*","what":"no project here".*"hint":"run `remote init`' "$work/out" || fail "no error event"
-# and is not wrong about a damaged folder, or takes the project above it for this one
+# and it handles a damaged folder, without using the project above it instead
 mkdir -p .remote inner/.remote
 code 2
 says "there is a folder .remote in $project, but no configs.yaml in it"
@@ -85,7 +85,7 @@ says "exists already"
 cmp .remote/configs.yaml "$work/before" || fail "configs.yaml was changed"
 [ "$(cat .remote/exclude.txt)" = mine ] || fail "exclude.txt was changed"
 
-# rsync takes exclude.txt
+# rsync accepts exclude.txt
 if command -v rsync >/dev/null; then
   mkdir "$work/fresh" && cd "$work/fresh"
   code 0 init --quiet
@@ -97,7 +97,7 @@ if command -v rsync >/dev/null; then
   [ "$sent" = "./checkpoints/big ./src/a.py ./src/a.pyc ./src/runs/keep " ] || fail "rsync sent: $sent"
 fi
 
-# two at once: one of them writes each file
+# two at once: only one of them writes each file
 mkdir "$work/race" && cd "$work/race"
 "$REMOTE" init --name one --quiet </dev/null &
 follower=$!

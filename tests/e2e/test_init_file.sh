@@ -1,6 +1,6 @@
 #!/bin/sh
-# --init-method file: torch's ranks on two servers find each other by a file that both share, and nothing of it is left,
-# however the launch ends.
+# --init-method file: torch's ranks on two servers find each other through a shared file, which is removed however the
+# launch ends.
 . "${0%/*}/support.sh"
 python=/usr/bin/python3
 "$python" -c 'import torch, sklearn' 2>/dev/null || skip "this machine has no torch"
@@ -12,7 +12,7 @@ cp "$REMOTE_SOURCE_DIR/sample/train.py" .
 nothing_shared() { [ -z "$(ls -A "$work/shared disk")" ]; }
 shared() { set -- "$work/shared disk"/.remote-init-*/"$1" && [ -e "$1" ]; }
 
-# The homes of practice servers are not shared, and that is said before anything starts.
+# The homes of practice servers are not shared; this is reported before anything starts.
 code 1 torch-launch --init-method file --nproc-per-node 1 -- true
 grep -q '^error: node-2: .*there is no folder .*/\.jobs' "$work/err" || fail "the server that does not share it is not named"
 grep -q 'nothing was started' "$work/err" || fail "it is not said that nothing was started"
@@ -22,12 +22,12 @@ homes | while read -r home; do
   [ -z "$(find "$home" -name '.remote-init-*')" ] || fail "left in $home"
 done
 
-# A dry run tells the file, and leaves none.
+# A dry run prints the file and does not create it.
 code 0 torch-launch --init-dir "$work/shared disk" --nproc-per-node 2 --dry-run -- train.py
 grep -q "INIT_METHOD=.*file://$work/shared disk/.remote-init-[0-9a-f]*/store" "$work/out" || fail "not in the plan"
 nothing_shared || fail "a dry run leaves something"
 
-# A run that is killed in the middle leaves its file to nobody ...
+# A run that is killed does not leave its file behind ...
 cat >wait.py <<END
 import datetime, os, time
 import torch.distributed as dist
@@ -44,8 +44,8 @@ until_true up 0
 shared store || fail "the ranks have met without the file"
 code 0 job-kill --launch 1 --yes
 nothing_shared || fail "a killed launch leaves its file"
-# ... nor does one that loses a server: the lifeline of the first one looks after the file. (All that the launch has on node-2
-# dies at once.)
+# ... nor does a run that loses a server: the first server's lifeline takes care of the file. (All processes of the
+# launch on node-2 die at once.)
 # shellcheck disable=SC2016  # the ranks' shells expand it
 remote launch --init-dir "$work/shared disk" --lost-after 2 --cmd ': >"${INIT_METHOD#file://}" && exec sleep 600'
 until_true shared store
@@ -59,7 +59,7 @@ kill_all "$lifeline" "$supervisor" "$rank" $(pgrep -P "$lifeline" -x remote-watc
 until_true nothing_shared
 code 1 job-wait --launch 3
 
-# An attempt after a failure has a file of its own, and none of both stays.
+# An attempt after a failure has its own file, and neither file is left behind.
 cat >again.py <<'END'
 import os
 import sys
@@ -84,7 +84,7 @@ for launcher in ranks torchrun mpi; do
   until_true nothing_shared
 done
 
-# ... and the next one trains. Without a lifeline the jobs themselves look after the file.
+# The next launch trains. Without a lifeline the jobs themselves take care of the file.
 code 0 torch-launch --init-method file --init-dir "$work/shared disk" --nproc-per-node 2 --on-failure leave --follow -- "$python" train.py --epochs 8
 grep -q 'all ranks have the same parameters' "$work/out" || fail "it did not train"
 nothing_shared || fail "a launch that ends well leaves its file"

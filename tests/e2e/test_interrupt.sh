@@ -1,6 +1,6 @@
 #!/bin/sh
-# job-wait, job-list --watch, job-rsync --delay and job-tail, interrupted on a terminal: they end with 130, leave no
-# process, and the terminal is as it was.
+# job-wait, job-list --watch, job-rsync --delay and job-tail, interrupted on a terminal: they exit with 130, leave no
+# process behind, and restore the terminal.
 . "${0%/*}/support.sh"
 code 0 sandbox up --nodes 1
 code 0 job-run --cmd 'echo here; exec sleep 300' --server node-1
@@ -94,14 +94,14 @@ interrupted - "$REMOTE" job-rsync --delay 60
 interrupted here "$REMOTE" job-tail --job 1
 [ "$(job 1 state)" = running ] || fail "the job does not run any more"
 
-# where no thread can be started (its stack would be too large here), that is said
+# if no thread can be started (its stack would be too large here), the error says so
 # shellcheck disable=SC3045  # dash and bash have it
 if (ulimit -s 1000000000) 2>/dev/null; then
   if (ulimit -s 1000000000 && exec "$REMOTE" run --cmd true) 2>"$work/err"; then fail "it runs without threads"; fi
   grep -q '^error: cannot start a thread' "$work/err" || fail "it does not say that it may start no thread"
 fi
 
-# a password_command ends with the program, a pipeline as a whole; also when the terminal is closed
+# a password_command ends with the program, including all of a pipeline; also when the terminal is closed
 mkdir -p "$work/asks/.remote"
 cat >"$work/asks/.remote/configs.yaml" <<END
 servers:

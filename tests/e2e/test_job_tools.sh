@@ -13,7 +13,7 @@ until_says() {
     sleep 0.4
   done
 }
-# records: how many jobs are known here
+# records: prints how many jobs are recorded here
 records() {
   set -- .remote/jobs/*/job.json
   [ -e "$1" ] || set --
@@ -59,7 +59,7 @@ code 0 job-kill --yes
 code 0 job-list --stopped
 exists ' killed SIGTERM by ' out || fail "the cause is not brief"
 
-# Without preparation: said clearly, and nothing is signalled.
+# Without preparation: the error is clear, and nothing is signalled.
 code 0 job-run --server node-1 --cmd 'RANK=0 exec python3 train.py'
 until_says 'no Python stack' job-stacks
 if remote job-stacks; then fail "0 without a stack"; fi
@@ -69,20 +69,21 @@ code 0 job-list
 exists ' running ' out || fail "job-stacks ended a job that was not prepared"
 key=$(sed -n 's/^ *\([0-9]*\) .*running.*/\1/p' "$work/out")
 
-# A command that is not Python runs as ever.
+# A command that is not Python runs as usual.
 code 0 job-run --server node-1 --enable-stacks --cmd 'echo plain; exit 3'
 remote job-wait --job 6 && fail "job-wait"
 remote job-tail --job 6 || true
 exists '^plain$' out || fail "a plain command was disturbed"
 
-# --- job-clean never takes what runs --------------------------------------------------------------------------------
+# --- job-clean never removes running jobs
+# -------------------------------------------------------------------------------
 code 2 job-clean --older 0
 [ "$(records)" = 6 ] || fail "something was removed without --yes"
 if remote job-clean --job "$key" --yes; then fail "a running job counts as cleaned"; fi
 code 0 job-clean --older 1 --yes
 exists '^no jobs removed' err || fail "a young job was removed"
 
-# A server that does not answer keeps its records.
+# The records of a server that does not answer are kept.
 cp .remote/configs.yaml "$work/configs.yaml"
 port=$(sed -n 's/^    port: //p' .remote/configs.yaml | sed -n 2p)
 sed "s/port: $port/port: 1/" "$work/configs.yaml" >.remote/configs.yaml

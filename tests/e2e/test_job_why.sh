@@ -1,8 +1,8 @@
 #!/bin/sh
-# job-why: what holds up a launch is planted, and the verdict names the rank, the line and the reason.
+# job-why: the test makes a launch hang in a known way, and the verdict names the rank, the line and the reason.
 # shellcheck disable=SC2016
 if [ "${REMOTE_TEST_INSIDE-}" != yes ]; then
-  # a small /dev/shm of its own, which can be filled
+  # its own small /dev/shm, which can be filled
   if unshare --mount --propagation private mount -t tmpfs -o size=64k tmpfs /dev/shm 2>/dev/null; then
     REMOTE_TEST_INSIDE=yes exec unshare --mount --propagation private sh -c 'mount -t tmpfs -o size=64k tmpfs /dev/shm && exec sh "$0"' "$0"
   fi
@@ -65,11 +65,11 @@ code 0 sandbox up --nodes 2
 system_python
 code 0 rsync
 
-# planted FUNCTION: a launch whose rank 2, on node-2, does that, and who waits
+# planted FUNCTION: starts a launch whose rank 2, on node-2, runs it while the others wait
 planted() {
   code 0 launch --cmd "/usr/bin/python3 train.py $1" --nproc-per-node 2 --enable-stacks --no-check --no-follow --on-failure leave
 }
-# verdict TEXT: until job-why says so
+# verdict TEXT: repeats job-why until it prints this
 verdict() {
   tries=0
   while ! { remote job-why --between 1 && grep -q -e "$1" "$work/out"; }; do
@@ -112,7 +112,7 @@ end
 planted compute
 verdict "^rank 2 on node-2 computes in compute (train.py:"
 code 0 job-why --between 1 --json
-# Its control group gives it a tenth of a processor.
+# Its control group allows it a tenth of a processor.
 group=/sys/fs/cgroup/cpu/remote-why.$$
 if mkdir "$group" 2>/dev/null && echo 10000 >"$group/cpu.cfs_quota_us"; then
   clean_up() { rmdir "$group" 2>/dev/null; }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# job-why where two servers do not reach each other any more, although this machine reaches both. Hosts in namespaces.
+# job-why when two servers cannot reach each other, although this machine reaches both. Uses hosts in namespaces.
 . "${0%/*}/hosts_support.sh"
 python=/usr/bin/python3
 hosts 2

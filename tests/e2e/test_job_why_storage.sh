@@ -1,5 +1,5 @@
 #!/bin/sh
-# job-why where the file system of a rank's data hangs: sshfs, whose server is stopped.
+# job-why when the file system with a rank's data hangs: sshfs with a stopped server.
 . "${0%/*}/support.sh"
 command -v rsync >/dev/null || skip "rsync is not installed"
 command -v sshfs >/dev/null || skip "sshfs is not installed"

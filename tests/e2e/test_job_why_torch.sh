@@ -1,5 +1,6 @@
 #!/bin/sh
-# job-why with real torch (gloo): a skipped all_reduce, collectives in another order, a slow rank, and healthy runs, of which nothing is said.
+# job-why with real torch (gloo): a skipped all_reduce, collectives in a different order, a slow rank, and healthy runs
+# without findings.
 . "${0%/*}/support.sh"
 command -v rsync >/dev/null || skip "rsync is not installed"
 python=/usr/bin/python3
@@ -50,12 +51,12 @@ verdict() {
 end() { code 0 job-kill --launch last --yes; }
 
 start skip
-verdict "^3 of 4 ranks wait in all_reduce (train.py:$(line_of reduced))\$" # not all of them are there at once
+verdict "^3 of 4 ranks wait in all_reduce (train.py:$(line_of reduced))\$" # they do not all get there at the same time
 grep -q "^rank 2 on node-2 waits in barrier (train.py:$(line_of barrier))" "$work/out" || fail "for whom"
 end
 
 start swap
-verdict 'wait in different collectives' # until all of them are there, they move
+verdict 'wait in different collectives' # the ranks move until all of them are there
 grep -q "^rank 1 on node-1 waits in broadcast (train.py:$(line_of broadcast))" "$work/out" || fail "who differs"
 end
 
@@ -64,7 +65,7 @@ verdict '^the launch makes progress, but one rank needs [0-9.]* times as much ti
 grep -q '^rank 3 on node-2 ' "$work/out" || fail "the slow rank is not named"
 end
 
-# Beside other load: nothing is wrong, and nothing is said to be.
+# With other load on the machine: nothing is wrong, and nothing is reported.
 for _ in 1 2; do
   "$python" -c 'while True: pass' &
   loads="${loads-} $!"
@@ -77,7 +78,7 @@ runs=0
 while [ $runs -lt "${HEALTHY_RUNS-1}" ]; do
   runs=$((runs + 1))
   start well
-  verdict '^no rank hangs' # until all have met
+  verdict '^no rank hangs' # until all ranks have connected
   for _ in 1 2 3; do
     code 0 job-why --between 3 --json
     [ "$(picks "d['kind']")" = moving ] || fail "a healthy run: $(cat "$work/out")"

@@ -1,13 +1,13 @@
 #!/bin/sh
-# A server that lets in who has a ticket of Kerberos, and nothing else: through libssh, and through OpenSSH. The KDC and the sshd are this
-# test's own, on the loopback address.
+# A server that accepts only users with a Kerberos ticket: through libssh, and through OpenSSH. The test runs its own
+# KDC and sshd on the loopback address.
 . "${0%/*}/support.sh"
 PATH=$PATH:/usr/sbin:/usr/local/sbin
 for program in sshd krb5kdc kdb5_util kadmin.local kinit kdestroy python3; do
   command -v $program >/dev/null || skip "$program is not installed"
 done
 
-there=$(mktemp -d /tmp/remote-krb5.XXXXXX) # sshd and krb5.conf split at blanks
+there=$(mktemp -d /tmp/remote-krb5.XXXXXX) # sshd and krb5.conf split at spaces
 pids=''
 clean_up() {
   "$REMOTE" --quiet --project "$project" logout >/dev/null
@@ -21,7 +21,7 @@ HOME=$there/home XDG_RUNTIME_DIR=$there/run
 KRB5_CONFIG=$there/krb5.conf KRB5_KDC_PROFILE=$there/kdc.conf KRB5CCNAME=FILE:$there/tickets KRB5_KTNAME=FILE:$there/keytab
 export HOME XDG_RUNTIME_DIR KRB5_CONFIG KRB5_KDC_PROFILE KRB5CCNAME KRB5_KTNAME
 unset SSH_AUTH_SOCK
-# What the libraries of Kerberos, and libssh 0.10 in its use of them, do not free.
+# Memory that the Kerberos libraries, and libssh 0.10 when it uses them, do not free.
 printf 'leak:%s\n' libgssapi_krb5 libkrb5 libk5crypto libssh.so >"$there/lsan"
 export LSAN_OPTIONS="suppressions=$there/lsan:print_suppressions=0"
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
@@ -109,7 +109,7 @@ printed 'through libssh
 '
 [ "$(accepted)" = 1 ] || fail "the server says something else: $(cat "$there/log")"
 
-# The same through OpenSSH: ssh reads the configuration of who runs the test, in which this may be off.
+# The same through OpenSSH: ssh reads the user's configuration, in which this may be disabled.
 sed -i '1d' .remote/configs.yaml
 code 0 login
 kdestroy

@@ -1,6 +1,6 @@
 #!/bin/sh
-# job-kill where the job's folder or its record here tells nothing; a key file that others may read.
-# shellcheck disable=SC2016  # it is the servers that expand them
+# job-kill when the job's folder or its local record is missing or damaged; a key file that other users can read.
+# shellcheck disable=SC2016  # the servers expand them
 . "${0%/*}/support.sh"
 code 0 sandbox up --nodes 1
 system_python
@@ -9,7 +9,7 @@ home=$(homes)
 jobs="$home/my project/.jobs"
 run_now() { [ "$(processes "$1")" = "$2" ]; } # run_now NUMBER COUNT
 
-# --- the job's folder is gone: what job-kill calls killed, job-list calls so, too
+# --- the job's folder is gone: job-list agrees with job-kill that the job was killed
 code 0 job-run --server node-1 --cmd "exec sleep $mark.1"
 until_true run_now 1 1
 rm -r "${jobs:?}/$(job 1 id)"
@@ -20,7 +20,7 @@ grep -q '^job 1 on node-1: killed$' "$work/out" || fail "job-kill says something
 code 0 job-list --stopped
 grep -q 'killed SIGTERM by ' "$work/out" || fail "the table says something else"
 
-# --- the record here is damaged: job-kill says how to end the job, and that works
+# --- the local record is damaged: job-kill says how to stop the job, and that works
 code 0 job-run --server node-1 --cmd "exec sleep $mark.2"
 until_true run_now 2 1
 id=$(job 2 id)
@@ -32,7 +32,7 @@ sed -n "s/.* remote run --server NAME --cmd '\(.*\)'\$/\1/p" "$work/err" | sed "
 code 0 run --server node-1 --cmd "$(cat "$work/line")"
 until_true run_now 2 0
 
-# --- the project's folder is not there for a while, so that the server knows nothing of its jobs: the same
+# --- the project's folder is missing for a while, so the server knows nothing of its jobs: the same
 code 0 job-run --server node-1 --cmd "exec sleep $mark.3"
 number=$(sed -n 's/^job \([0-9]*\) .*/\1/p' "$work/out")
 until_true run_now 3 1
@@ -45,7 +45,7 @@ for place in away "my project"; do
   [ "$(job "$number" state) $(job "$number" signal)" = 'killed SIGTERM' ] || fail "job-list calls it $(job "$number" state) $(job "$number" signal)"
 done
 
-# --- a key that others may read: one fact, one hint
+# --- a key that other users can read: one fact, one hint
 key=.remote/sandbox/id_ed25519
 chmod 644 $key
 code 1 run --server node-1 --cmd true

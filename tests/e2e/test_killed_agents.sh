@@ -1,6 +1,7 @@
 #!/bin/sh
-# Guards, launch supervisors and watchdogs are killed (SIGKILL) in random subsets at random moments of a launch's life: job-list then agrees
-# with the processes, and job-kill leaves none. KILLED_AGENTS: the number of launches (default: 8); KILLED_AGENTS_SEED: the first seed.
+# Guards, launch supervisors and watchdogs are killed (SIGKILL) in random subsets at random times during a launch.
+# Afterwards job-list agrees with the processes, and job-kill leaves none behind. KILLED_AGENTS: the number of launches
+# (default: 8); KILLED_AGENTS_SEED: the first seed.
 . "${0%/*}/support.sh"
 code 0 sandbox up --nodes 2
 cat >"$work/check.py" <<'PY'

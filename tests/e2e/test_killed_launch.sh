@@ -1,6 +1,6 @@
 #!/bin/sh
-# The real binary is killed (SIGKILL) in the middle of launches, at 30 points in time: what job-list then says of each
-# rank agrees with the processes there are, and job-kill leaves nothing.
+# The real binary is killed (SIGKILL) during launches, at 30 points in time. Afterwards job-list agrees with the
+# existing processes for each rank, and job-kill leaves nothing behind.
 . "${0%/*}/support.sh"
 code 0 sandbox up --nodes 2
 cat >"$work/check.py" <<'PY'

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The lifeline when something is in its way: a first server that the others cannot reach, and servers without Python. And
-# nothing of it stays when its jobs are over.
+# Problems of the lifeline: a first server that the others cannot reach, and servers without Python. The lifeline always
+# ends with its jobs.
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 warns() {
@@ -10,12 +10,12 @@ warns() {
 
 code 0 sandbox up --nodes 2
 
-# ---- all is well: nothing is said, and nothing stays after the end, be it by itself or by job-kill
+# ---- no problem: nothing is reported, and nothing is left after the launch ends, on its own or by job-kill
 code 0 launch --nproc-per-node 2 --cmd 'until [ -e ../go ]; do sleep 0.3; done'
 until_true lifelines_stand 4
 code 0 job-list --ranks
 if grep -q lifeline "$work/out" "$work/err"; then fail "something is said of a lifeline that is well"; fi
-until_true lifelines_are 2 # one a server; a new watchdog may not have its name yet
+until_true lifelines_are 2 # one per server; a new watchdog may not have its name yet
 touch .remote/sandbox/node-1/home/go .remote/sandbox/node-2/home/go
 code 0 job-wait
 until_true lifelines_are 0
@@ -24,8 +24,8 @@ until_true lifelines_stand 8
 code 0 job-kill --yes --grace 1
 until_true lifelines_are 0
 
-# ---- a wrong internal_address: the launch says so, who follows is told soon, and so is who lists; then it is over
-# for all the same
+# ---- a wrong internal_address: the launch warns, and soon so do following and listing; the launch can still be stopped
+# everywhere
 cp .remote/configs.yaml "$work/configs.yaml"
 sed 's/^  node-1:/&\n    internal_address: 192.0.2.1/' "$work/configs.yaml" >.remote/configs.yaml
 code 0 launch --lost-after 5 --cmd 'sleep 300' --nproc-per-node 1
@@ -47,7 +47,7 @@ code 0 job-kill --yes --grace 1
 until_true lifelines_are 0
 cp "$work/configs.yaml" .remote/configs.yaml
 
-# ---- a first server whose lifeline has died: the other one is cut off from that, and the network is not blamed
+# ---- the lifeline on the first server has died: the other one is cut off from it, and the network is not blamed
 code 0 launch --cmd 'sleep 300' --nproc-per-node 1
 until_true lifelines_stand 10
 folder() { # of the job on this server
@@ -62,20 +62,20 @@ grep -q 'node-1: its lifeline had died' "$work/err" || fail "a lifeline that die
 ! grep -q 'TCP ports' "$work/err" || fail "the network is blamed"
 until_true grep -qx ok "$second/lifeline"
 
-# ---- one that dies alone is replaced at once, and nobody needs to know
+# ---- a lifeline that dies alone is replaced immediately, without a message
 died=$(cut -d ' ' -f 1 "$second/lifeline.pid")
 kill -9 "$died"
 is_replaced() { [ "$(cut -d ' ' -f 1 "$second/lifeline.pid")" != "$died" ]; }
 until_true is_replaced
 until_true grep -qx ok "$second/lifeline"
-until_true lifelines_are 2 # one a server; a new watchdog may not have its name yet
+until_true lifelines_are 2 # one per server; a new watchdog may not have its name yet
 code 0 job-list
 ! grep -q lifeline "$work/err" || fail "a lifeline that was replaced is told"
 code 0 job-kill --yes --grace 1
 until_true lifelines_are 0
 
-# ---- a first server whose lifeline takes its time to begin, as on slow storage, is no closed way. It is stopped as soon as it
-# is there, which may be too late to be noticed.
+# ---- a lifeline on the first server that starts slowly, as on slow storage, does not count as a blocked connection. It
+# is stopped as soon as it exists, which may be too late to be noticed.
 cat >"$work/slow.py" <<'END'
 import os, signal, sys, time
 while True:
@@ -100,7 +100,7 @@ until_true lifelines_stand 10
 code 0 job-kill --yes --grace 1
 until_true lifelines_are 0
 
-# ---- servers without a Python
+# ---- servers without Python
 mkdir "$work/bin"
 find /bin/ /usr/bin/ -maxdepth 1 ! -type d ! -name 'python*' -print0 | xargs -0 ln -sf -t "$work/bin"
 sed -i "1i PATH='$work/bin'; export PATH" "$sandbox/entry.sh"

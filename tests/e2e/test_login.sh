@@ -1,6 +1,6 @@
 #!/bin/sh
-# login against a real sshd that asks for a key and a one-time code: one code typed in all for prepare, launch, tail and
-# kill. The code is asked for by PAM (pam_exec), which takes root and a file in /etc/pam.d.
+# login to a real sshd that requires a key and a one-time code: one code in total for prepare, launch, tail and kill.
+# PAM asks for the code (pam_exec), which requires root and a file in /etc/pam.d.
 . "${0%/*}/support.sh"
 [ "$(id -u)" = 0 ] || skip "it takes root: PAM asks for the code"
 sshd=$(command -v sshd || ls /usr/sbin/sshd) || skip "there is no sshd"
@@ -8,7 +8,7 @@ ls /lib/*/security/pam_exec.so /usr/lib/*/security/pam_exec.so >/dev/null 2>&1 |
 command -v python3 >/dev/null || skip "python3 is missing"
 
 server_pid='' service=remote-e2e-$$
-there=$(mktemp -d /tmp/remote-login.XXXXXX) # sshd splits its options at blanks
+there=$(mktemp -d /tmp/remote-login.XXXXXX) # sshd splits its options at spaces
 clean_up() {
   "$REMOTE" --quiet --project "$project" logout >/dev/null
   [ -z "$server_pid" ] || kill "$server_pid" 2>/dev/null
@@ -24,7 +24,7 @@ ssh-keygen -q -t ed25519 -N '' -f "$work/key"
 ssh-keygen -q -t ed25519 -N '' -f "$there/host_key"
 cp "$work/key.pub" "$there/authorized_keys"
 
-# The name by which sshd is called is that of its PAM service; since OpenSSH 9.8 it is an option.
+# The name under which sshd is called is that of its PAM service; since OpenSSH 9.8 it is an option.
 ln -s "$sshd" "$there/$service"
 cat >"$there/ask" <<EOF
 #!/bin/sh
@@ -74,7 +74,7 @@ servers:
 EOF
 echo 'import time; print("step 1", flush=True); time.sleep(600)' >train.py
 
-# Without a login, and without a terminal: the error names what helps.
+# Without a login and without a terminal: the error says what to do.
 code 1 run --cmd true
 grep -q 'remote login --server one' "$work/err" || fail "the error does not name login"
 code 1 login
@@ -125,7 +125,7 @@ grep -q 'LOGIN' "$work/out" || fail "servers has no column for it"
 code 0 login
 grep -q 'one: already open until' "$work/out" || fail "an open login is not known"
 
-# A master that is killed: no code is sent that nobody typed, and nothing is called gone.
+# A master that is killed: no code is sent without being typed, and nothing is reported as gone.
 pid=$(ssh -o ControlPath="$(find "$there/run/remote" -type s)" -O check x 2>&1 | sed -n 's/.*pid=\([0-9]*\).*/\1/p')
 kill -KILL "$pid"
 code 1 run --cmd true

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Servers whose login shells are bash, zsh, fish and tcsh, with start files that print, fail, exec another shell or
-# return early. The practice servers' entry does as sshd does: SHELL -c COMMAND, with sshd's own variables.
+# Servers whose login shells are bash, zsh, fish and tcsh, with startup files that print, fail, exec another shell or
+# return early. The practice servers' entry script does what sshd does: SHELL -c COMMAND, with sshd's own variables.
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 for shell in bash zsh fish tcsh; do
   command -v $shell >/dev/null 2>&1 || skip "$shell is not installed"
 done
 
-# ---- the servers: names, shells, start files
+# ---- the servers: names, shells, startup files
 good="bash-greets bash-execs bash-returns bash-strict zsh fish tcsh"
 bad="bash-fails bash-exits"
 count=0
@@ -32,7 +32,7 @@ for name in $good $bad; do
   home="$sandbox/node-$number/home"
   command -v "${name%%-*}" >"$home/.login-shell"
   sed -i "s/^  node-$number:/  $name:/" .remote/configs.yaml
-  # Each leaves a trace, so that this test knows that it was read; what they print has no newline at its end.
+  # Each startup file leaves a mark, so that the test knows that it was read; the printed text has no final newline.
   trace='echo read >>~/start-file-was-read'
   greeting='printf "Welcome, it is a nice day\n@remote1\nno newline"; printf "also here" >&2'
   file=.bashrc
@@ -50,7 +50,7 @@ for name in $good $bad; do
   mkdir -p "$home/.config/fish"
   printf '%s\n%s\n' "$trace" "$rc" >"$home/$file"
 done
-# servers WORDS...: as --server options, into $servers
+# servers WORDS...: puts them into $servers as --server options
 options() {
   servers=
   for name; do servers="$servers --server $name"; done
@@ -81,7 +81,7 @@ echo more >more.txt
 # shellcheck disable=SC2086
 code 0 rsync $all
 
-# ---- run: exact output of both streams, exit codes; alone, and all at once
+# ---- run: exact output on both streams, exit codes; one at a time, and all at once
 for name in $good; do
   code 7 --quiet run --server "$name" --cmd 'printf "out\n"; printf "err\n" >&2; cat more.txt; exit 7'
   printed 'out
@@ -94,7 +94,7 @@ done
 code 0 run --json $all --cmd 'echo "{"; echo err >&2'
 [ "$(picks '{(e["stdout"], e["stderr"], e["exit_code"]) for e in d}')" = "{('{\\n', 'err\\n', 0)}" ] || fail "run --json"
 
-# ---- a job on each: listed, followed, waited for, brought, ended
+# ---- a job on each: listed, followed, waited for, pulled, stopped
 for name in $good; do
   code 0 job-run --server "$name" --tag short --cmd 'echo "begin on $0"; echo oops >&2; echo made >"made by job.txt"; exit 3'
   code 0 job-run --server "$name" --tag long --cmd 'echo here; exec sleep 300'
@@ -136,7 +136,7 @@ code 0 job-list --stopped --tag rank.py --json
 code 0 --quiet torch-launch --follow $all --nproc-per-node 1 --tag followed --cmd 'python3 rank.py'
 [ "$(grep '^rank' "$work/out")" = "rank 0 of 7" ] || fail "--follow"
 
-# ---- job-clean leaves nothing of them
+# ---- job-clean removes all of them
 code 0 job-clean --yes
 code 0 job-list --stopped --json
 [ "$(picks d)" = "[]" ] || fail "job-clean left records"
@@ -148,7 +148,7 @@ ssh-keygen -q -t ed25519 -N '' -f "$work/second"
 code 0 authorize $all --key "$work/second.pub"
 [ "$(grep -c 'key added; logged in with it alone' "$work/out")" = 7 ] || fail "authorize"
 
-# ---- shells that end before anything is run: said so, of the right server, and nothing is believed
+# ---- shells that exit before anything runs: reported for the right server, and their output is ignored
 for name in $bad; do
   for words in "run --cmd true" "prepare" "rsync" "job-run --cmd true" "launch --nproc-per-node 1 --cmd true"; do
     # shellcheck disable=SC2086
@@ -158,7 +158,7 @@ for name in $bad; do
     grep -q 'bashrc' "$work/err" || fail "the way out is not named: $words on $name"
   done
 done
-# With such a server in it, a launch starts nothing anywhere.
+# With such a server, a launch starts nothing on any server.
 code 1 launch --server zsh --server bash-fails --nproc-per-node 1 --tag half --cmd 'exec sleep 300'
 code 0 job-list --tag half --json
 [ "$(picks d)" = "[]" ] || fail "half of a launch was started"

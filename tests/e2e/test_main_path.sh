@@ -1,6 +1,6 @@
 #!/bin/sh
-# The whole way of a user on real sshd, in a folder with a space: init, prepare, run, jobs, launches. No torch is
-# needed: what the ranks run is a small script that prints its environment.
+# A user's complete workflow on real sshd, in a folder with a space: init, prepare, run, jobs, launches. Does not need
+# torch: the ranks run a small script that prints its environment.
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 json() { python3 -m json.tool <"$work/out" >/dev/null || fail "stdout is no JSON"; }
@@ -55,7 +55,7 @@ code 0 run --server node-1 --cmd "printf %s '$(printf 'x\ny')' \"\$(printf '\\\\
 printed "$(printf 'x\ny')\\ü"
 code 127 run --server node-1 --cmd '-nonsense'
 
-# --- a run that is interrupted leaves nothing on the server
+# --- an interrupted run leaves nothing behind on the server
 dead() { [ "$(processes "$1")" = 0 ]; }
 alive() { ! dead "$1"; }
 "$REMOTE" run --server node-1 --cmd "sleep $mark.5" >/dev/null 2>&1 &
@@ -108,7 +108,7 @@ printed "here
 done
 "
 
-# --- job-kill, with children in sessions of their own
+# --- job-kill, with children in their own sessions
 code 0 job-run --server node-2 --tag k --cmd "setsid sleep $mark.6 & trap '' TERM; sleep $mark.7; sleep $mark.7"
 until_true alive 6
 code 2 job-kill
@@ -118,7 +118,7 @@ dead 7 || fail "job-kill left a child that ignores TERM"
 [ "$(job 4 state)" = killed ] || fail "job 4 is not listed as killed"
 code 137 job-tail --job 4 --no-follow
 
-# --- a command that begins with '-' is no option of a shell
+# --- a command that begins with '-' is not an option of a shell
 code 0 job-run --server node-1 --cmd '-nonsense'
 code 127 job-tail --job 5
 
@@ -154,12 +154,12 @@ code 0 helper-torch-launch --nproc-per-node 2 --follow --cmd 'python3 env.py'
 grep -q "\['--local_rank=0'\]\$" "$work/out" || fail "helper-torch-launch appends no --local_rank"
 code 0 helper-torch-launch --use-env --nproc-per-node 2 --follow --cmd 'python3 env.py'
 grep -q "\[\]\$" "$work/out" || fail "--use-env appends --local_rank"
-# One rank fails: all are ended, and it is said which was first.
+# One rank fails: all are stopped, and the output says which failed first.
 code 1 launch --nproc-per-node 2 --follow --cmd "sh -c 'if [ \$RANK = 2 ]; then exit 5; fi; exec sleep $mark.8'"
 grep -q "rank 2 on node-2 failed first" "$work/err" || fail "the verdict does not name rank 2"
 until_true dead 8
 
-# --- a server that is not there: unknown, exit 1, and the other works
+# --- an unreachable server: unknown, exit 1, and the other server works
 "$REMOTE" job-run --server node-1 --cmd "exec sleep $mark.9" >/dev/null 2>&1
 code 0 sandbox down
 code 0 job-list --json
@@ -168,7 +168,7 @@ json
 code 1 run --server node-1 --cmd true
 code 0 sandbox up --nodes 2
 code 0 job-list --json
-# Taking a sandbox down ends what runs on it, as a server that is switched off would.
+# Taking down a sandbox kills its processes, as if a server were powered off.
 case $(picks '[j["state"] for j in d]') in
   "['failed']" | "['lost']") ;;
   *) fail "after the server is back" ;;

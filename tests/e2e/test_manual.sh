@@ -1,5 +1,5 @@
 #!/bin/sh
-# The manual pages: what mandoc and man say of them.
+# Checks the manual pages with mandoc and man.
 . "${0%/*}/support.sh"
 "$REMOTE" __manual "$work/pages"
 command -v mandoc >/dev/null || skip "no mandoc"

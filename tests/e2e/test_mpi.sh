@@ -1,5 +1,6 @@
 #!/bin/sh
-# --launcher mpi on two practice servers, which have no way to each other but the launch's lifeline: mpirun starts the ranks of both.
+# --launcher mpi on two practice servers that are connected only by the launch's lifeline: mpirun starts the ranks on
+# both.
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 command -v mpirun >/dev/null || skip "mpirun is not installed (Debian: openmpi-bin)"
@@ -25,19 +26,20 @@ dist.barrier()
 print("rank %d of %d met the others at %s" % (rank, size, method), flush=True)
 PY
 code 0 rsync
-# mpi COMMAND WORDS...: a launch of 2 ranks on each server; an mpirun that is killed leaves its files behind
+# mpi COMMAND WORDS...: launches 2 ranks on each server; an mpirun that is killed leaves its files behind
 mkdir "$work/tmp"
 mpi() { "$REMOTE" torch-launch --launcher mpi --nproc-per-node 2 -e "TMPDIR=$work/tmp" --cmd "$@" >"$work/out" 2>"$work/err"; }
 succeeds() { "$@" || fail "exit code $?: $*"; }
-# output KEY STREAM: what the job wrote
+# output KEY STREAM: prints the job's output
 output() { find .remote/sandbox -path "*/.jobs/$(job "$1" id)/job.$2" -exec cat {} +; }
-# left: processes of mpirun or its ranks that belong to this test's servers
+# left: prints the processes of mpirun or its ranks that belong to this test's servers
 left() { grep -lzF "$work/my project" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3 | while read -r pid; do
   grep -qzE '^(.*/)?(mpirun|orted|prted|prterun|sleep|remote-mpi-.*)$' "/proc/$pid/cmdline" 2>/dev/null && echo "$pid"
 done; }
 nothing_left() { [ -z "$(left)" ]; }
 
-# --- the ranks of both servers, in the order of the launch, with the user's variables; each server has the output of its own
+# --- the ranks on both servers, in the order of the launch, with the user's variables; each server has the output of
+# its own ranks
 succeeds mpi 'python3 ranks.py' --follow -e 'WORD=a b' -e 'SECRET_TOKEN=s3cr3t'
 grep -qx 'rank 0 of 4, server 0: a b' "$work/out" || fail "rank 0 is not followed"
 output 1 out | sort >"$work/sorted"
@@ -50,11 +52,11 @@ printed 'rank 3 of 4, server 1: a b
 code 0 job-list --stopped --json
 [ "$(picks '[(job["rank"], job["ranks"]) for job in d]')" = '[(0, 2), (2, 2)]' ] || fail "job-list does not show its ranks: $(cat "$work/out")"
 
-# --- the program of the sample, unchanged
+# --- the sample's program, unchanged
 if remote run --cmd 'python3 -c "import sklearn, torch"'; then
   succeeds mpi 'python3 train.py --epochs 6' --follow
   grep -q 'all ranks have the same parameters' "$work/out" || fail "it has not trained on all ranks"
-  # the ranks meet at a shared file
+  # the ranks find each other through a shared file
   mkdir "$work/common"
   succeeds mpi 'python3 meet.py' --follow --init-method file --init-dir "$work/common"
   grep -q "^rank 0 of 4 met the others at file://$work/common/" "$work/out" || fail "they have not met at the file"
@@ -64,7 +66,7 @@ else
   key=2
 fi
 
-# --- the first rank that failed, by its own exit code and words, although mpirun then ends all others
+# --- the first rank that failed, with its own exit code and output, although mpirun then stops all others
 got=0
 mpi 'sh -c "[ \$RANK = 3 ] || exec sleep 600; echo the disk of rank 3 is gone >&2; exit 9"' --follow || got=$?
 [ "$got" = 1 ] || fail "exit code $got"
@@ -74,7 +76,8 @@ until_true nothing_left
 key=$((key + 2))
 [ "$(job $key exit_code) $(job $((key - 1)) exit_code)" = '9 9' ] || fail "the exit codes are not that of the rank"
 
-# --- a rank that raises an exception and then hangs, as mpi4py does in MPI_Finalize, is ended, and named with its traceback
+# --- a rank that raises an exception and then hangs, as mpi4py does in MPI_Finalize, is stopped, and named with its
+# traceback
 cat >raises.py <<'PY'
 import atexit
 import os
@@ -94,7 +97,7 @@ grep -q 'ValueError: no such data' "$work/err" || fail "the verdict has not its 
 until_true nothing_left
 key=$((key + 2))
 
-# --- the same for one that calls sys.exit(), where that is how it ends; MPI_Finalize comes behind Python's own end
+# --- the same for a rank that ends by calling sys.exit(); MPI_Finalize runs after Python has ended
 cat >exits.py <<'PY'
 import os
 import sys
@@ -123,7 +126,8 @@ grep -q 'rank 3 on node-2 failed first (exit 7' "$work/err" || fail "the verdict
 until_true nothing_left
 key=$((key + 2))
 
-# --- following from the first byte, through a link that breaks, until a kill that leaves nothing on either server
+# --- following from the first byte, through a link that breaks, until a kill that leaves nothing behind on either
+# server
 cat >slow.sh <<'SH'
 echo "rank $RANK begins"
 while [ ! -e ~/go ]; do sleep 0.3; done
@@ -146,14 +150,14 @@ nothing_left || fail "left: $(left)"
 key=$((key + 2))
 [ "$(job $key state)" = killed ] || fail "it is not killed, but $(job $key state)"
 
-# --- mpirun itself is killed: nothing stays on the other server
+# --- mpirun itself is killed: nothing is left on the other server
 succeeds mpi 'sleep 600' --no-follow
 key=$((key + 2))
 kill -KILL "$(job $((key - 1)) pid)"
 until_true nothing_left
 code 1 job-wait --launch last
 
-# --- one of its jobs is ended by the user: that ends all, and nobody is blamed
+# --- the user stops one of its jobs: that stops all, and no rank is blamed
 both_begun() { output $key out | grep -q begun && output $((key - 1)) out | grep -q begun; }
 for ended in 0 1; do
   succeeds mpi 'sh -c "echo begun; exec sleep 600"' --no-follow
@@ -166,7 +170,7 @@ for ended in 0 1; do
   until_true nothing_left
 done
 
-# --- by the servers' own ssh
+# --- over the servers' own ssh
 mkdir "$work/ssh"
 cat >"$work/ssh/ssh" <<SH
 #!/bin/sh
@@ -190,7 +194,7 @@ key=$((key + 2))
 grep -q 'ranks 0-1 on node-1 failed first' "$work/err" || fail "the verdict does not name mpirun's job"
 sed -i '/^prologue:/d' .remote/configs.yaml
 
-# --- MPICH's mpirun, where it is installed
+# --- MPICH's mpirun, if it is installed
 if ! mpirun.mpich --version >/dev/null 2>&1; then
   echo "without MPICH: there is no mpirun.mpich"
 else
@@ -206,7 +210,7 @@ else
       fail "the ranks of MPICH, with the agent $agent"
     nothing_left || fail "left by MPICH with the agent $agent: $(left)"
 
-    for how in 'exit 9' 'kill -KILL \$\$'; do # neither is a program of MPI
+    for how in 'exit 9' 'kill -KILL \$\$'; do # neither is an MPI program
       got=0
       mpi "sh -c \"[ \\\$RANK = 3 ] || exec sleep 600; $how\"" --follow --mpi-agent $agent || got=$?
       [ "$got" = 1 ] || fail "exit code $got of MPICH with the agent $agent"
@@ -223,7 +227,7 @@ else
   sed -i '/^prologue:/d' .remote/configs.yaml
 fi
 
-# --- what is missing is told before anything starts
+# --- missing programs are reported before anything starts
 mkdir "$work/bin"
 ln -s /usr/bin/* "$work/bin"
 rm "$work/bin/mpirun"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Real programs of mpi4py with --launcher mpi: however one rank fails while the others wait for it in a collective, the launch ends,
-# and the verdict names that rank, its exit status and its last words.
+# Real mpi4py programs with --launcher mpi: however one rank fails while the others wait for it in a collective, the
+# launch ends, and the verdict names that rank, its exit status and its last words.
 . "${0%/*}/support.sh"
 command -v mpirun >/dev/null || skip "mpirun is not installed (Debian: openmpi-bin)"
 code 0 sandbox up --nodes 2
@@ -54,7 +54,8 @@ grep -qx '  ValueError: no such data' "$work/err" || fail "the verdict has not t
 grep -q '^  *File ".*/meet.py", line 12, in <module>$' "$work/err" || fail "the verdict has not the exception's line"
 meet 1 'exits 0 3'
 blamed 0 1 'exit 3'
-# When a rank ends suddenly, Open MPI 5 makes the others exit with 14 at the same moment. A rank may do so by itself.
+# When a rank ends suddenly, Open MPI 5 makes the others exit with 14 at the same moment. A rank may also exit with 14
+# on its own.
 meet 1 'exits 2 14'
 blamed 2 2 'exit 14'
 meet 1 'dies 3'
@@ -66,7 +67,7 @@ meet 0 'dies 2' --restarts 2
 grep -q '^attempt 1: rank 2 on node-2 failed (SIGKILL) after ' "$work/err" || fail "the first attempt is not told"
 grep -qx 'all 4 ranks succeeded' "$work/err" || fail "the verdict on the second attempt"
 
-# One rank a server, whose stderr is also mpirun's
+# One rank per server, whose stderr is also mpirun's
 nproc=1
 meet 0 'dies 0' --restarts 2
 grep -q '^attempt 1: rank 0 on node-1 failed (SIGKILL) after ' "$work/err" || fail "the first attempt is not told"
@@ -74,7 +75,8 @@ grep -qx 'both ranks succeeded\|all 2 ranks succeeded' "$work/err" || fail "the 
 meet 1 'dies 1'
 blamed 1 2 SIGKILL
 
-# MPICH kills a rank together with its shell, also for MPI_Abort. Debian's mpi4py is only for Open MPI: what this test needs of it, for MPICH
+# MPICH kills a rank together with its shell, even for MPI_Abort. Debian's mpi4py supports only Open MPI, so this is the
+# part of it that the test needs, for MPICH
 if ! mpirun.mpich --version >/dev/null 2>&1; then
   echo "without MPICH: there is no mpirun.mpich"
   exit 0

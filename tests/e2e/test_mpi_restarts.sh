@@ -1,14 +1,14 @@
 #!/bin/sh
-# mpirun with --restarts: after a rank that fails or is killed, after the end of mpirun itself, and after the loss of a server, which a spare
-# replaces, mpirun begins anew with the ranks of all servers.
+# mpirun with --restarts: after a rank fails or is killed, after mpirun itself ends, and after the loss of a server,
+# which a spare replaces, mpirun restarts with the ranks on all servers.
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 command -v mpirun >/dev/null || skip "mpirun is not installed (Debian: openmpi-bin)"
 code 0 sandbox up --nodes 3
 system_python
 echo 'spares: [node-3]' >>.remote/configs.yaml
-mkdir "$work/tmp" # what an mpirun that is killed leaves behind
-# of_launch SERVER EXPRESSION: of the newest launch's job there
+mkdir "$work/tmp" # the files of an mpirun that is killed
+# of_launch SERVER EXPRESSION: evaluates it for the newest launch's job on this server
 of_launch() { of_jobs "[job$2 for job in d if job['server'] == '$1'][-1]"; }
 folder() { find .remote/sandbox -type d -path "*/.jobs/$(of_launch "$1" "['id']")"; }
 attempts() { of_launch node-1 "['attempts']" >/dev/null && of_jobs \
@@ -17,7 +17,7 @@ code 2 launch --launcher mpi --restarts 1 --mpi-agent ssh --cmd true
 grep -q 'over ssh cannot restart' "$work/err" || fail 'it is not told that mpirun over ssh does not start again'
 code 0 rsync
 
-# all_begin ATTEMPT: the ranks of node-1 and node-2 or, from the fourth attempt on, node-3
+# all_begin ATTEMPT: waits for the ranks on node-1 and node-2 or, from the fourth attempt on, node-3
 all_begin() {
   other=$second
   [ "$1" -lt 3 ] || other=$third
@@ -27,7 +27,7 @@ all_begin() {
 pid_of() { sed -n "s/.*attempt $2 rank $1 of 4 is \([0-9]*\)\$/\1/p" "$first/job.out" "$second/job.out"; }
 
 trouble() {
-  # ---- a rank fails, and mpirun ends the others; the next attempt succeeds
+  # ---- a rank fails, and mpirun stops the others; the next attempt succeeds
   code 0 launch --launcher mpi --nproc-per-node 2 -e "TMPDIR=$work/tmp" --restarts 1 --failure-grace 0 --follow --cmd '
     echo "rank $RANK of $WORLD_SIZE, attempt $RESTART_COUNT at $MASTER_PORT, node $NODE_RANK of $GROUP_WORLD_SIZE"
     [ $RESTART_COUNT = 0 ] || exit 0
@@ -43,7 +43,7 @@ trouble() {
   [ "$(grep -c '^rank 3 of 4, attempt [01] ' "$work/out")" = 2 ] || fail 'the lines of an attempt of rank 3 are gone'
   until_true lifelines_are 0
 
-  # ---- what --restart-on leaves out, although mpirun ends the others by a signal
+  # ---- a failure that --restart-on excludes, although mpirun stops the others with a signal
   code 1 launch --launcher mpi --nproc-per-node 2 -e "TMPDIR=$work/tmp" --restarts 3 --restart-on signal --failure-grace 0 --follow --cmd '
     [ $RANK = 3 ] || exec sleep 300
     exit 3'
@@ -71,7 +71,7 @@ trouble() {
 trouble
 code 0 sandbox up --nodes 3
 
-# ---- MPICH's mpirun, where it is installed
+# ---- MPICH's mpirun, if it is installed
 if mpirun.mpich --version >/dev/null 2>&1; then
   mkdir "$work/mpich"
   ln -s "$(command -v mpirun.mpich)" "$work/mpich/mpirun"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Launches by name (`launches:` of configs.yaml): started by their name with what they inherit, options win, --dry-run shows where each
-# setting is from, the record has the name, completion knows it, and mistakes are told with their line.
+# Launches by name (`launches:` in configs.yaml): they inherit settings, options override them, --dry-run shows the
+# source of each setting, the record has the name, completion knows it, and errors show their line.
 . "${0%/*}/support.sh"
 "$REMOTE" --quiet sandbox up --nodes 2
 system_python
@@ -42,7 +42,7 @@ line=$(grep -n '^    nproc_per_node' .remote/configs.yaml | cut -d: -f1)
 code 0 torch-launch full --dry-run
 grep -q "^nproc_per_node  2 .* configs.yaml:$line launches.full\$" "$work/out" || fail "no table of the settings"
 
-# its name is its key
+# its name works as its key
 code 0 job-tail --launch full --all --no-follow
 [ "$(grep -c 'of 4' "$work/out")" = 4 ] || fail 'not the launch of that name'
 code 0 job-list full --json

@@ -1,7 +1,8 @@
 #!/bin/sh
-# notify: who is named is told once, by the servers, how a launch has ended, also when nobody watches and when it is refused at first; the URL
-# is in no argument, log, list or record. --notify and --bell tell who waits here.
-# shellcheck disable=SC2016  # what is in quotes, the servers' shells expand
+# notify: the servers send one notification about how a launch has ended, even if no client is following, and if it is
+# rejected at first. The URL is not in any argument, log, list or record. --notify and --bell notify the user who waits
+# here.
+# shellcheck disable=SC2016  # the servers' shells expand the quoted text
 . "${0%/*}/support.sh"
 "$REMOTE" --quiet sandbox up --nodes 2
 system_python
@@ -41,7 +42,7 @@ printed 'sent from node-1: HTTP 200 thank you
 '
 [ "$(news 1 'd["state"], d["lines"]')" = "('test', ['this is a test'])" ] || fail "the test says something else"
 
-# well; who follows may be gone by then
+# success; the client may be gone by then
 code 0 launch --name good -- sh -c 'sleep 1; echo "rank $RANK is done"'
 grep -rl secret-topic .remote/sandbox --include notify >"$work/found" || fail "there is no file with the URL"
 while read -r file; do
@@ -60,7 +61,7 @@ code 1 launch --follow --failure-grace 0 -- sh -c '[ "$RANK" = 0 ] || { echo "Va
 until_true arrived 3
 [ "$(news 3 'd["state"], d["text"], d["lines"]')" = "('failed', 'launch 3 failed: rank 1 on node-2 (exit 3)', ['ValueError: why'])" ] ||
   fail "other news: $(sed -n 3p "$work/news")"
-# somebody ends it; and one whose ranks are left to themselves
+# a user stops it; and a launch whose ranks are left running
 code 0 launch -- sleep 60
 code 0 job-kill last --yes
 until_true arrived 4
@@ -70,7 +71,7 @@ until_true arrived 5
 [ "$(news 5 'd["text"]')" = 'launch 7 failed: rank 1 on node-2 (exit 4)' ] || fail "other news: $(sed -n 5p "$work/news")"
 [ "$(job 7 state)" = succeeded ] || fail "the other rank was ended"
 
-# The lifeline of the first server dies and is started again: once all the same
+# The first server's lifeline dies and is restarted: still only one notification
 code 0 launch --name again -- sh -c 'while [ -e "$0" ]; do sleep 0.4; done' "$work/go"
 touch "$work/go"
 code 0 launch --name again -- sh -c 'while [ -e "$0" ]; do sleep 0.4; done' "$work/go"
@@ -84,7 +85,7 @@ rm "$work/go"
 until_true arrived 7
 until_true lifelines_are 0
 [ "$(news 7 'd["text"]')" = 'again succeeded' ] || fail "other news: $(sed -n 7p "$work/news")"
-# it is refused at first
+# it is rejected at first
 code 0 launch --name refused --follow -- true
 until_true arrived 8
 [ "$(wc -l <"$work/news.refused") $(wc -l <"$work/news")" = '1 8' ] || fail "not told once: $(cat "$work/news")"
@@ -95,11 +96,11 @@ until_true sh -c "! ls '$node1'/*/.jobs/*/notify.mark 2>/dev/null | while read -
 for pid in $(lifelines); do kill_lifeline "$pid"; done
 code 0 history
 until_true arrived 9
-sleep 0.3 # a second one would have come
+sleep 0.3 # time for a second one to arrive
 [ "$(wc -l <"$work/news")" = 9 ] || fail "not told once: $(cat "$work/news")"
 ! grep -rl secret-topic .remote --include '*' | grep -v configs.yaml || fail "the URL is somewhere"
 
-# Rank 0 fails because rank 1 is gone: that one is named, also where it is heard of later, and who ended it
+# Rank 0 fails because rank 1 is gone: rank 1 is named, even if it is reported later, and the user who stopped it
 mkfifo "$work/peer"
 pair='[ "$RANK" = 0 ] || { exec 3>"$0"; echo ready; eval "$1"; }; read -r _ <"$0"; echo "Connection closed by peer" >&2; exit 1'
 code 1 launch --follow -- sh -c "$pair" "$work/peer" 'exec 3>&-; sleep 0.4; echo "ValueError: why" >&2; exit 3'
@@ -128,13 +129,13 @@ printed 'not sent from node-1: exit 3: why
 cp "$work/configs.yaml" .remote/configs.yaml
 code 2 notify --test
 
-# the first server has no Python: the launch says so, and runs
+# the first server has no Python: the launch warns, and runs
 mkdir "$work/bin"
 find /bin/ /usr/bin/ -maxdepth 1 ! -type d ! -name 'python*' -print0 | xargs -0 ln -sf -t "$work/bin"
 cp "$sandbox/entry.sh" "$work/entry.sh"
 sed -i "1i PATH='$work/bin'; export PATH" "$sandbox/entry.sh"
 echo "notify: {command: 'cat >\"$work/silent\"'}" >>.remote/configs.yaml
-code 0 launch --name told --follow -- true # a command needs none
+code 0 launch --name told --follow -- true # a command does not need Python
 ! grep -q 'cannot send' "$work/err" || fail "it warns"
 until_true grep -q succeeded "$work/silent"
 cp "$work/configs.yaml" .remote/configs.yaml

@@ -1,5 +1,5 @@
 #!/bin/sh
-# macOS has another program by the name of rsync: the rsync 3 behind it is found, else the error says what to install.
+# macOS has another program named rsync: rsync 3 is found later in PATH, otherwise the error says what to install.
 . "$(dirname -- "$0")/support.sh"
 
 remote sandbox up
@@ -25,9 +25,9 @@ chmod +x "$work/macos/rsync"
 echo 'print("hello")' >train.py
 PATH="$work/macos:$PATH" remote rsync >"$work/out" 2>"$work/err" || fail "the rsync behind the other one is not found"
 
-# Nothing but the other one: all programs of PATH are there but rsync.
+# Only the other one: PATH has all programs except rsync.
 for folder in $(printf %s "$PATH" | tr : ' '); do
-  # find ends with 1 for a link in a circle
+  # find exits with 1 for a circular link
   [ ! -d "$folder" ] || find -L "$folder" -maxdepth 1 -type f ! -name rsync -exec ln -sf -t "$work/only" {} + 2>/dev/null || true
 done
 ln -s "$work/macos/rsync" "$work/only/rsync"

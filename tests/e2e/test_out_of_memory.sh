@@ -1,12 +1,12 @@
 #!/bin/sh
-# A job that eats memory in a cgroup with a limit is ended by the kernel's out-of-memory killer, for real, and that is
-# told. Needs a memory cgroup (v2, or v1) in which this test may make one of its own.
+# A job that exceeds the memory limit of its cgroup is killed by the real out-of-memory killer of the kernel, and that
+# is reported. Needs a memory cgroup (v2, or v1) in which this test can create its own.
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 group=
 clean_up() { [ -z "$group" ] || rmdir "$group"; }
 
-# make_group PARENT FILE: a cgroup below PARENT with a limit of 64 MB, into $group
+# make_group PARENT FILE: makes a cgroup below PARENT with a limit of 64 MB, and sets $group
 make_group() {
   group="$1/remote-test-$$"
   if mkdir "$group" 2>/dev/null; then
@@ -40,7 +40,7 @@ code 1 job-wait --job 1
 [ "$(job 1 signal)" = SIGKILL ] || fail "the signal is not told"
 code 0 job-list --stopped
 grep -q 'failed .*SIGKILL (out of memory)' "$work/out" || fail "out of memory is not told"
-# A SIGKILL of another origin is no lack of memory.
+# Another SIGKILL does not count as out of memory.
 code 0 job-run --server node-1 --cmd 'kill -KILL $$'
 remote job-wait --job 2 || true
 code 0 job-list --stopped

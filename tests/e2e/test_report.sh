@@ -1,6 +1,6 @@
 #!/bin/sh
-# remote report in a real browser: the page draws its curves, shows the cause without scrolling, fits a telephone and a wide screen,
-# light and dark, and takes keys.
+# remote report in a real browser: the page draws its curves, shows the cause without scrolling, fits a phone and a wide
+# screen, has light and dark colors, and can be used with the keyboard.
 . "${0%/*}/support.sh"
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "no Chromium here"
 "$REMOTE" --quiet sandbox up --nodes 2
@@ -12,7 +12,7 @@ exec sleep 1000
 END
 "$REMOTE" --quiet rsync
 code 1 launch --follow --nproc-per-node 2 --failure-grace 0 --env MODE=quick --env API_TOKEN=hunter2 -- sh train.sh
-# What `check --bandwidth` and `top` keep, as they write it: there are no GPUs here, and no time to measure.
+# The files of `check --bandwidth` and `top`, because there are no GPUs here and no time to measure.
 cat >.remote/bandwidth.json <<'END'
 {"version": 1, "measured_at": "2026-11-21T07:30:00Z", "servers": ["node-1", "node-2"], "median_gbit_s": 9.4, "total_at_once_gbit_s": 18,
  "flows": [{"from": 0, "to": 1, "gbit_s": 9.4, "latency_us": 41, "method": "own", "error": "", "outlier": false},
@@ -27,7 +27,8 @@ code 0 report
 page=$(cat "$work/out")
 [ -s "$page" ] || fail "there is no page at $page"
 
-# browse WIDTH HEIGHT PAGE OPTIONS...: what has become of the page, as HTML, to $work/dom. The browser is given a home of its own.
+# browse WIDTH HEIGHT PAGE OPTIONS...: writes the rendered page, as HTML, to $work/dom. The browser gets its own home
+# folder.
 browse() {
   width=$1 height=$2 shown=$3
   shift 3
@@ -36,7 +37,7 @@ browse() {
     --dump-dom "file://$shown" >"$work/dom" 2>"$work/err" </dev/null || fail "the browser failed"
 }
 mkdir "$work/home"
-# What a person would look at, in a frame of a telephone's width and of a wide screen's, asked by a script: the page is within this one.
+# A script checks what a user would look at, in a frame as wide as a phone or a wide screen that contains the page.
 cat >"$work/look.py" <<'END'
 import html, sys
 page = open(sys.argv[1], encoding="utf-8").read()
@@ -82,7 +83,7 @@ look() { # look WIDTH OPTIONS...
   sed -n 's/.*<pre id="found">\(.*\)<\/pre>.*/\1/p' "$work/dom" | sed 's/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g' >"$work/found"
   [ -s "$work/found" ] || fail "the page was not shown"
 }
-is() { # is EXPRESSION: of what was found
+is() { # is EXPRESSION: checks what was found
   python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(not eval(sys.argv[2]))' "$work/found" "$1" ||
     fail "not so: $1: $(cat "$work/found")"
 }
@@ -109,7 +110,7 @@ look 400 --blink-settings=preferredColorScheme=0
 is 'd["back"] == "rgb(13, 17, 23)"'
 is 'd["drawn"]'
 
-# A launch that began anew: one line of it for all ranks, and no curve of what is printed once each time.
+# A launch with a restart: one line about it for all ranks, and no curve for a value that is printed once per attempt.
 # shellcheck disable=SC2016
 code 0 launch --follow --nproc-per-node 2 --restarts 1 --failure-grace 0 -- sh -c 'echo "memory 512 MB"
   for step in 1 2 3; do echo "step $step loss 0.$step"; done; [ "$RANK.$RESTART_COUNT" != 1.0 ] || exit 3; [ "$RESTART_COUNT" = 1 ] || exec sleep 1000'
@@ -119,7 +120,7 @@ look 400
 is 'd["moments"].count("began anew") == 1 and "all ranks began anew: restart 1 after rank 1 on node-1 failed (exit 3)" in d["moments"]'
 is 'd["charts"] == 1 and d["wider"] <= 0'
 
-# A picture, for who wants to look: REPORT_PICTURES names a folder.
+# Pictures for manual inspection: REPORT_PICTURES names a folder.
 if [ -n "${REPORT_PICTURES:-}" ]; then
   browse 1600 1400 "$page" --screenshot="$REPORT_PICTURES/wide.png"
   browse 500 1400 "$page" --screenshot="$REPORT_PICTURES/narrow.png"

@@ -1,10 +1,10 @@
 #!/bin/sh
-# remote report about several launches: one page with their curves over each other and a table of what differs, also of a launch whose
-# jobs were removed, in a real browser where there is one.
+# remote report about several launches: one page with overlaid curves and a table of differences, including a launch
+# whose jobs were removed; in a real browser if there is one.
 . "${0%/*}/support.sh"
 "$REMOTE" --quiet sandbox up --nodes 2
 system_python
-# shellcheck disable=SC2016  # it is the script's own
+# shellcheck disable=SC2016  # the script expands it
 echo 'for step in 1 2 3 4 5 6; do echo "step $step loss 0.$((9 - step * $2 / 2)) acc 0.$step"; done' >train.sh
 "$REMOTE" --quiet rsync
 code 0 launch --name slow --tag lr --follow --env MODE '<b>one</b>' --env API_TOKEN hunter2 -- sh train.sh --lr 1

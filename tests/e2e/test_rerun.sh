@@ -1,7 +1,7 @@
 #!/bin/sh
-# remote rerun and diff: a launch starts again with its options, its variables and the code that it had, also after job-clean and on a
-# server that has lost everything; what is gone is said, and nothing is started without a yes. The user's files and git's index stay as they
-# are, and nothing that the project's git settings name is run.
+# remote rerun and diff: restarts a launch with its options, its variables and its code, even after job-clean and on a
+# server that has lost everything. Missing data is reported, and nothing starts without confirmation. The user's files
+# and git's index stay unchanged, and no program from the project's git settings is run.
 . "${0%/*}/support.sh"
 command -v git >/dev/null || skip "no git here"
 "$REMOTE" --quiet sandbox up --nodes 2
@@ -20,7 +20,7 @@ echo data >data.bin
 git init -q
 git add -A
 git commit -qm first
-echo 'part() { echo 2; }' >part.sh # a patch of that commit is what the launch runs
+echo 'part() { echo 2; }' >part.sh # the launch runs a patch of that commit
 chmod 755 part.sh
 code 0 launch --rsync --name first --follow --nproc-per-node 2 --env MODE quick --env API_TOKEN hunter2 -- sh train.sh one
 grep -q '^part 2 rank 0 of 4 mode quick token hunter2 words one$' "$work/out" || fail "the launch itself is wrong"
@@ -28,10 +28,10 @@ grep -q '^part 2 rank 0 of 4 mode quick token hunter2 words one$' "$work/out" ||
 code 0 show first --json
 first=$(picks 'd["id"]')
 
-# said LINE: rank 0 of the launch that ran last said so
+# said LINE: rank 0 of the last launch printed this
 said() { grep -qx "$1" "$work/out" || fail "it did not print: $1"; }
 
-# Changed, committed, and a file more; the user has something staged, too.
+# A change, a commit, and a new file; the user also has staged changes.
 echo 'part() { echo 3; }' >part.sh
 git commit -qam second
 echo 'part() { echo 4; }' >part.sh
@@ -50,14 +50,14 @@ printf '*.sh diff=own\n*.bin filter=own\n' >.git/info/attributes
 here() { cat .git/index part.sh && ls -A . .git/objects; }
 here >"$work/before"
 
-# A secret that is gone: nothing starts without it
+# A missing secret: nothing starts without it
 code 2 rerun first
 grep -q 'the value of API_TOKEN was not kept' "$work/err" || fail "it does not say what is missing"
 [ "$(of_jobs 'len(d)')" = 4 ] || fail "something was started"
-# Nor does a record make this machine's environment go to the servers: its user does
+# Nor can a record send this machine's environment to the servers: only the user can
 export API_TOKEN=again
 code 2 rerun first
-# With more words and a variable more
+# With more arguments and another variable
 code 0 rerun first --follow -e API_TOKEN --env EXTRA 1 --env MODE slow -- two 'th ree'
 unset API_TOKEN
 said 'part 2 rank 0 of 4 mode slow token again words one two th ree'
@@ -66,15 +66,15 @@ here >"$work/after"
 cmp "$work/before" "$work/after" || fail "the user's files or git's are others now"
 [ -z "$(find "$work" -maxdepth 1 -name 'ran.*')" ] || fail "a program of the project's git settings ran: $(ls "$work")"
 ! grep -rE 'hunter2|again' .remote/jobs/launches || fail "a secret is in the record"
-# What it ran is in its record, so that it can be repeated in turn
+# The record has the command that ran, so that it can be repeated again
 code 0 show last --json
 [ "$(picks 'd["request"]["env"]')" = "[['MODE', 'quick'], ['API_TOKEN', None], ['EXTRA', '1'], ['MODE', 'slow']]" ] || fail "other variables: $(picks 'd["request"]["env"]')"
-# The next sync brings back what is here: nothing on the servers looks newer
+# The next sync restores the current code: nothing on the servers looks newer
 code 0 rsync
 ! grep -q 'newer' "$work/err" || fail "what was sent looks newer than what is here"
 code 0 run --server node-1 --cmd 'cat part.sh data.bin'
 [ "$(cat "$work/out")" = "$(cat part.sh data.bin)" ] || fail "the servers do not have what is here"
-# Now the code is that of here
+# Now with the current code
 code 0 rerun "$first" --follow --env API_TOKEN x --code now
 said 'part 5 rank 0 of 4 mode quick token x words one'
 
@@ -110,7 +110,7 @@ assert ["sh train.sh one", "sh train.sh one more"] in [one["values"] for one in 
 assert [one["label"] for one in p.compare([1, "again"])["launches"]] == ["1-4 first", "13-16 again"]
 END_OF_SCRIPT
 
-# After job-clean, and on a server that was installed anew
+# After job-clean, and on a reinstalled server
 "$REMOTE" --quiet job-clean --older 0 --yes >"$work/out" 2>&1
 [ "$(of_jobs 'len(d)')" = 0 ] || fail "jobs are left"
 homes | while read -r home; do
@@ -120,7 +120,7 @@ done
 code 0 rerun "$first" --follow -e API_TOKEN=y
 said 'part 2 rank 0 of 4 mode quick token y words one'
 
-# Code that is gone: what is here runs only after a yes
+# Missing code: the current code runs only after confirmation
 rm .git/info/attributes # git itself would run them now
 git config --unset core.fsmonitor
 git config --unset core.hooksPath
@@ -141,20 +141,20 @@ code 2 rerun "$first" -e API_TOKEN=z --code 'then'
 code 0 rerun "$first" -e API_TOKEN=z --yes --follow
 said 'part 5 rank 0 of 4 mode quick token z words one'
 
-# Other servers, and one that is gone from configs.yaml
+# Other servers, and one that is no longer in configs.yaml
 code 0 rerun "$first" -e API_TOKEN=z --code now --server node-2 --follow
 said 'part 5 rank 0 of 2 mode quick token z words one'
 sed -i 's/node-2:/node-9:/' .remote/configs.yaml
 code 2 rerun "$first" -e API_TOKEN=z --code now
 grep -q 'configs.yaml no longer has node-2' "$work/err" || fail "it does not name the server"
 
-# A command with a secret cannot be repeated as it is
+# A command with a secret cannot be repeated unchanged
 code 0 launch --server node-1 --follow -- sh train.sh --token hunter2
 code 2 rerun last
 grep -q 'its command has a secret' "$work/err" || fail "it does not say that the command has a secret"
 code 0 rerun last --cmd 'sh train.sh other' --follow
 said 'part 5 rank 0 of 1 mode none token none words other'
-# Without git: the same as long as nothing has changed
+# Without git: works while nothing has changed
 rm -rf .git
 code 0 rerun last --follow
 echo '# changed' >>train.sh
@@ -164,7 +164,7 @@ grep -q 'differs in 1 file: train.sh' "$work/err" || fail "it does not say what 
 code 0 show last --json
 without_git=$(picks 'd["id"]')
 code 0 rerun last --code now --follow
-# Nor is it forgotten when other code was sent; a file that is gone here differs, too
+# The record survives a sync of other code; a file that was deleted here also differs
 mv data.bin data.away
 code 0 rsync
 code 2 rerun "$without_git"
@@ -172,7 +172,7 @@ grep -q 'differs in 3 files: data.away, data.bin, train.sh' "$work/err" || fail 
 code 0 diff "$without_git" last
 grep -q '^1 file of the code differs (by size and time): train.sh$' "$work/out" || fail "diff does not name the file of two launches"
 mv data.away data.bin
-rm .remote/sent/.tree.* .remote/jobs/launches/*/sent.* # as when it was too large to be kept
+rm .remote/sent/.tree.* .remote/jobs/launches/*/sent.* # as if it had been too large to keep
 code 0 rsync
 code 2 rerun "$without_git"
 grep -q 'it is unknown which files differ here now' "$work/err" || fail "it does not say that it cannot name the files"
@@ -183,7 +183,7 @@ for name in sys.argv[1:]:
     record = json.load(open(name)); record.pop("request"); record.pop("changed"); record.pop("news"); json.dump(record, open(name, "w"))' {} +
 code 2 rerun last
 grep -q 'without options and variables' "$work/err" || fail "it does not say that options are missing"
-# A project within a larger repository, with a link
+# A project inside a larger repository, with a link
 git -C "$work" init -q
 ln -s part.sh link.sh
 git add .
@@ -191,7 +191,7 @@ git commit -qm third
 echo 'part() { echo 6; }' >part.sh
 code 0 launch --rsync --server node-1 --follow --name inner -- sh train.sh in
 echo 'part() { echo 7; }' >part.sh
-echo 'part() { echo 8; }' >link.sh # it is part.sh
+echo 'part() { echo 8; }' >link.sh # it links to part.sh
 code 0 diff inner --json
 [ "$(picks 'd["code"]["files"]')" = "['part.sh']" ] || fail "other files differ: $(picks d)"
 code 0 rerun inner --follow --code 'then'
@@ -199,21 +199,21 @@ said 'part 6 rank 0 of 1 mode none token none words in'
 code 0 run --server node-1 --cmd 'cat link.sh'
 printed "part() { echo 6; }
 "
-# A file that git does not have is code, too: a question
+# An untracked file is code, too: asks for confirmation
 echo 9 >new.sh
 code 0 launch --rsync --server node-1 --follow --name new -- sh train.sh in
 code 0 rerun new --follow # nothing has changed
 echo 10 >new.sh
 code 2 rerun new
 grep -q '1 file that git did not have' "$work/err" || fail "it does not say what is not kept"
-# What git tells of is not what ran
+# The code in git is not the code that ran
 git add new.sh
 echo '# later' >>train.sh
 code 0 launch --server node-1 --follow --name unsent -- sh train.sh in
 code 2 rerun unsent
 grep -q 'the servers had older code' "$work/err" || fail "it does not say that git tells of other code"
 grep -q 'differs in 2 files: new.sh, train.sh' "$work/err" || fail "it does not say what differs"
-# What exclude.txt keeps from the servers is no code
+# Files that exclude.txt keeps off the servers are not code
 git commit -qam fourth
 echo notes.txt >>.remote/exclude.txt
 echo 1 >notes.txt

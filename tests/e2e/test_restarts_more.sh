@@ -1,13 +1,14 @@
 #!/bin/sh
-# Restarts of torchrun's agents (torch is pretended), a spare server that replaces a lost one, exit codes that end a launch, and a training with
-# checkpoints that is hit five times: it ends with the parameters of one that was left alone.
+# Restarts of torchrun's agents (with a fake torch), a spare server that replaces a lost one, exit codes that end a
+# launch, and a training with checkpoints that survives five faults: it ends with the same parameters as an undisturbed
+# one.
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 code 0 sandbox up --nodes 3
 system_python
 printf '%s\n' 'spares: [node-3]' "outputs: ['état 100%/a=b/']" "checkpoint: {files: 'étape = *.json', complete: 'étape = *.done'}" >>.remote/configs.yaml
 
-# ---- torchrun: an attempt is all agents
+# ---- torchrun: an attempt consists of all agents
 mkdir -p torch/distributed
 : >torch/__init__.py
 : >torch/distributed/__init__.py
@@ -59,7 +60,8 @@ code 0 show --json last
 [ "$(of_jobs '[(job["server"], job["state"], job["pid"]) for job in d if job["server"] == "node-3"]')" = \
   "[('node-3', 'killed', None)]" ] || fail 'the spare has run'
 
-# What a worker wrote in an earlier attempt are not its last words, nor make they its failure one that follows from another rank's
+# A worker's output from an earlier attempt is not its last words, and does not make its failure a consequence of
+# another rank's
 cat >worker.py <<'PY'
 import os
 import sys
@@ -81,7 +83,7 @@ code 1 launch --restarts 3 --no-restart-exit 2,7 --failure-grace 0 --follow --cm
 [ "$(grep -c '^attempt' "$work/out")" = 1 ] || fail 'it began anew after an exit that ends it'
 grep -q '^not started again: --no-restart-exit names this exit code$' "$work/err" || fail 'it is not said why'
 
-# ---- a rank of which nothing says how it ended: no attempt ran without its server, so the launch has not succeeded
+# ---- a rank whose end is unknown: no attempt ran without its server, so the launch has not succeeded
 code 0 launch --restarts 1 --min-servers 1 --failure-grace 30 --cmd 'echo up; sleep 6'
 job=$(of_jobs 'max((job for job in d if job["rank"] == 1), key=lambda job: job["key"])["id"]')
 job=$(find .remote/sandbox -type d -path "*/.jobs/$job")
@@ -92,7 +94,7 @@ grep -q '^rank 1 on node-2 failed first (lost, ' "$work/err" || fail 'the lost r
 code 0 show --json last
 [ "$(picks 'd["state"]')" = lost ] || fail "history has it as $(picks 'd["state"]')"
 
-# ---- hit five times
+# ---- five faults
 cat >train.py <<'PY'
 """Fits a line; after each ten steps all ranks keep what they have. It waits to be hit in each attempt but the last one."""
 import json
@@ -137,7 +139,7 @@ homes | while read -r home; do rm -rf "$home"/*/état*; done
 code 0 launch --restarts 5 --lost-after 3 --failure-grace 0 -e HITS=5 --cmd 'python3 train.py'
 launch=$(of_jobs 'max(d, key=lambda job: job["key"])["launch"]')
 of_launch() { of_jobs "[job$2 for job in d if job['launch'] == '$launch' and job['rank'] == $1][0]"; }
-# folder RANK: of its job; that of the spare has rank 2
+# folder RANK: prints its job's folder; the spare's job has rank 2
 folder() { find .remote/sandbox -type d -path "*/.jobs/$(of_launch "$1" "['id']")"; }
 first=$(folder 0) second=$(folder 1) third=$(folder 2)
 holds() { grep -q "holds $2" "$1/job.out"; }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# remote pull: what a launch wrote comes to results/KEY, once, and only what it wrote; checkpoints come when they are complete; what two
-# servers call the same is told apart; nothing is written outside; and it is not sent back.
+# remote pull: copies the outputs of a launch to results/KEY, once, and nothing else. Checkpoints are copied when they
+# are complete; files with the same name on two servers are kept apart; nothing is written outside; and the results are
+# not sent back.
 . "${0%/*}/support.sh"
 "$REMOTE" --quiet sandbox up --nodes 2
 system_python
@@ -21,7 +22,7 @@ echo no >other.csv
 END_OF_SCRIPT
 "$REMOTE" --quiet rsync
 node1=$(dirname "$(find "$(homes | sed -n 1p)" -maxdepth 2 -name train.sh)")
-# what was there before the launch is not its own
+# older files do not belong to the launch
 mkdir "$node1/checkpoints"
 echo old >"$node1/checkpoints/old.pt"
 echo old >"$node1/out-9.csv"
@@ -49,12 +50,12 @@ cmp "$work/found" "$work/wanted" || fail "other files than those were copied: $(
 rank 1" ] || fail "what two servers wrote is not told apart"
 cmp "$node1/checkpoints/ckpt-2.pt" results/1/checkpoints/ckpt-2.pt
 
-# again: nothing
+# again: nothing new
 code 0 pull
 grep -q 'already up to date: results/1' "$work/err" || fail "it was copied twice"
 [ "$(cat results/.gitignore)" = '*' ] || fail "git would have the results"
 
-# what is written after it ended is another one's; of one that runs, what is new comes
+# files written after the end belong to another launch; while it runs, new files are copied
 printf 'sh train.sh\ntouch ready\nuntil [ -e end ]; do sleep 0.3; done\n' >hold.sh
 "$REMOTE" --quiet rsync
 code 0 launch --no-follow -- sh hold.sh
@@ -70,23 +71,23 @@ echo more >>"$node1/metrics.csv"
 code 0 pull 4 --json
 [ "$(picks 'sorted(d["files"]), d["incomplete"]')" = \
   "(['checkpoints/ckpt-3.done', 'checkpoints/ckpt-3.pt', 'metrics.csv'], ['node-2/checkpoints/ckpt-3.pt'])" ] || fail "not what is new"
-# one that is written anew has to be completed anew
-sleep 1 # its time has another second than that of the mark
+# a rewritten checkpoint must be completed again
+sleep 1 # so that its time is not in the same second as the mark
 head -c 3000 /dev/urandom >"$node1/checkpoints/ckpt-1.pt"
 code 0 pull last --json
 [ "$(picks 'd["files"], d["incomplete"][0]')" = "([], 'checkpoints/ckpt-1.pt')" ] || fail "it was copied without being complete"
 
-# one that writes nothing has no folder
+# a launch that writes nothing has no folder
 code 0 launch --server node-1 --no-follow -- true
 until_true [ "$(job 5 state)" = succeeded ]
 code 0 pull 5
 grep -q 'no files of this launch in its outputs' "$work/err" || fail "a launch has what another one wrote"
 
-# what is here does not go to the servers
+# results are not sent to the servers
 code 0 rsync
 [ ! -e "$node1/results" ] || fail "results were sent back"
 
-# An interrupted transfer goes on: what has come of a file is kept, under another name
+# An interrupted transfer continues: the partial file is kept under another name
 head -c 100000000 /dev/urandom >"$node1/checkpoints/big"
 in_background pull 3
 until find results/3 -name '.big.*' -size +1k | grep -q . || ! kill -0 "$follower" 2>/dev/null; do
@@ -99,7 +100,7 @@ follower=
 code 0 pull 3
 cmp "$node1/checkpoints/big" results/3/checkpoints/big || fail "it did not go on"
 
-# A folder that is complete once a file in it is there
+# A folder that is complete once it contains a certain file
 sed -i 's/^checkpoint: .*/checkpoint: {files: "step-*\/", complete: step-*\/done}/' .remote/configs.yaml
 mkdir -p "$node1/steps/step-1" "$node1/steps/step-2"
 touch "$node1/steps/step-1/model" "$node1/steps/step-1/done" "$node1/steps/step-2/model"
@@ -107,7 +108,7 @@ code 0 pull 3
 [ -e results/3/steps/step-1/model ] || fail "not the complete one"
 [ ! -e results/3/steps/step-2 ] || fail "one that is not complete"
 
-# A server may say what it likes: a link in the way, a name that leads out
+# A hostile server cannot write elsewhere: a link in the way, a name that leads outside
 mkdir "$work/outside"
 rm -rf results/3
 ln -s "$work/outside" results/3
@@ -130,7 +131,7 @@ for link in out link; do
 done
 for home in "$node1" "$(dirname "$(find "$(homes | sed -n 2p)" -maxdepth 2 -name train.sh)")"; do touch "$home/end"; done
 code 0 job-wait --launch 3
-# after job-clean the record of the launch says what it wrote
+# after job-clean the record of the launch still lists its outputs
 "$REMOTE" --quiet job-clean --older 0 --yes >"$work/out" 2>&1
 rm -r results/3
 code 0 pull 3

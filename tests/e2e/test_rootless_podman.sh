@@ -1,10 +1,10 @@
 #!/bin/sh
-# Jobs and launches in containers of podman, started by an ordinary user without any of root's rights.
+# Jobs and launches in podman containers, started by an ordinary user without root's rights.
 engine=podman
 . "${0%/*}/container_support.sh"
 enter_namespaces podman crun setpriv newuidmap
 
-if [ "$(id -u)" = 0 ]; then # inside, and not yet the user
+if [ "$(id -u)" = 0 ]; then # inside the namespaces, and not yet the user
   own_folders /run/user /dev/shm /etc/containers
   printf '{"default": [{"type": "insecureAcceptAnything"}]}\n' >/etc/containers/policy.json
   own_cgroups
@@ -18,7 +18,7 @@ if [ "$(id -u)" = 0 ]; then # inside, and not yet the user
 fi
 
 . "${0%/*}/support.sh"
-# Without it each practice server would have a storage of its own, in its home.
+# Otherwise each practice server would have its own storage, in its home.
 printf '[storage]\ndriver = "vfs"\nrunroot = "/run/user/%s/storage"\nrootless_storage_path = "/mnt/home/storage"\n' "$user" >/mnt/home/storage.conf
 CONTAINERS_STORAGE_CONF=/mnt/home/storage.conf
 XDG_RUNTIME_DIR=/run/user/$user

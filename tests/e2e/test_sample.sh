@@ -1,5 +1,5 @@
 #!/bin/sh
-# sample/run goes the whole way and leaves no process behind.
+# sample/run completes and leaves no process behind.
 . "${0%/*}/support.sh"
 TMPDIR=$work "$REMOTE_SOURCE_DIR/sample/run" >"$work/out" 2>&1 || fail "sample/run"
 for text in 'test accuracy 9[5-9]' 'all ranks have the same parameters' 'succeeded'; do

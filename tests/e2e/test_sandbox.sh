@@ -1,9 +1,9 @@
 #!/bin/sh
-# sandbox up, status and down as a user meets them: what they print, and what becomes of configs.yaml.
+# sandbox up, status and down as users see them: their output, and the changes to configs.yaml.
 . "${0%/*}/support.sh"
 mkdir deeper "$work/empty"
 
-# Without its tools it says which package has them, and leaves nothing half made.
+# Without its tools it says which package has them, and leaves nothing half-made.
 if PATH="$work/empty" remote sandbox up; then fail "it started without ssh-keygen"; fi
 grep -q 'apt-get install openssh-server' "$work/err" || fail "the package is not named"
 
@@ -14,7 +14,7 @@ grep -q '^/jobs/$' .remote/.gitignore || fail "git would take what remote keeps"
 ports=$(sed -n 's/^    port: //p' .remote/configs.yaml)
 [ "$(printf '%s\n' "$ports" | wc -l)" = 2 ] || fail "configs.yaml does not have two ports"
 
-cd deeper # the project is found from below
+cd deeper # the project is found from a subfolder
 before=$(cat ../.remote/configs.yaml)
 remote sandbox up || fail "second up"
 grep -q 'all were running' "$work/err" || fail "the second up started something"
@@ -26,7 +26,7 @@ for port in $ports; do
 done
 [ "$(grep -c '"running": true' "$work/out")" = 2 ] || fail "status does not show two that run"
 
-# Once the user has edited the file, it is theirs. While it names the servers, there is nothing to say about it.
+# Once the user has edited the file, it belongs to the user. While it names the servers, there is no message about it.
 printf '# mine\n' >>../.remote/configs.yaml
 remote sandbox up || fail "up with an edited file"
 if grep -q 'needs:' "$work/err"; then fail "it asks for servers that are named"; fi

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `remote servers --verbose`: what was resolved for each server and from where, without asking one.
+# `remote servers --verbose`: the resolved settings of each server and their sources, without contacting a server.
 . "${0%/*}/support.sh"
 mkdir -p "$work/home/.ssh" .remote
 HOME=$work/home
@@ -56,13 +56,13 @@ fi
 code 2 -v servers --server thrid
 grep -q 'there are first, second' "$work/err" || fail "the names are not told"
 
-# one that cannot be resolved does not hide the others
+# a server that cannot be resolved does not hide the others
 printf '  third: {hostname: loop}\n' >>.remote/configs.yaml
 code 2 -v servers
 row second port 2022 '[~]/\.ssh/config:3'
 grep -q 'error: third: .*circle' "$work/err" || fail "no word about third"
 
-# from a folder below, and from none
+# from a subfolder, and from outside the project
 mkdir sub
 cd sub
 code 0 -v servers --server first

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Two servers with one home, as on NFS: a bind mount in a mount namespace of this test's own. Needs root.
+# Two servers with one home, as on NFS: a bind mount in the test's own mount namespace. Requires root.
 # shellcheck disable=SC2016
 if [ "${1-}" != in-namespace ]; then
   if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
@@ -19,14 +19,14 @@ system_python
 echo 'print("trained")' >train.py
 echo old >old.txt
 
-# ---- prepared once, and said
+# ---- prepared once, and reported
 code 0 prepare
 grep -q 'node-1 and node-2 share one home: prepared once' "$work/err" || fail "it is not said that they share a home"
 rm old.txt
 code 0 rsync --delete
 [ ! -e "$second/my project/old.txt" ] || fail "what was removed here is there still"
 
-# ---- a launch: the failure of a rank ends those of the other server by the lifeline
+# ---- a launch: the failure of a rank stops the ranks on the other server through the lifeline
 code 0 launch --tag one --nproc-per-node 2 --failure-grace 0 \
   --cmd "if [ \$RANK = 3 ]; then until [ -e go ]; do sleep 0.3; done; exit 7; fi; exec sleep $mark.7"
 until_true lifelines_stand 4
@@ -38,7 +38,7 @@ code 0 job-list
 until_true lifelines_are 0
 [ "$(processes 7)" = 0 ] || fail "processes are left"
 
-# ---- each server's jobs are its own: kill and clean leave the other's
+# ---- each server has its own jobs: kill and clean leave the other's alone
 code 0 job-run --server node-1 --tag stays --cmd "exec sleep $mark.7"
 code 0 job-run --server node-2 --tag goes --cmd "exec sleep $mark.7"
 code 0 job-kill --tag goes

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Launches that have GPUs for themselves, and wait for them, on practice servers with a pretended nvidia-smi.
+# Launches that reserve GPUs, and wait for them, on practice servers with a fake nvidia-smi.
 # shellcheck disable=SC2016  # the ranks expand it
 . "${0%/*}/support.sh"
 code 0 sandbox up --nodes 2
@@ -9,7 +9,7 @@ for node in node-1 node-2; do
   mkdir -p "$bin/gpus"
   cp "$REMOTE_SOURCE_DIR/tests/data/gpus/nvidia-smi.sh" "$bin/nvidia-smi"
   chmod +x "$bin/nvidia-smi"
-  # The practice servers share this machine's leases, and their GPUs are not the same.
+  # The practice servers share this machine's leases, but have different GPUs.
   printf 'index, uuid, name\n0, GPU-%s-%s-0, A\n1, GPU-%s-%s-1, A\n' $$ $node $$ $node >"$bin/gpus/gpus.csv"
   : >"$bin/gpus/apps.csv"
   # shellcheck disable=SC2016  # the server's shell expands it
@@ -18,7 +18,7 @@ done
 remote top --once --json
 grep -q nvidia-smi "$work/out" || skip "the login shell reads no start file for a command, so it finds no pretended nvidia-smi"
 
-# --- two names of one machine
+# --- two names for one machine
 cp "$sandbox/node-1/home/bin/gpus/gpus.csv" "$work/gpus.csv"
 cp "$work/gpus.csv" "$sandbox/node-2/home/bin/gpus/gpus.csv"
 code 1 launch --gpus 2 --wait --no-check -- true
@@ -42,7 +42,7 @@ code 0 job-tail --launch 5 --all --no-follow
 code 0 top --once
 ! grep -q 'GPU.*leased by' "$work/out" || fail "a lease is left"
 
-# --- a lease lasts through the attempts of its launch, and goes with the last one
+# --- a lease lasts through all attempts of its launch, and ends with the last one
 code 0 launch --name again --gpus 2 --restarts 1 --failure-grace 0 --no-check -- sh -c 'echo "attempt $RESTART_COUNT: $CUDA_VISIBLE_DEVICES"
   [ "$RESTART_COUNT" = 1 ] || { [ "$RANK" = 0 ] || exit 3; exec sleep 1000; }
   until [ -e "$HOME/done" ]; do sleep 0.1; done'

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A server whose sshd lives while its login shell never answers: every command gives it up after ten seconds, says what was waited for,
-# and does its work on the others. All of them wait at the same time here. (`check` and `servers` have a limit of their own:
-# test_check_silent.sh.)
+# A server whose sshd is alive but whose login shell never answers: every command gives up after ten seconds, says what
+# it waited for, and does its work on the other servers. Here all of them wait at the same time. (`check` and `servers`
+# have their own limit: test_check_silent.sh.)
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 code 0 sandbox up --nodes 3
@@ -12,10 +12,10 @@ code 0 job-run --server node-2 --cmd "exec sleep $mark.1"
 both_run() { [ "$(processes 1)" = 2 ]; }
 until_true both_run
 
-# A start file that sleeps for ever (storage that hangs below the home folder looks the same from here), and one that takes its time.
+# A startup file that sleeps forever (hanging storage below the home folder looks the same from here), and a slow one.
 sed -i 's/^cd "\$HOME"/case $REMOTE_SANDBOX_NODE in node-2) exec sleep 1000 ;; node-3) sleep 5 ;; esac\n&/' "$sandbox/entry.sh"
 mkdir "$work/by"
-# all_at_once LINE...: a command a line
+# all_at_once LINE...: one command per line
 all_at_once() {
   waiting=
   for line; do

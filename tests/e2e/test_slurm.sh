@@ -1,6 +1,7 @@
 #!/bin/sh
-# A login node of a real Slurm cluster, of two nodes on this machine: jobs and launches there are queued, run, fail, are followed over a
-# lost link and ended as anywhere else, and their states stay true when a node or Slurm itself goes down.
+# A login node of a real Slurm cluster with two nodes on this machine: its jobs and launches are queued, run, fail, are
+# followed over a broken link and stopped as on other servers, and their states stay correct when a node or Slurm itself
+# goes down.
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 . "$REMOTE_SOURCE_DIR/tests/support/slurm.sh"
@@ -16,7 +17,7 @@ code 0 sandbox up --nodes 1
 system_python
 sed -i 's|^    hostname: 127.0.0.1|&\n    scheduler: slurm\n    partition: short\n    time: 10|' .remote/configs.yaml
 home=$(homes)
-# bash reads it in a session of sshd: a site has its module system there
+# bash reads it in a session of sshd: a site sets up its module system there
 printf 'export SLURM_CONF=%s\n' "$SLURM_CONF" >"$home/.bashrc"
 state_is() { [ "$(job "$1" state)" = "$2" ]; }
 reason_has() { job "$1" reason | grep -qF -- "$2"; }
@@ -40,7 +41,7 @@ code 0 job-run --cmd 'kill -SEGV $$'
 code 1 job-wait --job 3
 [ "$(job 3 state) $(job 3 signal)" = 'failed SIGSEGV' ] || fail "SIGSEGV"
 
-# --- ended while it waits, and while it runs
+# --- stopped while it waits, and while it runs
 code 0 run --cmd 'scontrol update PartitionName=short State=DOWN'
 code 0 job-run --cmd "exec sleep $mark.1"
 until_true state_is 4 queued
@@ -55,7 +56,7 @@ until_true reason_has 5 ' on n'
 code 0 job-kill --job 5 --yes
 nothing_runs 2 || fail "job-kill left something"
 [ "$(job 5 signal)" = SIGTERM ] || fail "not ended by SIGTERM"
-# one that ignores TERM, and what others do with scancel
+# a job that ignores TERM, and jobs that other users cancel with scancel
 code 0 job-run --cmd "trap '' TERM; sleep $mark.3; sleep $mark.3"
 until_true runs 3 1
 code 0 job-kill --job 6 --grace 1 --yes
@@ -75,7 +76,7 @@ printed 'first
 code 1 job-run --after 6 --cmd true
 grep -q 'has not succeeded' "$work/err" || fail "a job begins after one that was killed"
 
-# --- an array: a job a number, each with its own output and end
+# --- an array: one job per number, each with its own output and end
 code 0 job-run --array 0-4:2%2 --tag sweep --cmd 'echo task $SLURM_ARRAY_TASK_ID; exit $SLURM_ARRAY_TASK_ID'
 code 1 job-wait --tag sweep
 [ "$(of_jobs '[job["exit_code"] for job in d if "sweep" in job["tags"]]')" = '[0, 2, 4]' ] || fail "the array's ends"
@@ -84,7 +85,7 @@ printed 'task 4
 '
 code 2 job-run --array 3-1 --cmd true
 
-# --- a sweep is an array: one job of Slurm, one row, points with values and numbers, an end for all
+# --- a sweep is an array: one Slurm job, one row, points with values and numbers, stopped as a whole
 code 0 sweep --param a=1,2 --param b='x y,z' --slots 3 --tag grid -- sh -c 'echo "loss 0.$1$SWEEP_POINT"; [ "$1 $2" != "2 z" ] || exit 3' point '{a}' '{b}'
 grep -q 'started: 4 points on node-1$' "$work/out" || fail "the sweep does not begin: $(cat "$work/out")"
 code 1 job-wait --launch last
@@ -104,13 +105,13 @@ nothing_runs 7 || fail 'a point survives'
 remote --json sweep --results last
 [ "$(picks "{job['state'] for job in d['points']}")" = "{'killed'}" ] || fail 'not all points were killed'
 
-# --- out of memory, by slurmstepd's word
+# --- out of memory, according to slurmstepd
 code 0 job-run --cmd 'echo "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=8.batch" >&2; kill -KILL $$'
 key=$(of_jobs 'd[-1]["key"]')
 code 1 job-wait --job "$key"
 reason_has "$key" 'out of memory' || fail "out of memory is not told: $(job "$key" reason)"
 
-# --- options of sbatch for one start, and when it is expected
+# --- sbatch options for a single start, and the expected start time
 code 0 job-run --tag options --partition short --time 7 --sbatch '--comment=mine --begin=now+1hour' --cmd true
 key=$(of_jobs 'd[-1]["key"]')
 [ "$(squeue -h -j "$(number_of "$key")" -o '%P %l %k')" = 'short 7:00 mine' ] || fail "the options did not reach Slurm"
@@ -120,7 +121,7 @@ code 2 job-run --sbatch '--wrap=ls' --cmd true
 code 1 job-run --sbatch --bogus --cmd true
 grep -q "was not started: sbatch: unrecognized option '--bogus'" "$work/err" || fail "the wrong option is not named"
 grep -q "^ hint: resources of the cluster: remote run --server node-1 --cmd 'sinfo " "$work/err" || fail "no hint for a wrong option"
-# no node has that memory: it never runs
+# no node has this much memory: it never runs
 code 1 job-run --sbatch --mem=100 --follow --cmd true
 [ "$(of_jobs 'd[-1]["state"]') $(of_jobs 'd[-1]["exit_code"]')" = 'failed 1' ] || fail "a job that never ran has a signal"
 code 0 launch --nodes 1 --nproc-per-node 1 --gpus-per-node a100:2 --dry-run --cmd true
@@ -131,14 +132,14 @@ printf 'echo "on $SLURMD_NODENAME of $SLURM_JOB_ID"\nexit\n' | timeout 60 script
   fail "no shell on a node: $(cat "$work/out")"
 grep -q 'on n[12] of [0-9]' "$work/out" || fail "the shell is not on a node: $(cat "$work/out")"
 
-# --- run again by Slurm
+# --- requeued by Slurm
 code 0 job-run --requeue --tag again --cmd "echo begun >>begun; exec sleep $mark.8"
 until_true runs 8 1
 key=$(of_jobs 'd[-1]["key"]')
 number=$(number_of "$key")
 scontrol requeue "$number"
 until_true reason_has "$key" BeginTime
-# Not at once: a node starts nothing of a job that it was told to end in the same second.
+# Not immediately: a node starts nothing of a job that it was told to stop in the same second.
 until_true scontrol update JobId="$number" StartTime=now+3
 until_true state_is "$key" running
 until_true runs 8 1
@@ -170,7 +171,7 @@ else
   echo 'without torch and sklearn for the system python, nothing is trained'
 fi
 
-# --- a rank fails; before that, the link of the follower is cut
+# --- a rank fails; before that, the follower's link is cut
 in_background torch-launch --nodes 2 --nproc-per-node 2 --failure-grace 0 --cmd fails.py --follow
 until_true grep -q ready "$work/out"
 listener=$(cat .remote/sandbox/node-1/sshd.pid)
@@ -187,7 +188,7 @@ follower_ends 1
 grep -q 'rank 3 on n2 failed first (exit 1' "$work/err" || fail "the verdict does not name rank 3"
 grep -q 'ValueError: a bad batch' "$work/err" || fail "the verdict has no traceback"
 grep -qx "its output: remote job-tail --job $key --rank 3" "$work/err" || fail "where its output is"
-# every rank's own output
+# each rank's own output
 code 1 job-tail --job "$key" --rank 3
 printed 'ready
 '
@@ -201,7 +202,7 @@ grep -q '^\[3\] ValueError: a bad batch' "$work/err" || fail "rank 3's stderr is
 rm "$home/fail"
 code 0 torch-launch --nodes 2 --nproc-per-node 2 --launcher torchrun --failure-grace 0 --cmd fails.py
 key=$(of_jobs 'd[-1]["key"]')
-"$REMOTE" job-tail --job "$key" --rank 2 >"$work/out" 2>"$work/err" & # before the rank has begun
+"$REMOTE" job-tail --job "$key" --rank 2 >"$work/out" 2>"$work/err" & # before the rank has started
 follower=$!
 until_true grep -qx ready "$work/out"
 touch "$home/fail"
@@ -217,7 +218,7 @@ grep -q 'rank 3 on n2 failed first (exit 1' "$work/err" || fail "the verdict of 
 grep -q 'ValueError: a bad batch' "$work/err" || fail "the verdict of torchrun has no traceback"
 rm "$home/fail"
 
-# --- a launch is ended on all nodes
+# --- a launch is stopped on all nodes
 code 0 launch --nodes 2 --nproc-per-node 2 --cmd "exec sleep $mark.5" --tag sleepers --env MODE=quick
 code 0 report --launch last --json
 [ "$(evaluate '[one["values"][0]["value"] for one in d["environment"]["variables"] if one["name"] == "MODE"]' <"$work/out")" = "['quick']" ] ||
@@ -226,7 +227,7 @@ until_true runs 5 4
 code 0 job-kill --tag sleepers --yes
 nothing_runs 5 || fail "ranks survive"
 
-# --- configs.yaml loses the key: its jobs stay Slurm's
+# --- the setting is removed from configs.yaml: its jobs are still Slurm's
 code 0 job-run --cmd "exec sleep $mark.9"
 until_true runs 9 1
 key=$(of_jobs 'd[-1]["key"]')
@@ -237,7 +238,7 @@ code 0 job-kill --job "$key" --yes
 nothing_runs 9 || fail "it survives"
 cp "$work/configs.yaml" .remote/configs.yaml
 
-# --- Slurm is away: nobody is taken for dead; it comes again; it has forgotten everything
+# --- Slurm is down: no job is considered dead; it returns; it has forgotten everything
 code 0 job-run --cmd "sleep $mark.6; echo never" --tag away
 until_true runs 6 1
 key=$(of_jobs 'd[-1]["key"]')
@@ -261,7 +262,7 @@ until_true state_is "$key" running
 code 0 job-kill --job "$key" --yes
 nothing_runs 6 || fail "it survives"
 
-# --- a node goes down under a job
+# --- a node goes down while it runs a job
 until_true slurm_nodes_idle
 code 0 job-run --cmd "exec sleep $mark.7" --tag node
 until_true runs 7 1
@@ -269,18 +270,18 @@ key=$(of_jobs 'd[-1]["key"]')
 scontrol update NodeName=n1,n2 State=DOWN Reason=test
 until_true reason_has "$key" NODE_FAIL
 state_is "$key" failed || fail "a job whose node went down: $(job "$key" state)"
-scontrol update NodeName=n1,n2 State=RESUME 2>/dev/null || true # they may have come back by themselves
+scontrol update NodeName=n1,n2 State=RESUME 2>/dev/null || true # they may have returned on their own
 until_true nothing_runs 7
 until_true slurm_nodes_idle
 
-# --- what does not go with it is refused before anything is submitted
+# --- unsupported options are refused before anything is submitted
 code 2 torch-launch --server node-1 --cmd train.py
 grep -q 'gpus_per_node' "$work/err" || fail "auto is not refused"
 code 2 torch-launch -H node-1:2 --cmd train.py
 code 0 torch-launch --nodes 2 --nproc-per-node 2 --cmd train.py --dry-run
 grep -q '#SBATCH --ntasks-per-node=2' "$work/out" || fail "the batch script is not shown"
 
-# --- nothing stays
-# all but the one that was refused, whose id is kept for a minute
+# --- nothing is left behind
+# except the job that was refused, whose id is kept for a minute
 remote job-clean --yes || true
 [ "$(find "$home/my project/.jobs" -mindepth 1 -maxdepth 1 ! -name .bin | wc -l)" -le 1 ] || fail "folders of jobs stay"

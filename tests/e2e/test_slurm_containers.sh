@@ -1,6 +1,6 @@
 #!/bin/sh
-# Jobs and launches on a login node of a real Slurm cluster, of two nodes on this machine, whose ranks run in containers. A program
-# stands in for apptainer, which Debian has not got; it takes only what apptainer documents.
+# Jobs and launches on a login node of a real Slurm cluster with two nodes on this machine; the ranks run in containers.
+# A script replaces apptainer, which Debian does not package; it accepts only what apptainer documents.
 # shellcheck disable=SC2016
 engine=apptainer
 . "${0%/*}/container_support.sh"
@@ -19,7 +19,7 @@ code 0 sandbox up --nodes 1
 system_python
 sed -i 's|^    hostname: 127.0.0.1|&\n    scheduler: slurm\n    partition: short\n    time: 10|' .remote/configs.yaml
 cp .remote/configs.yaml "$work/configs.yaml"
-# with_engine WHEN: configs.yaml with the container, and a prologue that brings the engine where the test WHEN is true
+# with_engine WHEN: configs.yaml with the container, and a prologue that provides the engine if the test WHEN is true
 with_engine() {
   cp "$work/configs.yaml" .remote/configs.yaml
   cat >>.remote/configs.yaml <<END
@@ -30,7 +30,7 @@ container:
   args: [--bind, "/usr:/usr:ro", --bind, "/etc/alternatives:/etc/alternatives:ro"]
 END
 }
-# The login node has no apptainer, its nodes have.
+# The login node has no apptainer, but its nodes have.
 with_engine '[ -n "${SLURM_JOB_ID-}" ]'
 home=$(homes)
 folder="$home/my project"
@@ -62,7 +62,7 @@ code 0 prepare
 mkdir "$folder/images"
 (cd "$folder/images" && mkdir skeleton && skeleton | tar -x -C skeleton)
 
-# --- a job: inside, with its variables, its exit code and signals; what it wrote is there
+# --- a job: in the container, with its variables, its exit code and signals; its files are visible
 code 0 job-run --follow -e NAME="s3cr3t's \$HOME" -- sh -c 'echo "$NAME"; pwd; [ -e /etc/debian_version ]; echo $? $SLURM_JOB_NUM_NODES; echo made >made'
 sed -n '/^s3cr3t/,$p' "$work/out" >"$work/said"
 printf '%s\n' "s3cr3t's \$HOME" "$folder" '1 1' | cmp -s - "$work/said" || fail "the job in the container"
@@ -73,7 +73,7 @@ code 3 job-run --follow -- sh -c 'exit 3'
 code 139 job-run --follow -- sh -c 'kill -SEGV $$'
 code 0 job-run --follow --image none -- sh -c '[ -e /etc/debian_version ]'
 
-# --- every rank has a container with its own variables; torchrun's agents have theirs
+# --- each rank has a container with its own variables, and so has each torchrun agent
 code 0 torch-launch --nodes 2 --nproc-per-node 2 -e NAME="it's" --tag look -- python3 look.py
 code 0 job-wait --tag look
 id=$(of_jobs 'd[-1]["id"]')
@@ -91,7 +91,7 @@ else
   echo 'without torch and sklearn for the system python, nothing is trained'
 fi
 
-# --- a rank fails; a launch is ended on all nodes
+# --- a rank fails; a launch is stopped on all nodes
 code 1 torch-launch --nodes 2 --nproc-per-node 2 --failure-grace 0 --follow -- python3 fails.py
 grep -q 'rank 3 on n2 failed first (exit 1' "$work/err" || fail "the verdict does not name rank 3"
 grep -q 'ValueError: a bad batch' "$work/err" || fail "the verdict has no traceback"
@@ -103,7 +103,7 @@ code 0 job-kill --tag sleepers --yes
 nothing_runs 5 || fail "ranks survive"
 [ "$(of_jobs 'd[-1]["state"]')" = killed ] || fail "it is not killed"
 
-# --- what a node lacks is told by the job
+# --- the job reports what a node lacks
 code 0 run --cmd 'scontrol update PartitionName=short State=DOWN'
 code 0 job-run --tag gone -- true
 mv "$folder/images/skeleton" "$folder/images/moved"
@@ -112,7 +112,7 @@ code 127 job-tail --tag gone
 grep -q '^remote: there is no image images/skeleton on ' "$work/err" || fail "the image that went is not told"
 before=$(of_jobs 'len(d)')
 
-# --- what cannot run is refused before anything is submitted
+# --- a container that cannot run is refused before anything is submitted
 code 1 job-run -- true
 grep -q '^error: node-1: cannot start a container: apptainer has no image images/skeleton$' "$work/err" || fail "the missing image"
 code 1 launch --nodes 2 --nproc-per-node 2 -- true

@@ -1,5 +1,6 @@
 #!/bin/sh
-# remote sweep: every point runs once, also when the laptop's command is ended, and the process that gives out the points is killed and goes on.
+# remote sweep: every point runs once, even if the command on the laptop ends, and the process that hands out the points
+# is killed and continues.
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 runners() {
@@ -23,13 +24,13 @@ remote rsync
 in_background sweep --param a=0..3 --param b=0..2 --retry 1 -- sh point.sh "$work/ran" '{a}' '{b}'
 begun() { grep -q '^sweep 1-12 started: 12 points on node-1, node-2' "$work/out"; }
 until_true begun
-kill -9 "$follower" 2>/dev/null || true # it may have ended: what follows needs it no more
+kill -9 "$follower" 2>/dev/null || true # it may have ended already: it is no longer needed
 wait "$follower" || true
 follower=
 points() { "$REMOTE" --quiet --json sweep --results 1 | evaluate "[job['state'] for job in d['points']].count('$1')"; }
 are() { [ "$(points "$1")" = "$2" ]; }
 until_true are running 2
-# the one that gives out the points
+# the process that hands out the points
 set -- "$sandbox"/*/*/.jobs/.sweeps/*/run "$sandbox"/*/*/*/.jobs/.sweeps/*/run
 for run; do
   ! grep -q '"own":"node-1"' "$run" 2>/dev/null || read -r pid _ <"${run%/run}/runner"
@@ -55,13 +56,13 @@ grep -q '^5,[0-9]*,1,2,succeeded,0,0.12,[0-9]*,node-[12]$' points.csv || fail "t
 code 0 job-list --stopped
 grep -q '12 of 12 done, best loss 0 at a=0 b=0' "$work/out" || fail 'the row of the sweep is wrong'
 
-# ---- who waits for it reads of no point that it failed because of another one
+# ---- waiting for it reports no point as failed because of another one
 code 0 sweep --param a=0..3 -- sh -c 'exit "$1"' x '{a}'
 code 1 job-wait --launch last
 grep -q '4 of 4 done, 3 failed' "$work/err" || fail 'the end of the sweep is not told'
 ! grep -q 'after it' "$work/err" || fail 'points are told as if one had ended the others'
 
-# ---- all of it is killed at once, also when nobody gives out points any more
+# ---- all of it can be stopped at once, even if no process hands out points any more
 rm "$work/ran/go"
 code 0 sweep --param a=1..9 -- sh point.sh "$work/ran" 'k{a}' x
 until_true eval '[ "$("$REMOTE" --quiet --json sweep --results last | evaluate "[job[\"state\"] for job in d[\"points\"]].count(\"running\")")" = 2 ]'

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `remote top` and `remote servers` on practice servers that have a pretended nvidia-smi: a job of the project and a
-# process that is none of its jobs have memory of GPUs.
+# `remote top` and `remote servers` on practice servers with a fake nvidia-smi: a job of the project, and a process that
+# does not belong to any of its jobs, use GPU memory.
 . "${0%/*}/support.sh"
 data=$REMOTE_SOURCE_DIR/tests/data/gpus
 code 0 sandbox up --nodes 2
@@ -11,7 +11,7 @@ for node in node-1 node-2; do
   cp "$data"/535/* "$bin/gpus/"
   cp "$data/nvidia-smi.sh" "$bin/nvidia-smi"
   chmod +x "$bin/nvidia-smi"
-  # bash reads it also where sshd starts it for a command
+  # bash also reads it when sshd starts it for a command
   # shellcheck disable=SC2016  # the server's shell expands it
   echo 'PATH=$HOME/bin:$PATH' >"$sandbox/$node/home/.bashrc"
 done
@@ -22,7 +22,7 @@ code 0 job-run --server node-1 --cmd 'echo step 1; exec sleep 1000'
 code 0 job-list --json
 pid=$(sed -n 's/^ *"pid": \([0-9]*\),$/\1/p' "$work/out")
 uuid=GPU-00005350-1111-2222-3333-000000005350
-# $$ is this test's own shell: of the same user, and of no job
+# $$ is this test's own shell: it has the same user, and belongs to no job
 printf '%s, %s, 40512, python3\n%s, %s, 1024, [Not Found]\n' $uuid "$pid" GPU-00005351-1111-2222-3333-000000005351 $$ \
   >"$sandbox/node-1/home/bin/gpus/apps.csv"
 
@@ -35,7 +35,7 @@ grep -Eq '^node-1 .* 2 of 2, 39.6 GiB of 160 GiB$' "$work/out" || fail "servers 
 code 0 top --json --server node-1
 grep -q '"own": true' "$work/out" || fail "the JSON does not tell whose a process is"
 
-# A GPU's program that fails takes nothing from the rest.
+# If the GPU program fails, everything else is still shown.
 printf '15\nUnable to determine the device handle for GPU 0000:07:00.0: GPU is lost.\n' \
   >"$sandbox/node-2/home/bin/gpus/fails"
 code 0 top --once

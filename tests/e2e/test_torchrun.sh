@@ -1,7 +1,7 @@
 #!/bin/sh
-# What is around torchrun's agents: how their ranks are counted, listed, followed and judged, what becomes of an elastic launch
-# that loses a server, and what stands in where torch is old. Torch itself is pretended, so that it takes seconds;
-# test_torchrun_meets.sh has the real one.
+# The handling of torchrun's agents: how their ranks are counted, listed, followed and judged, what happens to an
+# elastic launch that loses a server, and the fallback for old versions of torch. Torch itself is fake, so that this
+# takes seconds; test_torchrun_meets.sh uses the real one.
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 code 0 sandbox up --nodes 2
@@ -88,31 +88,31 @@ lacks() {
     fail "std${2:-out} has: $1"
   fi
 }
-tells() { # tells TEXT KEY...: what job-tail shows of these jobs by now
+tells() { # tells TEXT KEY...: whether job-tail shows this text for these jobs
   text=$1
   shift
   remote job-tail --no-follow "$@" && grep -qF -- "$text" "$work/out"
 }
 
-# all_begin KEY: all ranks of its launch
+# all_begin KEY: waits for all ranks of its launch
 all_begin() {
   for rank in 0 1 2 3; do
     until_true tells "[$rank] rank $rank begins" --launch "$1" --all
   done
 }
 
-# order RANK TEXT: what this rank is to do. Ranks may look at any time.
+# order RANK TEXT: tells this rank what to do. Ranks may read it at any time.
 order() {
   printf '%s\n' "$2" >"$work/order"
   mv "$work/order" "$work/orders/$1"
 }
-# workers_are_gone RANKS: of this test's launches no process has such a rank
+# workers_are_gone RANKS: whether no process of this test's launches has such a rank
 workers_are_gone() {
   grep -lz "^RANK=$1\$" /proc/[0-9]*/environ 2>/dev/null | xargs -r grep -lzF "$work/orders" >"$work/left" 2>/dev/null
   ! [ -s "$work/left" ]
 }
 
-# --- ranks, not agents, are counted, and each is found
+# --- ranks are counted, not agents, and each is found
 launch
 all_begin 1
 has '[0-1] the agent of node 0 stands'
@@ -133,7 +133,7 @@ code 0 job-list --ranks
 has ' 2-3 '
 [ "$(of_jobs '[(job["rank"], job["ranks"], job["world_size"]) for job in d]')" = '[(0, 2, 4), (2, 2, 4)]' ] ||
   fail 'the ranks of the agents'
-# what has no newline yet is not shown; at the end it is
+# a line without a newline is not shown until the end
 echo >"$work/orders/all"
 code 0 job-wait --launch 1
 has 'all 4 ranks succeeded' err
@@ -143,7 +143,7 @@ code 0 job-list --stopped
 has '4 ended'
 rm "$work/orders/all"
 
-# --- the rank that failed by itself is named, with its last words, and nothing is left
+# --- the rank that failed on its own is named, with its last words, and nothing is left behind
 launch --failure-grace 0
 all_begin 3
 order 2 'os.kill(os.getpid(), 11)'
@@ -154,7 +154,7 @@ has '2 others were ended after it, 1 failed after it' err
 has 'its output: remote job-tail --job 4 --rank 2' err
 rm "$work/orders/2"
 
-# --- what a worker fails of and the agent mends is no failure of the launch; no line comes twice
+# --- a worker failure that the agent handles does not fail the launch; no line is repeated
 launch --max-restarts 1
 all_begin 5
 for rank in 1 2; do
@@ -170,7 +170,7 @@ code 0 report --launch 5 --json
 [ "$(grep -c '"kind": "restarted"' "$work/out")" = 2 ] || fail 'the timeline does not show when both agents began their workers anew'
 rm "$work"/orders/*
 
-# --- a server less does not end an elastic launch, and what its agent left behind is ended
+# --- an elastic launch survives the loss of a server, and the remains of its agent are stopped
 launch --nnodes 1:2
 all_begin 7
 until_true lifelines_stand 8
@@ -182,7 +182,7 @@ code 0 job-wait --launch 7
 has 'the launch succeeded with 2 ranks; it continued without node-2' err
 rm "$work/orders/all"
 
-# --- the same on the first server is the end: the others would not find each other
+# --- the loss of the first server ends it, because the others could not find each other
 launch --nnodes 1:2 --failure-grace 0
 all_begin 9
 until_true lifelines_stand 10
@@ -190,7 +190,7 @@ kill -KILL "$(job 9 pid)"
 code 1 job-wait --launch 9
 [ "$(job 10 state)" = killed ] || fail 'the launch goes on without its first server'
 
-# --- a link that breaks in the middle: every line of rank 0 comes once, from the first one on
+# --- a link that breaks in the middle: every line of rank 0 arrives once, from the first line on
 order 0 'for n in range(150): print("line %d" % n); time.sleep(0.02)'
 echo >"$work/orders/all"
 "$REMOTE" torch-launch --launcher torchrun --nproc-per-node 2 -e "ORDERS=$work/orders" --follow -- python3 train.py >"$work/follow" 2>"$work/err" &
@@ -202,14 +202,15 @@ grep '^line ' "$work/follow" >"$work/lines" || fail 'no line'
 seq -f 'line %g' 0 149 | cmp -s - "$work/lines" || fail 'the lines are not each there once'
 rm "$work"/orders/*
 
-# --- job-kill leaves nothing on any server
+# --- job-kill leaves nothing behind on any server
 launch
 all_begin 13
 code 0 job-kill --launch 13 --yes
 workers_are_gone '[0-3]' || fail "left: $(cat "$work/left")"
 [ "$(of_jobs '{job["state"] for job in d if job["key"] > 12}')" = "{'killed'}" ] || fail 'the states of what was killed'
 
-# --- a server that falls silent does not end an elastic launch; back again, it ends what the launch has gone on without
+# --- a server that goes silent does not end an elastic launch; when it returns, it stops the processes that the launch
+# continued without
 launch --nnodes 1:2 --lost-after 3
 all_begin 15
 first="$sandbox/node-1/home/my project/.jobs/$(job 15 id)"
@@ -217,7 +218,7 @@ second="$sandbox/node-2/home/my project/.jobs/$(job 16 id)"
 for folder in "$first" "$second"; do
   until_true grep -qx ok "$folder/lifeline"
 done
-# on_node_2 SIGNAL: to all that runs there, its sshd and its lifeline too
+# on_node_2 SIGNAL: signals everything that runs there, including its sshd and its lifeline
 on_node_2() {
   all_of node-2 | while read -r pid; do
     kill -"$1" "$pid" 2>/dev/null || true
@@ -234,7 +235,7 @@ until_true workers_are_gone '[23]'
 code 0 job-wait --launch 15
 has 'the launch succeeded with 2 ranks; it continued without node-2' err
 
-# --- workers that begin anew because those of another server do: no line comes twice, and how they were ended is forgotten
+# --- workers that restart because those on another server do: no line is repeated, and their earlier end is forgotten
 launch
 all_begin 17
 touch "$work/orders/anew-1"
@@ -251,7 +252,7 @@ code 0 report --launch 17 --json
 has '"text": "restart 1"'
 rm "$work/orders/3"
 
-# --- options that do not fit are refused before anything starts
+# --- invalid options are refused before anything starts
 code 2 torch-launch --launcher torchrun --nnodes 1:3 -- train.py
 has '2 servers are chosen' err
 code 2 torch-launch --max-restarts 2 -- train.py

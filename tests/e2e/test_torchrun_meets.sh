@@ -1,6 +1,6 @@
 #!/bin/sh
-# Agents of a c10d rendezvous find each other between two hosts that do not know each other's names, of which one takes its own
-# for 127.0.1.1: real torch, the sample's training, hosts in namespaces.
+# Agents with a c10d rendezvous find each other on two hosts that do not know each other's names; one resolves its own
+# name to 127.0.1.1. Uses real torch, the sample's training, and hosts in namespaces.
 . "${0%/*}/hosts_support.sh"
 python=/usr/bin/python3
 "$python" -c 'import torch.distributed, sklearn' 2>/dev/null || skip 'torch and scikit-learn are not here'
@@ -22,8 +22,8 @@ for rank in 0 1 2 3; do
   grep -q "^\[$rank\] rank $rank of 4 on nobody-knows-$((rank / 2 + 1))" "$work/out" || fail "the line of rank $rank"
 done
 
-# A stranger who knows the rendezvous' address and id writes into its store what torch would unpickle: nothing of it is run, and
-# the launch ends, saying so. Neither id nor key is to be seen in `ps`.
+# An attacker who knows the rendezvous' address and id writes data to its store that torch would unpickle: none of it is
+# executed, and the launch ends with an error. Neither id nor key is visible in `ps`.
 cat >wait.py <<'PY'
 import time
 
@@ -57,7 +57,7 @@ tail_has() { remote job-tail --launch last --no-follow && grep -qx here "$work/o
 until_true tail_has
 pgrep -af remote_c10d >"$work/ps"
 job=$(grep -l wait.py "$sandbox"/node-1/home/*/.jobs/*/spec.json | head -n 1)
-# Not from `ps`, which shows what tests beside this one run, too.
+# Not from `ps`, which also shows the processes of tests that run in parallel.
 endpoint=$(sed -n 's/.*--rdzv_endpoint=\([0-9.:]*\).*/\1/p' "$job" | head -n 1)
 value() { sed -n "s/.*{\"name\":\"$1\",\"value\":\"\([0-9a-f]*\)\"}.*/\1/p" "$job"; }
 id=$(value PET_RDZV_ID)

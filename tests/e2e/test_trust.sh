@@ -1,5 +1,5 @@
 #!/bin/sh
-# A project that somebody else made, as a user would meet it: nothing of it acts on this machine before `remote trust`.
+# A project made by another person, as a user would see it: no part of it acts on this machine before `remote trust`.
 # shellcheck source=tests/e2e/support.sh
 . "$(dirname -- "$0")/support.sh"
 
@@ -31,16 +31,16 @@ code 0 trust --forget
 code 2 job-list
 [ ! -e "$work/ran" ] || fail "the command ran in a copy"
 
-# --- back to the keys, which need no trust ------------------------------------------------------------------------
+# --- back to keys, which need no trust ----------------------------------------------------------------------------
 sed -i 's|^    password_command: .*|    private_key: ./.remote/sandbox/id_ed25519|' .remote/configs.yaml
 code 0 job-kill --yes
 
-# --- a FIFO for patterns ------------------------------------------------------------------------------------------
+# --- a FIFO in place of the patterns ------------------------------------------------------------------------------
 rm .remote/exclude.txt && mkfifo .remote/exclude.txt
 code 2 rsync
 rm .remote/exclude.txt
 
-# --- a folder that everyone may write to --------------------------------------------------------------------------
+# --- a folder that any user can write to --------------------------------------------------------------------------
 chmod o+w .remote
 code 2 job-list
 grep -q 'remote trust --folder' "$work/err" || fail "the way to allow the folder is not told"

@@ -1,12 +1,13 @@
 #!/bin/sh
-# remote uninstall with real sshd: it refuses while a job runs, removes all programs, and the next launch installs them again.
+# remote uninstall with real sshd: it refuses while a job is running, removes all programs, and the next launch installs
+# them again.
 . "${0%/*}/support.sh"
 code 0 sandbox up --nodes 2
 system_python
 homes=$(homes)
 first_home=$(printf '%s\n' "$homes" | head -n 1)
 
-# nothing_left: of the programs, on all servers
+# nothing_left: whether all programs are gone from all servers
 nothing_left() {
   printf '%s\n' "$homes" | while IFS= read -r home; do
     [ ! -e "$home/.cache/remote" ] || fail "$home/.cache/remote is still there"

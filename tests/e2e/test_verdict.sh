@@ -1,6 +1,6 @@
 #!/bin/sh
-# Of a launch in which one rank raises an exception and the others fail because it is gone, the verdict names that one,
-# although they end before it, and within the same second.
+# If one rank raises an exception and the others fail because it is gone, the verdict names that rank, although the
+# others end before it and within the same second.
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 code 0 sandbox up --nodes 2
@@ -62,7 +62,7 @@ os._exit(1)
 PY
 code 0 rsync
 
-# told WHEN: the paragraph is the last that is said
+# told WHEN: the verdict comes last
 told() {
   grep -q '^rank 2 on node-2 failed first (exit 1, ....-..-.. ..:..:.. UTC.*, .* before the next): last lines of its stderr:$' "$work/err" ||
     fail "another rank is blamed, $1"
@@ -75,8 +75,8 @@ for round in 1 2 3 4 5; do
   told "round $round"
 done
 
-# The same from the records, with and without the index, although the output with the traceback is shown once only; the listing
-# has no more fields than it promises.
+# The same from the records, with and without the index, although the output with the traceback is shown only once; the
+# listing has exactly its documented fields.
 told_from_records() {
   grep -q '^rank 2 on node-2 failed first (exit 1, ....-..-.. ..:..:.. UTC.*, .* before the next): 3 others failed after it$' "$work/err" ||
     fail "another rank is blamed, $1"

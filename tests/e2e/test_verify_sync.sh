@@ -1,5 +1,5 @@
 #!/bin/sh
-# rsync --verify names what differs on which server; torch-launch --verify-sync starts nothing on mixed code.
+# rsync --verify lists the differences by server; torch-launch --verify-sync starts nothing if the code differs.
 . "${0%/*}/support.sh"
 code 0 sandbox up --nodes 2
 system_python
@@ -7,7 +7,7 @@ echo 'print("hello")' >train.py
 remote rsync --verify || fail "a fresh project differs"
 remote launch --verify-sync --nproc-per-node 1 --cmd true || fail "nothing differs, and it does not start"
 
-# Same length, same time, newer on one server: only the content tells, and rsync leaves it alone.
+# Same length and time, but other content on one server: rsync leaves it alone.
 theirs="$(homes | tail -n 1)/my project/train.py"
 printf 'print("HELLO")\n' >"$theirs"
 touch -r train.py "$theirs"

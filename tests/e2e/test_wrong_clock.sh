@@ -1,6 +1,6 @@
 #!/bin/sh
-# Servers whose clocks are an hour ahead and an hour behind (a `date` of their own): ages and the order of failures are
-# told on one clock.
+# Servers whose clocks are an hour ahead and an hour behind (a fake `date`): ages and the order of failures use a single
+# clock.
 # shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 code 0 sandbox up --nodes 2
@@ -19,7 +19,7 @@ import json, sys, time
 times = [int(server["stdout"]) - time.time() for server in json.load(open(sys.argv[1]))]
 assert -3700 < times[0] < -3500 and 3500 < times[1] < 3700, times' "$work/out" || fail "the clocks are not wrong"
 
-# Rank 0 runs on node-1, which is behind: by their own words it would be two hours before rank 1 at all times.
+# Rank 0 runs on node-1, which is behind: according to the servers' clocks it would always be two hours before rank 1.
 cat >fail.sh <<'SH'
 if [ "$RANK" = 0 ]; then
   until [ -s ../../../node-2/home/failed ]; do sleep 0.4; done

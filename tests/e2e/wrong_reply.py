@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Stands in for the agent of a server: runs remote-agent.real beside it, and changes its replies.
+"""Replaces a server's agent: runs remote-agent.real and changes its replies.
 
-A test puts the name of one of CHANGES in place of CHANGE below. The changed value is a number of fixed size behind its key, in CBOR.
+A test replaces CHANGE below with the name of one of CHANGES. The changed value is a fixed-size number after its CBOR
+key.
 """
 import os
 import struct
@@ -10,9 +11,9 @@ import sys
 
 AHEAD_MS = 60_000
 CHANGES = {
-    # Its clock is a minute ahead: a text of five bytes, and then a number of eight.
+    # Its clock is a minute ahead: the key is a text of five bytes, and then comes a number of eight.
     "clock": (b"\x65clock\x1b", ">Q", lambda clock: clock + AHEAD_MS),
-    # It listens on port 0, as it says: a text of five bytes, a list of two, and a number of two bytes.
+    # It reports that it listens on port 0: a text of five bytes, a list of two, and a number of two bytes.
     "ports": (b"\x65ports\x82\x19", ">H", lambda port: 0),
 }
 

@@ -8,8 +8,8 @@
 #include "config/config.hpp"
 #include "promise.hpp"
 
-// Any bytes are a configuration or an Error that names the file, never anything else; and what loads keeps
-// the promises that the rest of the program builds upon.
+// Any bytes are either a valid configuration or an Error that names the file. A configuration that loads
+// keeps the promises that the rest of the program relies on.
 
 namespace {
 

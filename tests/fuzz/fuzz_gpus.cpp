@@ -10,8 +10,8 @@
 #include "promise.hpp"
 #include "wire/cbor.hpp"
 
-// The outputs of the vendors' programs are any bytes. An input has a part per output: "== NAME CODE", then
-// the lines of the output.
+// The outputs of the vendors' programs may be any bytes. An input has one part per output: "== NAME CODE",
+// then the lines of the output.
 
 namespace {
 
@@ -74,7 +74,7 @@ void check(const GpuFacts& facts) {
       require(row.size() == facts.topology->devices.size(), "the matrix is square");
     }
   }
-  // An exception of decode() stops the fuzzer: the reply would be rejected by the client.
+  // An exception from decode() stops the fuzzer, because the client would reject the reply.
   const auto again = wire::decode<GpuFacts>(wire::encode(facts));
   require(again.gpus.size() == facts.gpus.size(), "facts survive encoding and decoding");
 }

@@ -9,7 +9,8 @@
 #include "project/import/import.hpp"
 #include "promise.hpp"
 
-// Any bytes are a list of servers whose values are all good, or an Error (usage); and so for --include.
+// Any bytes are either a list of servers with valid values, or an Error (usage). The same is true for
+// --include.
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace remote;

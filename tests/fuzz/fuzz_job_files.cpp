@@ -9,8 +9,8 @@
 #include "rules/job_history.hpp"
 #include "wire/cbor.hpp"
 
-// Files in a job's folder, which the job itself may write, and /proc/PID/stat, whose name the process
-// chooses. What was read is written and read again without a change, and fits into a message.
+// Files in a job's folder, which the job itself can write, and /proc/PID/stat, which contains a name chosen
+// by the process. A parsed value stays the same when it is written and parsed again, and fits into a message.
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace remote;
@@ -36,6 +36,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto by = parse_stop_word(text)) {
     require(parse_stop_word(to_stop_word(*by)) == by, "a stop word is written as it is read");
   }
-  parse_process(text);  // its numbers are the kernel's
+  parse_process(text);  // its numbers come from the kernel
   return 0;
 }

@@ -9,7 +9,7 @@
 #include "ssh/agent.hpp"
 #include "ssh/host_keys.hpp"
 
-// Any bytes are a known_hosts file, and a list of keys that an agent gives.
+// Any bytes may be a known_hosts file, or the list of keys from an agent.
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace remote;

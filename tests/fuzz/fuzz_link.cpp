@@ -11,8 +11,8 @@
 #include "agent/launch/link.hpp"
 #include "promise.hpp"
 
-// What another server sends to a launch's supervisor: a stranger's bytes, and messages of a peer that knows
-// the token. The first byte of the input selects the role and how far the conversation has come.
+// Data that another server sends to a launch's supervisor: arbitrary bytes, or messages of a peer that knows
+// the token. The first byte of the input selects the role and the progress of the conversation.
 
 namespace {
 
@@ -102,7 +102,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if ((data[0] & 2U) != 0) {
     peer.introduce();
   }
-  // Messages of the peer, each after a byte with its length; then anything.
+  // Messages of the peer, each after a byte with its length; then arbitrary bytes.
   while ((data[0] & 6U) == 6 && !text.empty()) {
     const std::size_t length =
         std::min<std::size_t>(static_cast<unsigned char>(text.front()), text.size() - 1);

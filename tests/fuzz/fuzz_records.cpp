@@ -6,8 +6,8 @@
 #include "jobs/job_json.hpp"
 #include "promise.hpp"
 
-// job.json and the index may be damaged, or come from elsewhere. What is read and written again stays the
-// same.
+// job.json and the index may be damaged, or come from another machine. A parsed record stays the same when it
+// is written and parsed again.
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace remote;

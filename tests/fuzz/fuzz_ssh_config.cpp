@@ -9,7 +9,7 @@
 #include "servers/authorize.hpp"
 #include "ssh/ssh_config.hpp"
 
-// Any bytes are an ssh_config(5) file, with warnings at worst; and a public key, or an Error.
+// Any bytes are an ssh_config(5) file, possibly with warnings; and a public key, or an Error.
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace remote;

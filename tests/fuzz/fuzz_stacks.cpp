@@ -11,7 +11,7 @@
 #include "wire/json_text.hpp"
 #include "wire/stacks.hpp"
 
-// Dumps of stacks, whose names and paths can be anything.
+// Stack dumps, whose names and paths may be anything.
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "wire/request.hpp"
 #include "wire/sweep.hpp"
 
-// Frames and messages of another machine. What is decoded and encoded again stays the same.
+// Frames and messages from another machine. A decoded message stays the same when it is encoded again.
 
 namespace {
 

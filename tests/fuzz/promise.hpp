@@ -5,11 +5,11 @@
 
 #include <remote/error.hpp>
 
-// What all fuzzers need.
+// Shared by all fuzzers.
 
 namespace remote::fuzz {
 
-// Ends the program, so that libFuzzer keeps the input, when a promise does not hold.
+// Aborts if a promise does not hold, so that libFuzzer keeps the input.
 inline void require(bool held, const char* promise) {
   if (!held) {
     std::fprintf(stderr, "broken promise: %s\n", promise);
@@ -17,7 +17,7 @@ inline void require(bool held, const char* promise) {
   }
 }
 
-// Calls a parser of what a server says. It may throw an Error that can be shown, and nothing else.
+// Calls a parser of a server's answers. It may throw only an Error that can be displayed.
 template <typename Parse>
 void guarded(const Parse& parse) {
   try {

@@ -12,7 +12,7 @@ struct Activation : ::testing::Test {
     config.name = "my pro'ject";
     config.servers.emplace_back();
   }
-  // What a sh that ran the text then prints.
+  // The output of a shell that runs the text.
   static std::string shell(const std::string& text) {
     SubprocessSpec spec;
     spec.argv = {"sh", "-s"};

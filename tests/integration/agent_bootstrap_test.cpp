@@ -1,4 +1,4 @@
-// How the agent is started on a server, and installed if it is missing.
+// Tests how the agent is started on a server, and how it is installed if it is missing.
 
 #include <algorithm>
 #include <filesystem>
@@ -47,7 +47,7 @@ ExecResult run_program(std::vector<std::string> argv) {
   return run_subprocess(std::move(spec));
 }
 
-// What installations that run, were interrupted or failed have in the folders that every user has.
+// Files that running, interrupted or failed installations have in the world-writable folders.
 std::set<fs::path> find_leftovers() {
   std::set<fs::path> found;
   for (const char* folder : {"/dev/shm", "/var/tmp", "/tmp"}) {
@@ -64,7 +64,7 @@ class AgentBootstrap : public ::testing::TestWithParam<ServerShell> {
  protected:
   AgentBootstrap() : server(GetParam()) {}
 
-  // Skips the test unless it may mount.
+  // Skips the test if it may not mount.
   void mount(const std::string& commands) {
     if (run_program({"unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"}).status.success()) {
       server.set_mounts(commands);
@@ -72,7 +72,7 @@ class AgentBootstrap : public ::testing::TestWithParam<ServerShell> {
     }
     GTEST_SKIP() << "may not mount anything";
   }
-  // The bytes that this shell's server gets: the xz of busybox is not used.
+  // The number of bytes sent to a server with this shell: busybox's xz is not used.
   std::size_t packed() const { return uses_xz() ? server.agent.xz.size() : server.agent.size; }
   bool uses_xz() const { return GetParam() != ServerShell::busybox; }
   std::string place(const AgentStart& start) const {
@@ -81,7 +81,7 @@ class AgentBootstrap : public ::testing::TestWithParam<ServerShell> {
 
   AgentServer server;
   const std::set<fs::path> leftovers_ = find_leftovers();
-  // The same tests run beside this one in other shells: what is theirs goes away by itself.
+  // The same tests run in parallel with other shells; their files go away on their own.
   void TearDown() override {
     for (const fs::path& path : find_leftovers()) {
       EXPECT_TRUE(leftovers_.contains(path) || eventually([&] { return !fs::exists(path); })) << path;
@@ -98,7 +98,7 @@ TEST_P(AgentBootstrap, IsInstalledOnceAndKept) {
     EXPECT_EQ(start.err, "");
     EXPECT_THAT(start.open_files, AnyOf(ElementsAre("0", "1", "2"), ElementsAre("0", "1", "2", "3", "4")))
         << "3 and 4: a pipe that it makes when it has started";
-    // A line for each piece that has arrived
+    // One line for each piece that has arrived
     EXPECT_EQ(start.empty_lines > packed() / 8192, is_first) << start.empty_lines;
     EXPECT_EQ(start.has_xz, is_first && uses_xz());
   }
@@ -168,7 +168,7 @@ TEST_P(AgentBootstrap, AProgramThatDidNotArriveWholeIsRefused) {
     server.change = [&](std::string& data) { data.resize(data.size() - missing); };
     EXPECT_EQ(server.start().failure(), server.cache().string() + ": the program did not arrive whole");
   }
-  // Nothing of the script, half of the script, no digest
+  // Sends no script, half of the script, or no digest
   const std::size_t script = server::agent_installation(server.agent, true).size() - server.agent.xz.size();
   for (const std::size_t length : {std::size_t{0}, script / 2, script - 80}) {
     server.change = [&](std::string& data) { data.resize(length); };
@@ -280,7 +280,7 @@ TEST_P(AgentBootstrap, TheOnlyFolderThatIsAllowed) {
             server.folder + ": Not a directory; memory: the server has no program python3");
 }
 
-// It may be anything: /opt, /tmp, /proc.
+// The folder may be anything: /opt, /tmp, /proc.
 TEST_P(AgentBootstrap, TheModeOfAFolderThatTheUserChoseStays) {
   const fs::path folder = server.home() / "shared";
   fs::create_directory(folder);
@@ -323,7 +323,7 @@ TEST_P(AgentBootstrap, AFullReadOnlyOrNoexecHome) {
 }
 
 TEST_P(AgentBootstrap, RunsFromMemoryIfNothingElseIsPossible) {
-  // The program is kept in a file until it runs.
+  // The program is in a file until it runs.
   std::string mounts;
   for (const std::string& folder : {std::string("/dev/shm"), std::string("/var/tmp"), std::string("/tmp")}) {
     mounts += "mount --bind " + folder + " " + folder + "; mount -o remount,bind,OPTION " + folder + "\n";
@@ -341,7 +341,7 @@ TEST_P(AgentBootstrap, RunsFromMemoryIfNothingElseIsPossible) {
             server.cache().string() +
                 ": /tmp is mounted noexec; /dev/shm: /dev/shm is mounted noexec; /var/tmp: /var/tmp is "
                 "mounted noexec; /tmp: /tmp is mounted noexec; memory: the server has no program python3");
-  // The program goes from the channel into memory.
+  // The program goes from the channel directly into memory.
   mount(replace_all(mounts, "OPTION", "ro"));
   fs::create_symlink("/usr/bin/python3", server.root() / "tools/python3");
   server.environment["XZ_OPT"] = "--format=raw";
@@ -361,7 +361,7 @@ TEST_P(AgentBootstrap, RunsFromMemoryIfNothingElseIsPossible) {
 }
 
 TEST_P(AgentBootstrap, AnotherArchitecture) {
-  // The program of another architecture, as a server sees it: the header says so.
+  // A program for another architecture: the server reads it from the header.
   const fs::path file = server.root() / "program";
   std::string program = server::unpack_agent(server.agent);
   program[18] = 8;  // MIPS
@@ -427,7 +427,7 @@ TEST_P(AgentBootstrap, StartsIfTheUserCanStartNoProcess) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "needs root";
   }
-  // A user that no other test has: processes that have ended count until init has seen to them.
+  // A user that no other test has: zombies count toward the process limit until init reaps them.
   const int user = 500000 + ::getpid() % 10000 * 10 + static_cast<int>(GetParam());
   ASSERT_EQ(::chown(server.home().c_str(), static_cast<uid_t>(user), 0), 0);
   const std::vector<std::string> as_user{"setpriv", "--reuid=" + std::to_string(user),
@@ -437,7 +437,7 @@ TEST_P(AgentBootstrap, StartsIfTheUserCanStartNoProcess) {
     server.before.insert(server.before.end(), as_user.begin(), as_user.end());
   };
   limit(1);
-  if (GetParam() != ServerShell::bash) {  // which waits for 15 seconds
+  if (GetParam() != ServerShell::bash) {  // bash waits for 15 seconds
     const AgentStart start = server.start();
     EXPECT_EQ(start.failure(), "the process limit of this account is reached") << start.err;
   }
@@ -482,7 +482,7 @@ TEST(EmbeddedAgents, FoldersThatEveryLoginShellUnderstands) {
     const std::string command = server::agent_command(folder);
     EXPECT_EQ(command.find_first_of("\\!\n"), std::string::npos);
     EXPECT_EQ(std::ranges::count(command, '\''), 2);
-    EXPECT_LT(command.size(), 2000U);  // a shell may read a line of 2 KiB at most
+    EXPECT_LT(command.size(), 2000U);  // a shell may read at most 2 KiB per line
   }
 }
 

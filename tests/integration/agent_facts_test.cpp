@@ -1,4 +1,4 @@
-// Facts about a server by an agent that is installed there, on the shells there are.
+// Facts about a server from an agent installed there, with every available shell.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -76,7 +76,7 @@ TEST_P(AgentFacts, FollowTheProloguesPath) {
   EXPECT_EQ(facts.python_program, home() / "site/python3");
 }
 
-// The list of a large project takes more than the first credit of a stream.
+// The file list of a large project exceeds the initial credit of a stream.
 TEST_P(AgentFacts, CompareALargeProject) {
   fs::create_directories(home() / "my proj");
   write_file_atomic(home() / "my proj/same", "abc");
@@ -102,7 +102,8 @@ TEST_P(AgentFacts, OneAgentAnswersSeveralQuestions) {
   }
 }
 
-// The agent comes in pieces. Its installation over a slow link may take longer than the limit of a question.
+// The agent arrives in pieces. Its installation over a slow link may take longer than the timeout of a
+// request.
 TEST_P(AgentFacts, APieceOfTheAgentIsASignOfLife) {
   servers.add_program("dd", "sleep 0.1; PATH=${PATH#*:}; dd \"$@\"");
   AgentQuestion question{.request = wire::FactsRequest{},

@@ -1,5 +1,5 @@
-// The API as a program uses it: callbacks come on the thread that called and may call the Project, one call
-// can be cancelled alone, and errors have causes.
+// The API as a program uses it: callbacks run on the calling thread and may call the Project, a single call
+// can be cancelled, and errors have causes.
 
 #include <atomic>
 #include <set>
@@ -42,11 +42,11 @@ class ApiCallbacks : public ::testing::Test {
     return project::project_of(
         std::make_unique<project::State>(config::load(folder.path()), hooks, test::share(servers)));
   }
-  // Where a callback comes, it comes on this thread; and it calls the Project, which answers.
+  // Called from every callback: it must run on this thread, and calls into the Project must work.
   void enter(Project& project, const std::string& from) {
     EXPECT_EQ(std::this_thread::get_id(), here) << from;
     if (inside) {
-      return;  // of the call below
+      return;  // the call below called back
     }
     inside = true;
     entered.insert(from);
@@ -192,7 +192,7 @@ TEST_F(ApiCallbacks, MuchOutputWaitsForASlowCallbackAndAllOfItComes) {
   run.command = "head -c 20000000 /dev/zero";
   run.on_output = [&](std::size_t, OutputStream, std::string_view data) {
     if (bytes == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it is slow
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));  // slow reader
       EXPECT_EQ(project.jobs({.ask = false}).size(), 0U);
     }
     bytes += data.size();
@@ -324,8 +324,7 @@ TEST_F(ApiCallbacks, TwoProjectsOfOneFolderWorkInTwoThreads) {
   EXPECT_EQ(keys.size(), 2U * rounds);
 }
 
-// Nothing is told of a launch as true that nobody knows: neither in a list, nor in its record, nor beside
-// another.
+// Unknown states are not shown as known, neither in a list, nor in a record, nor in a comparison.
 TEST_F(ApiCallbacks, ALaunchWhoseServerDoesNotAnswerIsUnknown) {
   Project project = open();
   LaunchRequest request;
@@ -335,7 +334,7 @@ TEST_F(ApiCallbacks, ALaunchWhoseServerDoesNotAnswerIsUnknown) {
   ASSERT_TRUE(project.launch(request).errors.empty());
   EXPECT_EQ(project.history().launch("last").state, JobState::running);
   servers->set_faults({.unreachable = {"a"}});
-  const History history = open().history();  // that one has no connection yet
+  const History history = open().history();  // this one has no connection yet
   EXPECT_EQ(history.list().at(0).state, JobState::unknown);
   const PastLaunch launch = history.launch("last");
   EXPECT_EQ(launch.state, JobState::unknown);

@@ -1,4 +1,4 @@
-// authorize over a password login and over another key's login, and what the proof proves.
+// `authorize` over a password login and over another key's login, and whether its proof is valid.
 
 #include "servers/authorize.hpp"
 
@@ -23,7 +23,7 @@ class Authorize : public testing::Test {
  protected:
   void SetUp() override {
     ::unsetenv("SSH_AUTH_SOCK");
-    ::setenv("HOME", client.folder().c_str(), 1);  // no keys of who runs the tests
+    ::setenv("HOME", client.folder().c_str(), 1);  // hides the user's own keys
     ssh::generate_key(second(), "ann at home");
   }
   fs::path second() const { return client.folder() / "new keys/second"; }
@@ -34,7 +34,7 @@ class Authorize : public testing::Test {
     const auto connection = connector->connect(server, Cancel());
     return servers::authorize(*connection, key(), Cancel());
   }
-  // What stands in the way of a login with the second key alone; "" when it works.
+  // Why a login with only the second key fails; "" if it succeeds.
   std::string proof(const config::Server& server) {
     try {
       connector->connect_with_key(server, second(), Cancel());
@@ -54,7 +54,7 @@ TEST_F(Authorize, OverAPasswordLogin) {
   PasswordServer one(rules);
   config::Server server = one.server("one");
   server.password = "open sesame";
-  server.private_key = second();  // as configs.yaml names what authorize is to make good
+  server.private_key = second();  // as in configs.yaml: the key that authorize will install
   EXPECT_NE(proof(server), "");
   const int attempts = one.attempts();
   EXPECT_EQ(attempts, 0) << "the proof tried the password";
@@ -68,7 +68,7 @@ TEST_F(Authorize, OverAPasswordLogin) {
 
 TEST_F(Authorize, OverAnotherKeysLogin) {
   TestSshd sshd(client.public_key());
-  // Where sshd reads it is where authorize writes it.
+  // authorize writes the file that sshd reads.
   const fs::path file = sshd.folder() / ".ssh/authorized_keys";
   make_folders(file.parent_path());
   fs::rename(sshd.folder() / "authorized_keys", file);

@@ -19,9 +19,9 @@
 #include "support/local_connection.hpp"
 #include "support/waiting.hpp"
 
-// Jobs that a backend starts later: a Slurm that consists of four sh scripts, beside `local`. Its jobs wait
-// until the file ~/go or ~/go.NUMBER is there. The file ~/deaf makes it ignore all signals, ~/slow makes it
-// late with the ends of jobs, and ~/full makes it refuse new ones.
+// Jobs that a backend starts later: a Slurm made of four sh scripts, next to `local`. Its jobs wait until the
+// file ~/go or ~/go.NUMBER exists. With the file ~/deaf it ignores all signals, with ~/slow it reports the
+// ends of jobs late, and with ~/full it rejects new jobs.
 
 namespace remote::jobs {
 namespace {
@@ -56,7 +56,7 @@ setsid sh -c '
 echo "$number"
 )sh";
 
-// It is asked with -o '%F|%K|%T|%N|%e|%S|%r|%j'.
+// It is called with -o '%F|%K|%T|%N|%e|%S|%r|%j'.
 constexpr const char* squeue = R"sh(
 for place in ~/slurm/[0-9]*; do
   [ -e "$place/state" ] || continue
@@ -100,7 +100,7 @@ class QueueTest : public ::testing::TestWithParam<test::ServerShell> {
     servers.add_program("scancel", scancel);
     servers.add_program("sacct", "exit 1\n");
   }
-  ~QueueTest() override { touch("go"); }  // nothing waits any more
+  ~QueueTest() override { touch("go"); }  // no job waits any more
 
   AnyAgent agent() { return {*connection, cancel}; }
   fs::path home() { return servers.home("a"); }
@@ -145,7 +145,7 @@ TEST_P(QueueTest, AJobIsQueuedRunsAndEnds) {
   EXPECT_EQ(started.outcome, StartOutcome::queued);
   EXPECT_EQ(started.reason, "Slurm job 1");
   EXPECT_EQ(file(id, "backend"), "slurm\n");
-  wire::JobReport report = status(id, {id});  // its starter may be dead: it is in the queue all the same
+  wire::JobReport report = status(id, {id});  // queued, even if its starter is dead
   EXPECT_EQ(report.phase, Phase::queued);
   EXPECT_EQ(report.backend, "slurm");
   EXPECT_EQ(report.reason, "Slurm job 1, Resources");
@@ -267,7 +267,7 @@ TEST_P(QueueTest, WhatItRefusesNeverStarts) {
   EXPECT_EQ(started.outcome, StartOutcome::failed);
   EXPECT_EQ(started.reason, "sbatch: error: the queue is full");
   EXPECT_EQ(status(id).phase, Phase::none);
-  // nor does one whose starter died before it came into the queue
+  // nor does a job whose starter died before it was in the queue
   const JobId lost = JobId::random();
   make_folders(home() / "proj/.jobs" / lost.text());
   write_file_atomic(home() / "proj/.jobs" / lost.text() / "backend", "slurm\n");
@@ -276,7 +276,7 @@ TEST_P(QueueTest, WhatItRefusesNeverStarts) {
   expect_nothing_left();
 }
 
-// The folder was made by a newer version.
+// A newer version made the folder.
 TEST_P(QueueTest, AnUnknownBackendIsToldOfAndLeftAlone) {
   const JobId id = start("echo here; exec sleep 1000", local_backend);
   const JobId beside = start("exec sleep 1000", local_backend);

@@ -1,4 +1,4 @@
-// `remote add` and `remote remove` with pretended servers.
+// `remote add` and `remote remove` with simulated servers.
 
 #include "base/files.hpp"
 #include "support/command_world.hpp"

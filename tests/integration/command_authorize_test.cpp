@@ -71,7 +71,7 @@ TEST_F(CommandAuthorize, AServerThatIsNotReachedFailsAlone) {
 
 TEST_F(CommandAuthorize, ALoginThatTheKeyIsNotEnoughForIsAFailure) {
   ASSERT_EQ(authorize({"--generate", "--server", "a"}).code, 0);
-  fs::remove(key);  // the public half is left
+  fs::remove(key);  // the public half remains
   EXPECT_THAT(authorize({"--server", "b"}),
               Ends(1, "",
                    AllOf(HasSubstr("the key is there, but a login with it alone does not work"),

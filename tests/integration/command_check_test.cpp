@@ -1,4 +1,4 @@
-// `remote check`: what it prints, and that one server's answer harms no other.
+// `remote check`: its output, and that an answer of one server does not affect the others.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -135,7 +135,7 @@ TEST_F(CommandCheck, TheVariablesOfAServerCountAndAreNotLogged) {
   EXPECT_THAT(result.err, Not(HasSubstr("s3cr3t")));
 }
 
-// A stand-in for torch, whose NCCL is a library of the system under another name.
+// A fake torch whose NCCL is a system library under another name.
 TEST_F(CommandCheck, DeepComparesTheLibrariesThatAreReallyLoaded) {
   world.configure(
       fmt::format("name: proj\npython: {{manager: system}}\nservers:\n"
@@ -169,7 +169,7 @@ TEST_F(CommandCheck, DeepComparesTheLibrariesThatAreReallyLoaded) {
 
   write_file_atomic(world.project() / "b/torch/__init__.py", "raise RuntimeError('\\x1b[31mno')\n");
   report = world.run({"check", "--deep", "--json"}).json();
-  // A failure where the system has a torch, else skipped: by the facts none is installed then.
+  // Fails if the system has torch, otherwise skipped, because the facts then say that none is installed.
   EXPECT_THAT(find(report[1], "import")->at("status").get<std::string>(), AnyOf("fail", "skip"));
   EXPECT_THAT(find(report[1], "import")->at("detail").get<std::string>(), HasSubstr("RuntimeError"));
   EXPECT_EQ(find(report[0], "import")->at("status"), "ok");

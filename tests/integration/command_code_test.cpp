@@ -1,4 +1,4 @@
-// Launches tell when the code on the servers is older than the code here.
+// Launches warn if the code on the servers is older than the code here.
 
 #include <fstream>
 
@@ -26,7 +26,7 @@ class CommandCode : public ::testing::Test {
     make_folders((world.project() / name).parent_path());
     write_file_atomic(world.project() / name, content);
   }
-  // What a launch of nothing says.
+  // The stderr of a launch that does nothing.
   std::string launch(std::vector<std::string> more = {}) {
     more.insert(more.begin(), {"launch", "--cmd", "true", "--nproc-per-node", "1", "--on-failure", "leave"});
     const CommandResult result = world.run(more);
@@ -43,13 +43,13 @@ class CommandCode : public ::testing::Test {
   static void age(const fs::path& file, std::chrono::minutes minutes) {
     fs::last_write_time(file, fs::file_time_type::clock::now() - minutes);
   }
-  // As another folder of the same name, or a job, leaves it there.
+  // Changes a file on the server, as a job or another folder of the same name would.
   void change_there(const std::string& server, const std::string& name, const std::string& content) {
     write_file_atomic(world.there(server) / name, content);
     fs::last_write_time(world.there(server) / name,
                         fs::file_time_type::clock::now() + std::chrono::minutes(1));
   }
-  // What `show` has for a server of the newest launch.
+  // A fact that `show` prints about a server of the newest launch.
   std::string fact(std::size_t server, const std::string& name) {
     const nlohmann::json record = world.run({"show", "last", "--json"}).json();
     for (const auto& one : record["setups"][server]["facts"]) {
@@ -66,7 +66,7 @@ TEST_F(CommandCode, WhatChangedSinceTheLastRsyncIsNamedOnce) {
   rsync();
   EXPECT_THAT(launch(), Not(HasSubstr("warning")));
   for (const char* name : {"train.py", "model.py", "data.py", "util.py"}) {
-    write(name, "2\n");  // in the same second and of the same size
+    write(name, "2\n");  // modified in the same second and with the same size
   }
   EXPECT_THAT(launch(), HasSubstr("warning: changed here since the last rsync to a, b: data.py, model.py, "
                                   "train.py and 1 more; --rsync sends them\n"));
@@ -75,7 +75,7 @@ TEST_F(CommandCode, WhatChangedSinceTheLastRsyncIsNamedOnce) {
   EXPECT_THAT(one, AllOf(HasSubstr("since the last rsync to b: "), Not(HasSubstr("rsync to a"))));
   rsync();
   write("new.py", "");
-  fs::remove(world.project() / "util.py");  // rsync would leave it there
+  fs::remove(world.project() / "util.py");  // rsync would leave it on the server
   EXPECT_THAT(launch(), HasSubstr("rsync to a, b: new.py; --rsync sends it\n"));
 }
 
@@ -122,7 +122,7 @@ TEST_F(CommandCode, AProjectThatWasNeverSentIsTold) {
   EXPECT_THAT(launch(), HasSubstr("nothing was sent from here to b yet"));
   EXPECT_THAT(world.run({"job-run", "--server", "b", "--cmd", "true"}).err,
               HasSubstr("nothing was sent from here to b yet"));
-  // The same name for another folder is another place.
+  // The same server with another folder is a different destination.
   world.configure(config("remote_path: ~/other\n"));
   make_folders(world.servers().home("a") / "other");
   EXPECT_THAT(world.run({"job-run", "--server", "a", "--cmd", "true"}).err,
@@ -136,7 +136,7 @@ TEST_F(CommandCode, WhatIsNotSentDoesNotCount) {
   write("out/file.py", "1");
   write(".remote/note", "1");
   EXPECT_THAT(launch(), Not(HasSubstr("warning")));
-  // A link that leads out is not followed unless that was allowed.
+  // A link out of the project is not followed unless this is allowed.
   const TempFolder outside("remote-outside-");
   write_file_atomic(outside.path() / "data.py", "1");
   fs::create_directory_symlink(outside.path(), world.project() / "link");
@@ -218,7 +218,7 @@ TEST_F(CommandCode, AnOlderVersionThatIsPutBackIsWhatRuns) {
   rsync();
   write("train.py", "new\n");
   rsync();
-  fs::rename(world.project() / "old.py", world.project() / "train.py");  // cp -p
+  fs::rename(world.project() / "old.py", world.project() / "train.py");  // like cp -p
   EXPECT_THAT(launch(),
               AllOf(HasSubstr("changed here since the last rsync to a, b: train.py; --rsync sends it"),
                     HasSubstr("code: no commit, different on a, b\n")));
@@ -229,7 +229,7 @@ TEST_F(CommandCode, AnOlderVersionThatIsPutBackIsWhatRuns) {
   EXPECT_THAT(world.run({"diff", "last", "now"}).out, HasSubstr("the files are the same"));
 }
 
-// The same with several servers that bring it to each other, and in a dry run.
+// Also with servers that send it to each other, and in a dry run.
 TEST_F(CommandCode, AnOlderVersionGoesByWayOfPeersToo) {
   write("train.py", "new\n");
   rsync();
@@ -262,7 +262,7 @@ TEST_F(CommandCode, OtherCodeThereStopsALaunchThatCopies) {
   }
   EXPECT_THAT(world.store().list().jobs, IsEmpty());
   EXPECT_EQ(there("b", "model.py"), "of somebody else\n");
-  // The next launch does not take it for what was sent.
+  // The next launch does not mistake it for the code that was sent.
   EXPECT_THAT(launch(), AllOf(HasSubstr("warning: changed on b since the last rsync, or sent there from "
                                         "elsewhere: model.py; `remote rsync --overwrite` replaces it\n"),
                               HasSubstr("code: no commit, different on b, same on 1 server\n")));
@@ -277,7 +277,7 @@ TEST_F(CommandCode, OtherCodeThereStopsALaunchThatCopies) {
 
 TEST_F(CommandCode, ASecondFolderOfTheSameNameIsNoticed) {
   rsync();
-  // Another folder with a newer and an older file; it has never sent anything.
+  // Another folder with a newer and an older file. It has never sent anything.
   fs::remove_all(world.project() / ".remote/sent");
   write("train.py", "second\n");
   age(world.project() / "train.py", std::chrono::minutes(30));
@@ -285,7 +285,7 @@ TEST_F(CommandCode, ASecondFolderOfTheSameNameIsNoticed) {
                               HasSubstr("code: no commit, different on a, b\n")));
   EXPECT_EQ(world.run({"launch", "--rsync", "--cmd", "true"}).code, 1);
   EXPECT_EQ(there("a"), "1\n");
-  // A copy that has the same contents is the same code.
+  // A copy with the same contents is the same code.
   write("train.py", "1\n");
   age(world.project() / "train.py", std::chrono::minutes(30));
   EXPECT_THAT(launch({"--rsync"}), AllOf(HasSubstr("code: no commit, same on 2 servers\n"),
@@ -304,7 +304,7 @@ TEST_F(CommandCode, OtherCodeThereIsAskedAboutOnATerminal) {
   EXPECT_EQ(yes.code, 0) << yes;
   EXPECT_THAT(yes.err, HasSubstr("same on 2 servers"));
   EXPECT_EQ(there("a", "model.py"), "1\n");
-  // Also if nobody asked for a copy.
+  // Even without --rsync.
   change_there("a", "model.py", "again\n");
   const CommandResult asked =
       world.run({"launch", "--nproc-per-node", "1", "--cmd", "true"}, screen("y\ny\n"));
@@ -324,7 +324,7 @@ TEST_F(CommandCode, FilesThatWereChangedThereAreNoticedWhateverTheirTimes) {
               AllOf(HasSubstr("changed on a since the last rsync, or sent there from elsewhere: a name, "),
                     HasSubstr("since the last rsync to b: data.py; --rsync sends it"),
                     HasSubstr("code: no commit, different on a, b\n")));
-  // A touched file has the same code.
+  // Touching a file does not change the code.
   rsync({"--overwrite"});
   age(world.there("a") / "train.py", std::chrono::minutes(1));
   age(world.there("b") / "train.py", std::chrono::minutes(-1));
@@ -367,7 +367,7 @@ TEST_F(CommandCode, AScriptThatDoesNotExistIsNotStarted) {
   const CommandResult unchecked =
       world.run({"launch", "--no-check", "--nproc-per-node", "1", "--", "sh", "run.sh"});
   EXPECT_EQ(unchecked.code, 0) << unchecked;
-  // What the servers have is enough.
+  // It is enough if the servers have the file.
   write_file_atomic(world.there("a") / "made.sh", "true\n");
   write_file_atomic(world.there("b") / "made.sh", "true\n");
   EXPECT_EQ(world.run({"launch", "--nproc-per-node", "1", "--", "sh", "made.sh"}).code, 0);

@@ -1,5 +1,5 @@
-// A project's folder on a server knows who filled it: other folders and laptops with the same project, copies
-// of a folder, and servers whose disk is empty again.
+// A project's folder on a server records who filled it. Tests other folders and laptops with the same
+// project, copies of a folder, and servers whose disk is empty again.
 
 #include "base/files.hpp"
 #include "support/command_world.hpp"
@@ -22,7 +22,7 @@ class CommandFolders : public ::testing::Test {
            "  a: {hostname: a, internal_address: 127.0.0.1}\n"
            "  b: {hostname: b, internal_address: 127.0.0.1}\n";
   }
-  // The same project as git brings it to another folder.
+  // A second clone of the same project in another folder.
   fs::path second(const std::string& train) const {
     const fs::path folder = world.project().parent_path() / "second project";
     make_folders(folder / ".remote");
@@ -121,7 +121,7 @@ TEST_F(CommandFolders, ACopyDoesNotEndOrRemoveTheJobsOfItsOriginal) {
   EXPECT_THAT(named.err, HasSubstr("add --yes"));
   EXPECT_EQ(world.run_in(copy, {"job-clean", "--job", "1"}).code, 2);
   EXPECT_THAT(world.run({"job-list", "--job", "2"}).out, HasSubstr("running"));
-  // A folder that was moved is the same one.
+  // A folder stays the same when it is moved.
   const fs::path moved = world.project().parent_path() / "moved";
   fs::rename(world.project(), moved);
   EXPECT_THAT(world.run_in(moved, {"job-list"}).out, Not(HasSubstr("another folder")));
@@ -155,7 +155,7 @@ TEST_F(CommandFolders, LinksToNothingAndEnvironmentsStayHere) {
   EXPECT_THAT(launch({"--cmd", "true"}).err, HasSubstr("same on 2 servers"));
 }
 
-// As a service that keeps .remote/jobs of two laptops the same.
+// As when a file sync service merges .remote/jobs of two laptops.
 TEST_F(CommandFolders, MergedRecordsHaveOneKeyEach) {
   const fs::path other = second("1\n");
   EXPECT_EQ(launch({"--cmd", "echo one", "--name", "first", "--follow"}).code, 0);
@@ -238,7 +238,7 @@ TEST_F(CommandFolders, AServerWhoseDiskIsEmptyAgainStartsNothing) {
   EXPECT_THAT(world.run({"show"}).out, Not(HasSubstr("gone")));
 }
 
-// As of an environment that went with its disk, while the project was sent again.
+// As when the environment is lost with its disk and the project has been sent again.
 TEST_F(CommandFolders, AModuleThatRequirementsNameNeedsPrepareAlone) {
   write_file_atomic(world.project() / "requirements.txt", "--no-index\ndemo-lib==1.0  # ours\n");
   const auto hint_for = [&](const std::string& module) {

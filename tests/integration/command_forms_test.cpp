@@ -1,5 +1,5 @@
-// The ways to write a command line: commands as words, variables, lists of servers, and what `launch:` of
-// configs.yaml says.
+// The forms of a command line: commands as separate arguments, variables, lists of servers, and `launch:` in
+// configs.yaml.
 
 #include <fstream>
 
@@ -29,7 +29,7 @@ TEST_F(CommandForms, WordsBehindTheOptionsAreTheCommand) {
   EXPECT_THAT(world.run({"run", "--server", "a", "echo", "$HOME", "a  b", "--server", "it's"}),
               Ends(0, "$HOME a  b --server it's\n", HasSubstr("--server behind echo is given to echo")));
   EXPECT_THAT(world.run({"run", "--server=a", "--", "printf", "%s|", "-x", "", "*"}), Ends(0, "-x||*|", ""));
-  // One word alone is a line, as it is for ssh; behind "--" it is a word.
+  // A single argument is a shell command line, as with ssh; after "--" it is a plain argument.
   EXPECT_THAT(world.run({"run", "--server", "a", "echo $((1 + 1))"}), Ends(0, "2\n", ""));
   EXPECT_EQ(world.run({"run", "--server", "a", "--", "echo 1"}).code, 127);
   const CommandResult job = world.run({"job-run", "--server", "a", "--follow", "--", "echo", "a  b"});
@@ -64,7 +64,7 @@ TEST_F(CommandForms, AWordBeforeTheMarkIsNotTakenForTheCommand) {
   EXPECT_THAT(world.run({"job-run", "a", "ls"}), Refused(" job-run --server a -- ls`"));
   EXPECT_THAT(world.run({"launch", "--dry-run", "task.yaml"}), Refused("settings are not a program"));
   EXPECT_EQ(world.servers().commands(), 0);
-  // A command may have a "--" of its own, and the name of a server behind the mark.
+  // A command may have its own "--", and the name of a server after the "--".
   EXPECT_THAT(world.run({"run", "--server", "a", "printf", "--", "%s\n", "x"}), Ends(0, "x\n", ""));
   EXPECT_EQ(world.run({"run", "--server", "a", "--", "b", "--", "true"}).code, 127);
   EXPECT_EQ(plan({"launch", "./a.out", "--", "x"})["processes"].at(0)["command"], "./a.out -- x");
@@ -355,7 +355,7 @@ TEST_F(CommandForms, HostsOfALaunchStandInAFileOrAList) {
   EXPECT_THAT(servers_of(plan({"launch", "-H", "a:2,b:1", "true"})), ElementsAre("a", "a", "b"));
   EXPECT_THAT(servers_of(plan({"launch", "-H", "b,b,a,b", "true"})), ElementsAre("b", "b", "b", "a"));
   EXPECT_THAT(servers_of(plan({"launch", "-H", "b", "true"})), ElementsAre("b"));
-  // With a line for each rank, a host that is named once has one, however many processors it has.
+  // With one line per rank, a host that is named once gets one rank, no matter how many processors it has.
   const std::string node_file = (world.project() / "nodes").string();
   write_file_atomic(node_file, "a\na\na\nb\n");
   EXPECT_THAT(servers_of(plan({"torch-launch", "--hostfile", node_file, "x.py"})),

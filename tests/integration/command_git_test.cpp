@@ -1,5 +1,5 @@
-// The state of the project in git as launches put it on record: submodules, and repositories that name files
-// outside the project as their own.
+// The git state of the project as recorded by launches: submodules, and repositories that claim files outside
+// the project.
 
 #include <unistd.h>
 
@@ -46,7 +46,7 @@ class CommandGit : public ::testing::Test {
     git(folder, {"add", "-A"});
     git(folder, {"commit", "-q", "-m", "all"});
   }
-  // A repository elsewhere on this machine, with a file that nobody else may see.
+  // A repository elsewhere on this machine, with a private file.
   fs::path make_private() const {
     const fs::path folder = world.home() / "private";
     write(folder / "secret.txt", "hunter2\n");
@@ -55,7 +55,7 @@ class CommandGit : public ::testing::Test {
     write(folder / "secret.txt", "hunter2 and more\n");
     return folder;
   }
-  // Launches; what it printed, and the whole record with its patch.
+  // Launches; returns the output and the whole record with its patch.
   std::string launch() {
     const CommandResult result = world.run({"launch", "--rsync", "--nproc-per-node", "1", "--cmd", "true"});
     EXPECT_EQ(result.code, 0) << result;
@@ -116,7 +116,7 @@ TEST_F(CommandGit, ChangesInASubmoduleAreOnRecord) {
   commit_all(world.project());
   EXPECT_THAT(launch(), HasSubstr(", same on 2 servers\n"));
   EXPECT_THAT(show(), AllOf(HasSubstr(", clean"), Not(HasSubstr("(in "))));
-  // What would run if git looked into it by itself.
+  // git would run these if it inspected the submodule by itself.
   const fs::path mark = world.home() / "ran";
   git(world.project() / "libs/sub", {"config", "core.fsmonitor", "touch '" + mark.string() + "' #"});
   git(world.project() / "libs/sub", {"config", "filter.own.clean", "touch '" + mark.string() + "' #"});
@@ -128,20 +128,20 @@ TEST_F(CommandGit, ChangesInASubmoduleAreOnRecord) {
   EXPECT_THAT(show(), HasSubstr(", changed (in libs/sub/)"));
   EXPECT_FALSE(fs::exists(mark)) << "a program of the submodule's settings ran";
   EXPECT_EQ(world.run({"rerun", "last"}).code, 0) << "it is the same code still";
-  // Other code by now: the commit does not have that of then.
+  // The code has changed since: the commit does not include the earlier changes.
   write(world.project() / "libs/sub/code.py", "three = 333\n");
   const CommandResult again = world.run({"rerun", "last"});
   EXPECT_EQ(again.code, 2) << again;
   EXPECT_THAT(again.err, HasSubstr("its code is gone"));
   const std::string diff = world.run({"diff", "last", "now"}).out;
   EXPECT_THAT(diff, AllOf(HasSubstr("libs/sub/code.py"), Not(HasSubstr("the code is the same"))));
-  // A new file in it is code as well.
+  // A new file in the submodule is code, too.
   git(world.project() / "libs/sub", {"checkout", "-q", "."});
   write(world.project() / "libs/sub/new.py", "1\n");
   EXPECT_THAT(launch(), HasSubstr("with changes (in libs/sub/)"));
 }
 
-// The commit of the submodule is on record with that of the project.
+// The record has the commit of the submodule and that of the project.
 TEST_F(CommandGit, ARerunHasTheSubmoduleOfThenOrAsks) {
   const fs::path library = world.home() / "library";
   write(library / "code.py", "one = 1\n");
@@ -166,7 +166,7 @@ TEST_F(CommandGit, ARerunHasTheSubmoduleOfThenOrAsks) {
   EXPECT_THAT(again.err, HasSubstr("it has submodules, and they were different then"));
 }
 
-// A project's repository cannot make files of this machine its own.
+// A project's repository cannot claim other files on this machine.
 class HostileGit : public CommandGit {
  protected:
   void SetUp() override {
@@ -177,7 +177,7 @@ class HostileGit : public CommandGit {
       write(world.project() / ".remote/exclude.txt", ".git\n");
     }
   }
-  // Nothing of the other repository is on record or on a server.
+  // Nothing from the other repository is in a record or on a server.
   void expect_nothing_outside(const std::string& what) {
     const std::string commit = git(outside, {"rev-parse", "HEAD"}).substr(0, 7);
     EXPECT_THAT(launch(), Not(HasSubstr(commit))) << what;
@@ -195,7 +195,7 @@ TEST_F(HostileGit, AWorkTreeElsewhereHasNoEffect) {
     git(world.project() / ".git", {"config", "--file", "config", "core.worktree", tree});
     expect_nothing_outside("core.worktree=" + tree);
   }
-  // A commit that has names of files there makes them look changed.
+  // A commit with the names of files there makes them look changed.
   git(world.project() / ".git", {"config", "--file", "config", "--unset", "core.worktree"});
   write(world.project() / "secret.txt", "1\n");
   commit_all(world.project());
@@ -303,7 +303,7 @@ TEST_F(HostileGit, ProgramsOfItsSettingsAreNotRun) {
   EXPECT_FALSE(fs::exists(mark));
 }
 
-// What people have: a linked worktree, a submodule as a project, a project within a repository.
+// Common setups: a linked worktree, a submodule as a project, a project inside a repository.
 TEST_F(CommandGit, RepositoriesOfPeopleAreBelieved) {
   const fs::path main = make_private();
   const fs::path tree = world.home() / "tree";

@@ -1,4 +1,4 @@
-// `remote help TOPIC`, and the pages that the hidden __manual writes.
+// `remote help TOPIC`, and the pages written by the hidden __manual command.
 
 #include <filesystem>
 

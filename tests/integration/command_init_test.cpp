@@ -1,4 +1,4 @@
-// `remote init`: off a terminal, and the dialogue on one.
+// `remote init`: without a terminal, and its dialogue on a terminal.
 
 #include <sys/stat.h>
 
@@ -41,7 +41,7 @@ TEST_F(CommandInit, MakesAProjectFromItsOptions) {
   EXPECT_EQ(config().servers[1].private_key, world.project() / "key");
   struct stat status {};
   ASSERT_EQ(::stat((world.project() / ".remote/configs.yaml").c_str(), &status), 0);
-  EXPECT_EQ(status.st_mode & 0777U, 0600U);  // it may get a password
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);  // it may contain a password
 }
 
 TEST_F(CommandInit, WithoutServersSaysWhereTheyGo) {

@@ -31,7 +31,7 @@ TEST_F(CommandJobClean, RemovesEndedJobsHereAndThereAndLeavesTheOthers) {
   EXPECT_THAT(clean({"--yes"}), Ends(0, "", "1 unfinished job skipped\n2 jobs removed\n"));
   EXPECT_FALSE(there(ended) || here(ended) || there(failed) || here(failed));
   EXPECT_TRUE(there(running) && here(running));
-  EXPECT_EQ(world.job("a", "true").key, 4);  // no key is given twice
+  EXPECT_EQ(world.job("a", "true").key, 4);  // keys are not reused
 }
 
 TEST_F(CommandJobClean, NeedsAYesWhereNobodyCanBeAsked) {
@@ -39,7 +39,7 @@ TEST_F(CommandJobClean, NeedsAYesWhereNobodyCanBeAsked) {
   EXPECT_THAT(clean({"--older", "0"}),
               Refused("job-clean: that would remove 1 ended job with its output, here "
                       "and on the servers\n hint: add --yes\n"));
-  EXPECT_THAT(clean({"--job", "1"}), Refused("add --yes"));  // a name alone is not enough here
+  EXPECT_THAT(clean({"--job", "1"}), Refused("add --yes"));  // a job key needs --yes without a terminal
   EXPECT_TRUE(there(job) && here(job));
 }
 
@@ -65,7 +65,7 @@ TEST_F(CommandJobClean, ManyJobsAreShownInPart) {
 }
 
 TEST_F(CommandJobClean, YoungOnesStayWithOlder) {
-  std::vector<Job> old = {old_record("true")};  // of a folder that is gone there already
+  std::vector<Job> old = {old_record("true")};  // the folder on the server is already gone
   world.store().add(old);
   const auto young = world.ended_job("a", "true");
   EXPECT_THAT(clean({"--older", "1", "--yes"}), Ends(0, "", "no jobs removed\n"));

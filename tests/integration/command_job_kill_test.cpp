@@ -73,7 +73,7 @@ TEST_F(CommandJobKill, OnATerminalItShowsThemAndAsks) {
              "not confirmed\n"))
         << answer;
   }
-  // The end of input leaves the cursor behind the question.
+  // End of input leaves the cursor after the question.
   EXPECT_THAT(kill({"--color", "never"}, screen("\x04")),
               Ends(1, "", HasSubstr("[y/N] \nerror: nothing was ended")));
   EXPECT_THAT(kill({}, screen("yess\nn\n")),

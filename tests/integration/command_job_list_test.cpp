@@ -135,7 +135,7 @@ TEST(CommandJobList, AServerThatIsNotReachedMakesItsJobsUnknown) {
   EXPECT_EQ(result.json()[1]["state"], "unknown");
 }
 
-// Its agent is silent for so long after its start.
+// Makes the agent silent for this long after its start.
 void delay_agent(const fs::path& home, int seconds) {
   std::vector<fs::path> agents;
   for (const auto& entry : fs::recursive_directory_iterator(home / ".cache/remote")) {
@@ -188,7 +188,8 @@ TEST(CommandJobList, OutputThatDoesNotFitHereIsNotCopied) {
   const auto small = world.ended_job("a", "echo small");
   const auto log = world.there("a") / ".jobs" / huge.id.text() / "job.out";
   constexpr std::uintmax_t more = std::uintmax_t{1} << 30U;
-  std::filesystem::resize_file(log, std::filesystem::space(world.project()).available + more);  // has holes
+  std::filesystem::resize_file(log,
+                               std::filesystem::space(world.project()).available + more);  // a sparse file
   EXPECT_THAT(
       world.run({"job-list", "--stopped", "--rsync"}),
       Ends(1, HasSubstr("succeeded"),

@@ -117,7 +117,7 @@ TEST_F(CommandJobPull, PatternsStandForWhatFitsThem) {
   EXPECT_EQ(here("b1.pt") + here("b2.pt"), "out/b1.ptout/b2.pt");
   EXPECT_EQ(pull({"1", "~/proj/out/a*/x ?1[]].pt"}).code, 0) << "a blank, a '?' and a class";
   EXPECT_EQ(here("x [1].pt"), "one\n");
-  // One that is there as it stands is a name.
+  // If a file has exactly this name, it is not a pattern.
   write_file_atomic(world.there("a") / "odd 1.txt", "no\n");
   EXPECT_EQ(pull({"1", "odd *.txt"}).code, 0);
   EXPECT_EQ(here("odd *.txt"), "two\n");

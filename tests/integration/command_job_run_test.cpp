@@ -72,7 +72,7 @@ TEST(CommandJobRun, TheEndOfAFailedJobHasTheRemedyForItsLastLines) {
               Not(HasSubstr("hint")));
 }
 
-// As exFAT does, and file systems in user space.
+// As with exFAT and FUSE file systems.
 TEST(CommandJobRun, ADiskThatRefusesModesHasAHint) {
   CommandWorld world;
   world.ended_job("a", "true");
@@ -173,7 +173,7 @@ TEST(CommandJobRun, AServerThatIsNotReachedIsAnErrorAndNothingIsRecorded) {
 
 TEST(CommandJobRun, WhenTheAnswerIsLostTheJobIsFoundAgain) {
   CommandWorld world;
-  ASSERT_EQ(world.run({"job-run", "--server", "a", "--cmd", "true"}).code, 0);  // it has the program now
+  ASSERT_EQ(world.run({"job-run", "--server", "a", "--cmd", "true"}).code, 0);  // installs the program
   const int first = world.servers().commands();
   ASSERT_EQ(world.run({"job-run", "--server", "a", "--cmd", "true"}).code, 0);
   const int for_one = world.servers().commands() - first;  // the start is the last of them

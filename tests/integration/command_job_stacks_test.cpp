@@ -67,7 +67,7 @@ TEST(CommandJobStacks, EqualOnesAreShownTogether) {
   EXPECT_EQ(group["members"].size(), 2U);
   EXPECT_FALSE(group["threads"].at(0)["frames"].empty());
   EXPECT_EQ(threads.json()["without"], nlohmann::json::array());
-  const CommandResult newest = world.run({"job-stacks"});  // no launch runs: the newest job alone
+  const CommandResult newest = world.run({"job-stacks"});  // no launch is running: only the newest job
   EXPECT_THAT(newest.out, StartsWith("job 2 (a, job 2, pid "));
 }
 

@@ -113,7 +113,7 @@ TEST(CommandJobTail, SeveralJobsHaveTheirKeysBeforeTheirLines) {
   world.ended_job("a", "echo one");
   world.ended_job("b", "printf two; exit 5");
   const CommandResult result = world.run({"job-tail", "--job", "1", "--job", "2"});
-  EXPECT_EQ(result.code, 1);  // not 5: which job's would it be?
+  EXPECT_EQ(result.code, 1);  // not 5, because it would not be clear which job it is from
   EXPECT_THAT(result.lines(), ::testing::UnorderedElementsAre("[1] one", "[2] two"));
   EXPECT_THAT(result.err,
               AllOf(HasSubstr("job 1 on a: succeeded\n"), HasSubstr("job 2 on b: failed exit 5\n")));
@@ -154,7 +154,7 @@ TEST(CommandJobTail, ATagFindsAJobThatHasEnded) {
   world.ended_job("a", "echo older", {"--tag", "x"});
   world.ended_job("a", "echo ended", {"--tag", "x"});
   EXPECT_THAT(world.run({"--quiet", "job-tail", "--tag", "x"}), Ends(0, "ended\n", ""));
-  // One that still runs as far as is known here.
+  // Still running according to the local record.
   world.job("a", "echo quick; exit 4", {"--tag", "y"});
   EXPECT_THAT(world.run({"--quiet", "job-tail", "--tag", "y"}), Ends(4, "quick\n", ""));
   EXPECT_THAT(world.run({"job-tail", "--tag", "nope"}), Refused("no job to follow"));
@@ -223,7 +223,7 @@ TEST(CommandJobWait, TellsEachEndAndIsZeroOnlyIfAllSucceeded) {
   EXPECT_THAT(world.run({"job-wait", "--tag", "x"}), Ends(1, "", HasSubstr("job 2 on b: failed exit 6\n")));
 }
 
-// A server that is too slow for a quick question is waited for all the same; what it had to tell comes later.
+// If a server is too slow for a quick request, it is still waited for, and its reports arrive later.
 TEST(CommandJobWait, EndsThatASlowServerTellsLateAreToldAsOldOnes) {
   CommandWorld world;
   for (int i = 0; i < 2; ++i) {
@@ -232,8 +232,8 @@ TEST(CommandJobWait, EndsThatASlowServerTellsLateAreToldAsOldOnes) {
     until([&] { return test::has_ended(folder); }, "its end");
   }
   const std::time_t ended = std::time(nullptr);
-  until([&] { return std::time(nullptr) > ended + 1; }, "the next second");  // ends are told in seconds
-  world.servers().set_faults({.connect = 3});                                // each job has had one
+  until([&] { return std::time(nullptr) > ended + 1; }, "the next second");  // ends have a resolution of 1 s
+  world.servers().set_faults({.connect = 3});                                // each job has used one
   EXPECT_THAT(world.run({"job-wait", "--tag", "x"}),
               Ends(0, "",
                    AllOf(testing::StartsWith("waiting for 2 jobs\n"), HasSubstr("\njob 1 on a: succeeded\n"),

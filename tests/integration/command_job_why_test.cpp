@@ -48,7 +48,7 @@ TEST(CommandJobWhy, AProgramThatIsNotPythonIsJudgedByTheKernel) {
   EXPECT_EQ(json["errors"], nlohmann::json::array());
 }
 
-// What the launch's lifeline kept when it stood still, once it has ended.
+// The diagnosis that the lifeline kept when the launch hung is shown after the launch has ended.
 TEST(CommandJobWhy, WhatWasKeptIsShownWhenTheLaunchHasEnded) {
   CommandWorld world;
   const CommandResult launched = world.run({"launch", "--no-check", "--server", "a", "--hang-after", "0.03",

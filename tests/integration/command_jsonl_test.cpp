@@ -1,4 +1,4 @@
-// --jsonl: on stdout each line is an event, from `begin` to `end`, whatever the command does.
+// --jsonl: each line on stdout is an event, from `begin` to `end`, with every command.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

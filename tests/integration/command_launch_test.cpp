@@ -156,7 +156,7 @@ TEST_F(CommandLaunch, ALongVerdictBreaksBetweenWordsOnATerminal) {
                 screen());
   EXPECT_THAT(result.err, ::testing::ContainsRegex(
                               "rank 1 on b failed first [(]exit 5, [^\n]*\n[^\n]*stderr:\r?\n  why"));
-  std::string rows = result.err;  // what \r goes back over is erased
+  std::string rows = result.err;  // \r starts a row over
   std::ranges::replace(rows, '\r', '\n');
   for (const std::string& line : split(rows, '\n')) {
     EXPECT_LE(ui::display_width(line), 100) << line;
@@ -519,7 +519,7 @@ TEST_F(CommandLaunch, WithoutANumberItStartsOneAServerAndSaysSo) {
   EXPECT_THAT(result.err, StartsWith("2 ranks (one per server; --nproc-per-node changes that), master "));
 }
 
-// The last command that messages name.
+// The last command that the messages suggest.
 std::vector<std::string> printed_command(const std::string& text) {
   const std::size_t at = text.rfind("remote job-");
   return at == std::string::npos ? std::vector<std::string>{"no command"}
@@ -527,10 +527,10 @@ std::vector<std::string> printed_command(const std::string& text) {
 }
 
 TEST_F(CommandLaunch, PrintedCommandsDoWhatTheirSentenceSays) {
-  world.job("a", "sleep 1000");  // somebody else's
+  world.job("a", "sleep 1000");  // another user's job
   const auto running = [&] { return world.run({"--json", "job-list"}).json(); };
   const CommandResult started = launch({"--cmd", "echo up; exec sleep 1000", "--nproc-per-node", "2"});
-  // "follow rank 0 with", and what the interrupt of that says of all four.
+  // Follows rank 0 with the suggested command, interrupts it, and uses the suggestion for all four ranks.
   for (std::vector<std::string> words : {printed_command(started.err), {"job-tail", "--job", "4"}}) {
     const auto following = world.start(words);
     until([&] { return following->out().find("up\n") != std::string::npos; }, "the rank's output");
@@ -549,7 +549,7 @@ TEST_F(CommandLaunch, PrintedCommandsDoWhatTheirSentenceSays) {
   EXPECT_THAT(stopped.err, HasSubstr("the job keeps running. To end it: "));
   EXPECT_EQ(world.run(printed_command(stopped.err)).code, 0);
   EXPECT_EQ(running().size(), 0U);
-  // Of a launch of which one rank was ended, what ends the others and nothing else.
+  // If one rank of a launch was killed, the suggestion stops the other ranks and nothing else.
   world.job("a", "sleep 1000");
   ASSERT_EQ(launch({"--cmd", "exec sleep 1000", "--nproc-per-node", "2"}).code, 0);
   const CommandResult ended = world.run({"job-kill", "--job", "9"});
@@ -562,7 +562,7 @@ TEST_F(CommandLaunch, PrintedCommandsDoWhatTheirSentenceSays) {
   EXPECT_EQ(world.run(printed_command(ended.err)).code, 0);
   ASSERT_EQ(running().size(), 1U);
   EXPECT_EQ(running()[0]["key"], 6);
-  // A verdict's "its output", and job-run's "follow it with".
+  // The commands suggested for the output, by a verdict and by job-run.
   const CommandResult failed =
       launch({"--cmd", "echo one; exit 3", "--nproc-per-node", "1", "--server", "a", "--follow"});
   EXPECT_THAT(world.run(printed_command(failed.err)).out, HasSubstr("one\n")) << failed;
@@ -601,7 +601,7 @@ TEST_F(CommandLaunch, RanksOnTheCpuAreNoSurpriseIfTheDriverFindsNoGpu) {
 }
 
 TEST_F(CommandLaunch, RanksThatDoNotStartForOneReasonAreOneError) {
-  EXPECT_EQ(launch({"--cmd", "true"}).code, 0);  // the programs are there now
+  EXPECT_EQ(launch({"--cmd", "true"}).code, 0);  // the programs are installed now
   // From now on no file can be written.
   world.servers().add_program("sh", "trap '' XFSZ\nulimit -f 0\nexec /bin/dash \"$@\"\n");
   const CommandResult result = launch({"--cmd", "sleep 1000", "--nproc-per-node", "4"});
@@ -662,7 +662,7 @@ TEST_F(CommandLaunch, WithoutOneOfItsServersNothingIsStarted) {
 }
 
 TEST_F(CommandLaunch, WhenOneServerDoesNotStartItsRanksTheOthersAreEnded) {
-  world.servers().set_faults({.before = 4});  // two questions what the servers have, then two starts
+  world.servers().set_faults({.before = 4});  // two requests for the state of the servers, then two starts
   const CommandResult result = launch({"--cmd", "exec sleep 1000", "--nproc-per-node", "1"});
   EXPECT_EQ(result.code, 1) << result;
   EXPECT_THAT(result.err,
@@ -672,7 +672,7 @@ TEST_F(CommandLaunch, WhenOneServerDoesNotStartItsRanksTheOthersAreEnded) {
   EXPECT_THAT(world.run({"--json", "job-list"}), Ends(0, "[]\n", ""));
 }
 
-// As a provider does that takes a machine back: SIGTERM, and a while later the machine is gone.
+// As when a provider reclaims a machine: SIGTERM, and a while later the machine is gone.
 TEST_F(CommandLaunch, AServerThatIsGoneAfterASigtermIsNamed) {
   ASSERT_EQ(launch({"--cmd", "[ $RANK != 1 ] || kill -TERM $$; exec sleep 1000", "--nproc-per-node", "1",
                     "--failure-grace", "0"})
@@ -690,7 +690,7 @@ TEST_F(CommandLaunch, AServerThatIsGoneAfterASigtermIsNamed) {
                                 HasSubstr("hint: b has not reported since 20"), HasSubstr(gone)));
 }
 
-// As in a container with the usual 64 MiB.
+// As in a container with the default of 64 MiB.
 TEST_F(CommandLaunch, ADataLoaderThatDiesHasTheSizeOfTheSharedMemory) {
   ASSERT_EQ(launch({"--server", "a", "--nproc-per-node", "1", "--cmd",
                     "echo 'RuntimeError: DataLoader worker (pid(s) 42) exited unexpectedly' >&2; exit 1"})

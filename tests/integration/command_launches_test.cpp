@@ -1,4 +1,4 @@
-// A launch as one thing: `--launch` in every command about jobs, one row and one sentence for all of its
+// A launch as a unit: `--launch` in every command about jobs, and one row and one sentence for all of its
 // ranks.
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class CommandLaunches : public ::testing::Test {
         "name: proj\npython: {manager: system}\nservers:\n"
         "  a: {hostname: a, internal_address: 127.0.0.1}\n  b: {hostname: b, internal_address: 127.0.0.1}\n");
   }
-  // Keys 1 to 4 and 5 to 6, and job 7 beside them.
+  // Launches with keys 1 to 4 and 5 to 6, and a separate job 7.
   void two_launches(const std::string& command) {
     launch(command, "2");
     launch(command, "1");
@@ -70,7 +70,7 @@ TEST_F(CommandLaunches, TheRowSaysWhatIsWrongWhileOthersRun) {
   world.run({"job-wait", "3"});
   EXPECT_THAT(world.run({"job-list"}).lines()[1],
               MatchesRegex("1-4  running; rank 2 failed exit 3  a, b +3 running, 1 ended .*"));
-  // Clocks are compared with a tolerance: what fails right before a kill may follow from it.
+  // Clocks are compared with a tolerance: a failure right before a kill may be its consequence.
   const ExactInstant failed_at = world.stored(3).failed_at.value();
   until([&] { return now_milliseconds() > failed_at + std::chrono::milliseconds(250); },
         "the failure to be older than the tolerance");
@@ -182,7 +182,7 @@ TEST_F(CommandLaunches, AResultIsPulledAlsoAfterJobClean) {
   const CommandResult pulled = world.run({"pull", "1"});
   EXPECT_EQ(pulled.code, 0) << pulled;
   EXPECT_EQ(read_file_if_there(world.project() / "results/1/out.txt"), "one\n");
-  // What a later launch wrote is not this one's.
+  // Files written by a later launch do not belong to this one.
   fs::last_write_time(world.there("a") / "out.txt", fs::file_time_type::clock::now() + std::chrono::hours(1));
   fs::remove_all(world.project() / "results");
   EXPECT_EQ(world.run({"pull", "1"}).code, 0);

@@ -4,7 +4,7 @@
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
 
-// Launches that lease GPUs, on pretended servers with a pretended nvidia-smi.
+// Launches that lease GPUs, on simulated servers with a simulated nvidia-smi.
 
 namespace remote::cli {
 namespace {
@@ -79,7 +79,7 @@ TEST_F(CommandLease, WaitingStartsThemInTheirTurn) {
   EXPECT_THAT(world.run({"job-tail", "--job", "2", "--no-follow"}).out, HasSubstr("0\n"));
 }
 
-// Servers of one machine have its leases and its GPUs.
+// Servers on one machine share its leases and its GPUs.
 class OneMachine : public CommandLease {
  protected:
   OneMachine() {
@@ -119,7 +119,7 @@ TEST_F(OneMachine, AWaitingLaunchStartsOnceThereIsEnoughForBothNames) {
 }
 
 TEST_F(CommandLease, WhoComesASecondLateIsToldToWait) {
-  // Another process takes the GPU after it was found free: when the job's folder is there.
+  // Another process takes the GPU after it was found free, when the job's folder exists.
   world.servers().add_program("nvidia-smi",
                               "case $1 in\n"
                               "  --query-gpu=*) echo '0, GPU-0' ;;\n"

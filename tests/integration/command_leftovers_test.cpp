@@ -1,4 +1,5 @@
-// What a job leaves behind when it ends: listed, brought and ended.
+// Processes that a job leaves behind when it ends: they are listed, their output is copied, and they are
+// stopped.
 
 #include <csignal>
 
@@ -78,7 +79,7 @@ TEST_F(CommandLeftovers, WhatTheyWriteIsBroughtToo) {
   EXPECT_TRUE(fs::exists(world.brought(job, "complete")));
 }
 
-// A daemon that nobody may look into, as ssh-agent makes itself.
+// A daemon that other processes may not inspect, like ssh-agent.
 TEST_F(CommandLeftovers, WhatMayBeOfAKilledJobIsNamed) {
   if (::geteuid() != 0 || !find_program("setpriv")) {
     GTEST_SKIP() << "needs root, to give up its rights";
@@ -89,7 +90,7 @@ TEST_F(CommandLeftovers, WhatMayBeOfAKilledJobIsNamed) {
       "exec /usr/bin/setpriv --bounding-set=$gone --inh-caps=$gone /bin/dash \"$@\"\n");
   const Job job = world.job("a", undumpable_daemon("up") + "; exec sleep 1000");
   until([&] { return fs::exists(world.there("a") / "up"); }, "the daemon");
-  // While the job's guard lives, the daemon is its child.
+  // The daemon is a child of the job's guard while the guard is alive.
   const fs::path supervisor = world.there("a") / ".jobs" / job.id.text() / "supervisor";
   ::kill(std::stoi(read_file(supervisor)), SIGKILL);
   EXPECT_THAT(world.run({"job-kill", "--job", "1"}),

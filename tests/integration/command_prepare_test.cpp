@@ -17,8 +17,8 @@ class CommandPrepare : public ::testing::Test {
   std::string on(const std::string& server, const std::string& name) {
     return read_file_if_there(world.there(server) / name).value_or("(none)");
   }
-  // From now on python3 makes environments whose pip prints this and fails. With a file ~/venv-fails, it
-  // prints that and makes none.
+  // From now on python3 makes environments whose pip prints this and fails. If the file ~/venv-fails exists,
+  // it prints that and fails to make one.
   void fail_in_pip(const std::string& lines) {
     world.configure(
         "name: proj\npython: {manager: venv}\nservers:\n  a: {hostname: a}\n  b: {hostname: b}\n");
@@ -54,7 +54,7 @@ TEST_F(CommandPrepare, RsyncSendsTheProjectToEveryServer) {
   for (const char* server : {"a", "b"}) {
     EXPECT_EQ(on(server, "train.py"), "print(1)\n");
     EXPECT_EQ(on(server, "sub/more.py"), "print(2)\n");
-    EXPECT_EQ(on(server, ".remote/configs.yaml"), "(none)");  // it may have a password
+    EXPECT_EQ(on(server, ".remote/configs.yaml"), "(none)");  // it may contain a password
     EXPECT_THAT(result.err, HasSubstr(std::string(server) + ": ok rsync 2 files"));
   }
   EXPECT_THAT(result.err, ::testing::EndsWith("2 servers synced\n"));
@@ -211,7 +211,7 @@ TEST_F(CommandPrepare, EachStepHasItsOwnOptions) {
   EXPECT_EQ(on("a", "train.py"), "(none)");
 }
 
-// A failure that servers share is shown once, with what to try.
+// A failure shared by several servers is shown once, with a hint.
 TEST_F(CommandPrepare, PipsFailureIsShownOnceForTheServersThatShareIt) {
   fail_in_pip("ERROR: No matching distribution found for torhc\n");
   const CommandResult result = world.run({"prepare"});
@@ -223,7 +223,7 @@ TEST_F(CommandPrepare, PipsFailureIsShownOnceForTheServersThatShareIt) {
               AllOf(HasSubstr(", as on "), HasSubstr(" hint: a and b: is 'torhc' the right name")));
 }
 
-// The hint of pip's own reason is first, then that of the disk, then what the agent supposes.
+// The hint for pip's own reason comes first, then the hint about the disk, then the agent's guess.
 TEST_F(CommandPrepare, TheHintIsThatOfTheMostCertainReason) {
   const std::string full = "OSError: [Errno 28] No space left on device\n";
   const std::string quota = "ERROR: Could not install packages: [Errno 122] Disk quota exceeded\n";
@@ -287,19 +287,19 @@ TEST_F(CommandPrepare, ResultsThatWereCopiedHereAreNoMatterOfTheExcludeFile) {
 TEST_F(CommandPrepare, ALargeFirstSyncIsAskedAbout) {
   make_folders(world.project() / "films");
   write_file_atomic(world.project() / "films/one", "");
-  fs::resize_file(world.project() / "films/one", 1'200'000'000);  // without a block on the disk
+  fs::resize_file(world.project() / "films/one", 1'200'000'000);  // uses no disk blocks
   const CommandResult refused = world.run({"rsync"}, screen("n\n"));
   EXPECT_EQ(refused.code, 1) << refused;
   EXPECT_THAT(refused.err,
               AllOf(HasSubstr("1.2 GB in 3 files new for a and b"), HasSubstr("1.2 GB  films/, 1 file"),
                     HasSubstr("exclude.txt"), HasSubstr("nothing was sent: not confirmed")));
   EXPECT_EQ(on("a", "train.py"), "(none)");
-  // It goes on where nobody can be asked, and with --yes: here as far as rsync.
+  // It continues without a terminal, and with --yes; here until rsync fails.
   world.servers().add_program("rsync", "echo 'no luck' >&2\nexit 1\n");
   const auto goes_on = AllOf(HasSubstr("new for a and b"), HasSubstr("no luck"));
   EXPECT_THAT(world.run({"rsync"}).err, goes_on);
   EXPECT_THAT(world.run({"rsync", "--yes"}, screen("")).err, goes_on);
-  // Excluded: it is not asked about, and named.
+  // If excluded, it is not asked about, but listed.
   fs::remove(world.servers().bin() / "rsync");
   write_file_atomic(world.project() / ".remote/exclude.txt", "films\n");
   EXPECT_THAT(world.run({"rsync", "--server", "a"}).err,
@@ -308,7 +308,7 @@ TEST_F(CommandPrepare, ALargeFirstSyncIsAskedAbout) {
               HasSubstr("skipped by exclude.txt: films/ (1.2 GB)"));
   fs::remove(world.project() / ".remote/exclude.txt");
   EXPECT_THAT(world.run({"rsync", "--server", "a", "--dry-run"}).err, Not(HasSubstr("new for")));
-  // It came later than the first sync: this one is asked about too, for the server that lacks it.
+  // Not only the first sync asks: it also asks about files added later that a server lacks.
   EXPECT_THAT(world.run({"rsync", "--server", "a"}, screen("n\n")).err,
               AllOf(HasSubstr("1.2 GB in 1 file new for a:"), HasSubstr("not confirmed")));
 }

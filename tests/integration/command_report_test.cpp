@@ -1,4 +1,4 @@
-// `remote report`: one page about a launch, and the page that --watch keeps up to date.
+// `remote report`: a page about one launch, and the page that --watch keeps up to date.
 
 #include <map>
 
@@ -51,12 +51,12 @@ TEST_F(CommandReport, OfAFailedLaunchSaysTheCauseAndDrawsItsNumbers) {
   EXPECT_THAT(data["curves"][2]["values"].get<std::vector<double>>(), ElementsAre(0.21, 0.22, 0.23));
   EXPECT_THAT(data["curves"][2]["at"].get<std::vector<double>>(), ElementsAre(1, 2, 3));
 
-  // A server that is gone takes nothing away that is here.
+  // If a server is gone, the local data is still shown.
   world.cut_off({"a", "b"});
   EXPECT_EQ(report({"--offline"})["curves"].size(), 4U);
 }
 
-// The fact or variable of this name in what the report says of the environment.
+// The fact or variable with this name in the report's description of the environment.
 nlohmann::json named(const nlohmann::json& list, const std::string& name) {
   for (const auto& one : list) {
     if (one["name"] == name) {
@@ -103,7 +103,7 @@ TEST_F(CommandReport, TellsTheEnvironmentOfALaunchAndWhereItsServersDiffer) {
   EXPECT_EQ(named(variables, "WORLD_SIZE")["values"][0]["value"], "2");
   EXPECT_TRUE(named(variables, "RANK").is_null());
 
-  // Values are not in the record, which stays; a damaged list of them costs no more than itself.
+  // Values are not in the record, which stays. If the list of values is damaged, only the list is lost.
   const fs::path values = world.brought(world.stored(1), "variables.json");
   EXPECT_EQ(fs::status(values).permissions(), fs::perms::owner_read | fs::perms::owner_write);
   write_file_atomic(values, R"({"version": 1, "servers": {"a": 7}})");
@@ -112,7 +112,7 @@ TEST_F(CommandReport, TellsTheEnvironmentOfALaunchAndWhereItsServersDiffer) {
   EXPECT_EQ(without["environment"]["facts"], facts);
   EXPECT_THAT(without["problems"].dump(), HasSubstr("variables.json"));
 
-  // It is for this user's eyes, and a damaged one costs no more than this part.
+  // Only this user may read it. If it is damaged, only this part is lost.
   const fs::path record =
       world.project() / ".remote/jobs/launches" / world.stored(1).launch->text() / "launch.json";
   EXPECT_EQ(fs::status(record).permissions(), fs::perms::owner_read | fs::perms::owner_write);

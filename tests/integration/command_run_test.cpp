@@ -43,7 +43,7 @@ TEST(CommandRun, AScriptOnStdinIsRefused) {
 
 TEST(CommandRun, WhatPythonPrintsComesAtOnce) {
   CommandWorld world;
-  // Without an end of its own: only what was not held back is seen.
+  // The command never ends, so only unbuffered output is seen.
   const auto running = world.start(
       {"run", "--server", "a", "--cmd", "python3 -c 'import time; print(\"now\"); time.sleep(1000)'"});
   until([&] { return running->out() == "now\n"; }, "the first line");

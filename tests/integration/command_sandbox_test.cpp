@@ -1,4 +1,4 @@
-// What of `remote sandbox` needs no sshd, and `remote completion`.
+// The parts of `remote sandbox` that need no sshd, and `remote completion`.
 
 #include "support/command_world.hpp"
 
@@ -56,7 +56,7 @@ class CommandComplete : public ::testing::Test {
     EXPECT_EQ(result.err, "");
     return result.lines();
   }
-  // The words alone, without their descriptions.
+  // The completions without their descriptions.
   std::vector<std::string> words(std::vector<std::string> line) {
     std::vector<std::string> found = complete(std::move(line));
     EXPECT_EQ(found.front(), ":words");

@@ -1,4 +1,4 @@
-// `remote servers`, and with --verbose, which asks no server.
+// `remote servers`, also with --verbose, which contacts no server.
 
 #include "base/files.hpp"
 #include "support/command_world.hpp"
@@ -94,7 +94,7 @@ TEST(CommandServersNow, ATableOfWhatIsReachedItsGpusAndJobs) {
   world.cut_off({"c"});
   const CommandResult table = world.run({"servers"});
   EXPECT_EQ(table.code, 1);
-  // Tests that run beside this one have jobs on this machine, too: those of other projects.
+  // Tests that run in parallel have jobs on this machine, too. They count as jobs of other projects.
   EXPECT_THAT(table.lines(),
               ElementsAre(MatchesRegex("SERVER +REACHABLE +GPUS +JOBS +LOAD +GPUS IN USE"),
                           MatchesRegex(

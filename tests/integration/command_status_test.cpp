@@ -1,4 +1,4 @@
-// `remote status`, and `remote` alone.
+// `remote status`, and `remote` without a command.
 
 #include "support/command_world.hpp"
 
@@ -26,7 +26,7 @@ TEST(CommandStatus, WhatRunsAndWhatEndedSinceTheLastTimeIsShown) {
       "  b: {hostname: b, internal_address: 127.0.0.1}\n");
   world.run({"launch", "--cmd", "exec sleep 1000", "--nproc-per-node", "2"});
   const Job failed = world.ended_job("a", "exit 3");
-  // Without a command it is the same.
+  // `remote` without a command prints the same.
   const CommandResult first = world.run({});
   EXPECT_EQ(first.code, 0) << first;
   EXPECT_THAT(first.lines(),
@@ -86,7 +86,7 @@ TEST(CommandStatus, PracticeServersThatAreDownAreToldFirst) {
             "practice servers are down; to start them: "
             "remote sandbox up\n"
             "to make the servers ready: remote prepare\n");
-  // One that the project does not use is of no interest.
+  // Practice servers that the project does not use are not mentioned.
   world.configure("name: proj\nservers:\n  a: {hostname: a}\n");
   EXPECT_THAT(world.run({}).err, Not(HasSubstr("sandbox up")));
 }
@@ -129,7 +129,7 @@ TEST(CommandStatus, OutputIsNotPromisedOfAServerThatDoesNotAnswer) {
 TEST(CommandStatus, JsonIsOneValueAndNoTelling) {
   CommandWorld world;
   world.ended_job("a", "true");
-  for (int i = 0; i < 2; ++i) {  // it stays news: nobody has seen it
+  for (int i = 0; i < 2; ++i) {  // it stays unread: nobody has seen it
     const CommandResult result = world.run({"--json"});
     EXPECT_EQ(result.json()["project"], "proj") << result;
     EXPECT_EQ(result.json()["unfinished"].size(), 0U);

@@ -1,4 +1,4 @@
-// `remote sweep` with pretended servers: points in turn, retries, the end of all, going on, results.
+// `remote sweep` with simulated servers: the order of points, retries, stopping all, resuming, results.
 
 #include <algorithm>
 #include <map>
@@ -84,7 +84,7 @@ TEST_F(CommandSweep, TopShowsEachPointWhereItRuns) {
   const std::string line =
       "echo loss 0.{n}; echo loss 0.{n}; until [ -e " + go.string() + "{n} ]; do sleep 0.1; done";
   ASSERT_EQ(world.run({"sweep", "--param", "n=1..3", "--cmd", line}).code, 0);
-  // What runs, by server.
+  // The running points, by server.
   const auto running = [&] {
     std::map<std::string, std::vector<std::string>> all;
     for (const auto& server : world.run({"top", "--once", "--json"}).json()) {
@@ -103,7 +103,7 @@ TEST_F(CommandSweep, TopShowsEachPointWhereItRuns) {
   EXPECT_THAT(all["a"], ElementsAre(second == "echo loss 0.1" ? "echo loss 0.2" : "echo loss 0.1"));
   EXPECT_THAT(world.run({"top", "--once"}).out, AllOf(HasSubstr("echo loss 0.2"), Not(HasSubstr("{n}"))));
   write_file_atomic(go.string() + second.back(), "");
-  // The one that ended is gone, and the third point runs in its place.
+  // The point that ended is gone, and the third point runs instead.
   until([&] { return running()["b"] == std::vector<std::string>{"echo loss 0.3"}; }, "the third point");
   for (const char* number : {"1", "2", "3"}) {
     write_file_atomic(go.string() + number, "");
@@ -170,11 +170,11 @@ TEST_F(CommandSweep, EndsAsOneAndGoesOn) {
   ASSERT_TRUE(eventually([&] { return in_state("running") == 2; }));
   const CommandResult killed = world.run({"job-kill", "--launch", "last"});
   EXPECT_THAT(killed,
-              Ends(0, HasSubstr("was never started there"), testing::_));  // it may say how long it takes
+              Ends(0, HasSubstr("was never started there"), testing::_));  // it may print how long it takes
   EXPECT_EQ(in_state("killed"), 8U);
   write_file_atomic(go, "");
   EXPECT_EQ(world.run({"sweep", "--resume", "last"}).code, 0);
-  EXPECT_EQ(world.run({"job-wait", "--launch", "last"}).code, 1);  // the killed ones are of it
+  EXPECT_EQ(world.run({"job-wait", "--launch", "last"}).code, 1);  // the killed points count
   EXPECT_EQ(in_state("succeeded"), 8U);
   EXPECT_THAT(world.run({"sweep", "--resume", "last"}), Refused("the sweep has no missing points"));
 }

@@ -13,7 +13,7 @@ class CommandTop : public ::testing::Test {
  protected:
   CommandWorld world;
 
-  // Both servers have two GPUs, as driver 535 tells them; `apps`: who has memory of them.
+  // Both servers have two GPUs, as reported by driver 535; `apps`: the processes that use GPU memory.
   void add_gpus(const std::string& apps = "") {
     const fs::path data = fs::path(source_folder) / "tests" / "data" / "gpus";
     const fs::path here = world.home() / "gpus";
@@ -95,7 +95,7 @@ TEST_F(CommandTop, SaysWhyTheGpusAreNotSeen) {
   EXPECT_THAT(world.run({"top", "--once"}).out, HasSubstr("nvidia-smi: NVIDIA-SMI has failed because"));
 }
 
-// One server's odd answer is an error line for it alone.
+// An invalid answer from one server is an error line for that server only.
 TEST_F(CommandTop, LeavesOddAnswersWithTheirServer) {
   world.servers().add_program("stat", "[ \"$HOME\" != '" + world.servers().home("b").string() +
                                           "' ] || echo '@remote1 nonsense 1'\nexec /usr/bin/stat \"$@\"\n");
@@ -105,7 +105,7 @@ TEST_F(CommandTop, LeavesOddAnswersWithTheirServer) {
   EXPECT_EQ(world.run({"top", "--once"}).code, 0) << "neither is that of nvidia-smi";
 }
 
-// The live screen on a terminal: drawn, moved in, and left by a key; the first screen comes back.
+// The live screen on a terminal: drawing, moving, and leaving with a key, which restores the original screen.
 TEST_F(CommandTop, IsALiveScreen) {
   const Job job = counting_job();
   const auto command = world.start({"top", "--interval", "1"}, screen("jq"));

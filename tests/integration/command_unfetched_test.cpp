@@ -1,4 +1,4 @@
-// What git has not fetched here is named before servers get the project without it.
+// Files that git has not fetched here are listed before servers get the project without them.
 
 #include <fstream>
 

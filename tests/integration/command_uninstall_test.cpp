@@ -39,7 +39,7 @@ TEST_F(CommandUninstall, ADryRunListsAndRemovesNothing) {
 
 TEST_F(CommandUninstall, RemovesAndSaysWhatItKeeps) {
   const Job job = world.ended_job("a", "echo out");
-  // An installation by another test, in a folder that all users share, may be reported for a minute.
+  // Another test's installation, in a folder that all users share, may be reported for a minute.
   CommandResult result;
   until(
       [&] {

@@ -1,4 +1,4 @@
-// What all commands share: help, the version, the global options, and what is said of wrong usage.
+// Shared by all commands: help, the version, the global options, and messages about usage errors.
 
 #include "base/strings.hpp"
 #include "support/command_world.hpp"
@@ -27,7 +27,7 @@ TEST(CommandUsage, HelpNamesEveryCommandButTheHiddenOne) {
   }
 }
 
-// The words of a text, each with one blank before it.
+// The words of a text, each preceded by one space.
 std::string words_of(const std::string& text) {
   std::string words;
   for (const std::string& word : split_words(text)) {

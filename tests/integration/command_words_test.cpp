@@ -1,4 +1,4 @@
-// What every command says of itself: its help, as a snapshot a command, and the README's table.
+// The texts of every command: a snapshot of its help, and the table in the README.
 
 #include <CLI/App.hpp>
 
@@ -158,7 +158,7 @@ TEST(CommandWords, ARetryLoopWaitsForTheNewestOfATag) {
               AllOf(::testing::Field("code", &CommandResult::code, 1),
                     ::testing::Field("err", &CommandResult::err, HasSubstr("--since last"))));
   EXPECT_EQ(world.run({"job-wait", "--tag", "try", "--since", "last"}).code, 0);
-  // also where nobody has asked yet whether they ended
+  // even before anything has asked whether they ended
   const Job unknown = world.job("a", "exit 1", {"--tag", "new"});
   until([&] { return test::has_ended(world.there("a") / ".jobs" / unknown.id.text()); }, "its end");
   world.job("a", "true", {"--tag", "new"});

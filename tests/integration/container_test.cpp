@@ -5,8 +5,8 @@
 #include "support/processes.hpp"
 #include "support/script_test.hpp"
 
-// How a job gets into its container, under every sh that servers have, with programs that stand in for the
-// engines. tests/e2e/test_containers.sh and its like have the real ones.
+// How a job enters its container, with every sh that servers have, and with fake container engines.
+// tests/e2e/test_containers.sh and related tests use the real engines.
 
 namespace remote::jobs {
 namespace {
@@ -22,13 +22,13 @@ class ContainerScript : public test::ScriptTest {
   ContainerScript() { fs::create_directories(bin()); }
 
   fs::path bin() { return servers.home("a") / "bin"; }
-  // A program of this name; what it is called with stands in the file `words`, a word a line.
+  // Adds a fake program with this name. It writes its arguments to the file `words`, one per line.
   void pretend(const std::string& name, const std::string& text) {
     write_file_atomic(bin() / name,
                       "#!/bin/sh\nfor word; do printf '%s\\n' \"$word\"; done >>\"$HOME/words\"\n" + text);
     fs::permissions(bin() / name, fs::perms::owner_all);
   }
-  // One that runs what stands behind the image, here.
+  // Adds a fake engine that runs the arguments after the image on this machine.
   void pretend_engine(const std::string& name) {
     pretend(name, R"(case $1 in
   run | exec) ;;
@@ -74,7 +74,7 @@ TEST_P(ContainerScript, AJobGoesThroughTheEngineAndComesOutAsItself) {
     EXPECT_THAT(all, Contains(word));
   }
   EXPECT_THAT(testing::PrintToString(all), Not(HasSubstr("s3cr3t")));
-  // The user's own words stand behind ours, so that they count.
+  // The user's own options come after ours, so that they take effect.
   EXPECT_LT(std::ranges::find(all, "--ipc"), std::ranges::find(all, "--ipc=private"));
   expect_nothing_left();
 }
@@ -85,7 +85,7 @@ TEST_P(ContainerScript, ASignalInsideIsTheJobsSignal) {
   EXPECT_EQ(result_of(wait_end(id)), ExitStatus::signalled(15));
   const JobId code = start_in({ContainerEngine::podman, "the-image"}, "exit 143");
   EXPECT_EQ(result_of(wait_end(code)), ExitStatus::exited(143));
-  // The engine's client is told of a container that was killed by this code alone.
+  // This exit code is the only sign the engine's client has that the container was killed.
   pretend("podman", "exit 137\n");
   EXPECT_EQ(result_of(wait_end(start_in({ContainerEngine::podman, "the-image"}, "true"))),
             ExitStatus::signalled(9));
@@ -93,7 +93,7 @@ TEST_P(ContainerScript, ASignalInsideIsTheJobsSignal) {
 }
 
 TEST_P(ContainerScript, ApptainerHasNoNamesAndIsEndedLikeAnyProcess) {
-  pretend_engine("singularity");  // the older name of the program
+  pretend_engine("singularity");  // the program's older name
   fs::create_directories(place());
   write_file_atomic(place() / "the-image", "");
   const JobId id = start_in({ContainerEngine::apptainer, "the-image", {"--writable-tmpfs"}, "sub"},
@@ -109,7 +109,7 @@ TEST_P(ContainerScript, ApptainerHasNoNamesAndIsEndedLikeAnyProcess) {
   EXPECT_THAT(words(), Contains("--cleanenv"));
   EXPECT_THAT(words(), Contains("--writable-tmpfs"));
   EXPECT_THAT(words(), Not(Contains("ps")));
-  // Both are looked for before the engine is called.
+  // Checks for both before calling the engine.
   const JobId gone = start_in({ContainerEngine::apptainer, "no-image"}, "true");
   EXPECT_EQ(result_of(wait_end(gone)), ExitStatus::exited(127));
   EXPECT_THAT(file(gone, "job.err"), HasSubstr("there is no image no-image on "));
@@ -125,7 +125,7 @@ TEST_P(ContainerScript, AContainerThatStaysIsNamedAndTheJobIsNotCalledKilled) {
   EXPECT_EQ(reply.outcome, StopOutcome::survivors);
   EXPECT_THAT(reply.survivors, ElementsAre(Field(&wire::Survivor::name, "container remote-" + id.text())));
   EXPECT_EQ(status(id).phase, Phase::running);
-  // Another job's container is nobody's business.
+  // Containers of other jobs are ignored.
   pretend("podman", "case $1 in ps) echo \"remote-" + JobId::random().text() + " Up 2 seconds\" ;; esac\n");
   EXPECT_EQ(status(id).phase, Phase::ended);
   fs::remove(servers.home("a") / "words");

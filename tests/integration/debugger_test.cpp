@@ -3,7 +3,7 @@
 #include "support/paths.hpp"
 #include "support/script_test.hpp"
 
-// What waits in a debugger: debugger.py and attach.py themselves, and what status.sh says of them.
+// Jobs that wait in a debugger: debugger.py and attach.py themselves, and the agent's report about them.
 
 namespace remote::jobs {
 namespace {
@@ -38,7 +38,7 @@ TEST_P(DebuggerStatus, TellsOfWhatWaits) {
   EXPECT_TRUE(status(id).waits.empty());
 }
 
-// What another program wrote there harms no answer.
+// Files written there by other programs do not break an answer.
 TEST_P(DebuggerStatus, PassesOverWhatIsNoRecord) {
   const JobId id = start("exec sleep 1000");
   const std::string pid = std::to_string(*status(id).pid);

@@ -1,5 +1,5 @@
-// `rsync --delete` on real sshd processes with real rsync: what this machine sent goes, what jobs wrote
-// stays.
+// `rsync --delete` on real sshd processes with real rsync: removes files that this machine sent, keeps files
+// that jobs wrote.
 
 #include <gmock/gmock.h>
 
@@ -60,7 +60,7 @@ TEST_F(SyncDelete, WhatJobsWroteStaysInsideAndBesideWhatWasSent) {
         "runs/1/events", "job.txt", ".jobs/1/job.out", ".remote-scripts/bin/python"}) {
     EXPECT_TRUE(fs::exists(there(name))) << name;
   }
-  // It is gone, so one of this name is a job's now.
+  // It was removed, so a file with this name now belongs to a job.
   write(there("gone.py"), "of a job");
   EXPECT_THAT(send_and_delete().removed, IsEmpty());
   EXPECT_TRUE(fs::exists(there("gone.py")));
@@ -78,7 +78,7 @@ TEST_F(SyncDelete, OddNamesGoExactly) {
   }
   write(here("stays"), "1");
   send();
-  // What the names would match as patterns.
+  // Files that the names would match as patterns.
   const std::vector<std::string> of_jobs = {"b", "starfish", "both\\x", "whats", "in star1/x", "x"};
   for (const std::string& name : of_jobs) {
     write(there(name), "of a job");
@@ -164,7 +164,7 @@ TEST_F(SyncDelete, ALinkToNowhereHereRemovesNothingAndSaysSo) {
   EXPECT_THAT(send_and_delete().removed, ElementsAre("a"));
 }
 
-// The whole command, on two servers that bring the project to each other.
+// The whole command, on two servers that send the project to each other.
 TEST(SyncDeleteCommand, SaysWhatWasSentAndRemovedAndLeftAlone) {
   test::TestSandbox sandbox(2);
   sandbox.write_config();

@@ -1,6 +1,6 @@
-// The ways to an environment that a test machine does not have by itself (uv, sudo with apt-get, another
-// architecture: programs that stand in for them come first on the server's PATH), pip's options against an
-// index on loopback, and what an interruption leaves behind.
+// Kinds of environments that a test machine lacks (uv, sudo with apt-get, another architecture: fake programs
+// come first in the server's PATH), pip's options with an index on loopback, and cleanup after an
+// interruption.
 
 #include <csignal>
 #include <thread>
@@ -21,7 +21,7 @@
 namespace remote::servers {
 namespace {
 
-// A folder of programs that a server finds before its own.
+// A folder of programs that come before the server's own.
 struct StandIns {
   TempFolder bin;
   void add(const std::string& name, const std::string& script) const {
@@ -85,7 +85,7 @@ TEST_F(Environments, APyprojectIsInstalledInPlace) {
         "[project]\nname = 'mine'\nversion = '1'\n[build-system]\nrequires = []\n"
         "build-backend = 'backend'\nbackend-path = ['.']\n");
   write(here("lib/mine.py"), "NAME = 'mine'\n");
-  // A build backend of its own, so that nothing has to be downloaded: PEP 660.
+  // Its own build backend (PEP 660), so that nothing has to be downloaded.
   write(here("backend.py"), R"py(
 import os, zipfile
 
@@ -120,7 +120,7 @@ TEST_F(Environments, OfAnApplicationTheDependenciesAloneAreInstalled) {
   EXPECT_EQ(prepare_well().packages, StepResult::done);
   EXPECT_EQ(in_environment("python -c 'import tinywheel; print(tinywheel.VALUE)'"), "1.0");
   EXPECT_EQ(prepare_once().packages, StepResult::skipped);
-  // One that names a build system, which finds no package to build.
+  // A project that names a build system finds no package to build.
   make_wheel(here("my wheels"), "2.0");
   write(here("backend.py"),
         "def build_editable(*_):\n"
@@ -157,7 +157,7 @@ TEST_F(Environments, ALockedPipfileIsInstalledAsItIsLocked) {
   EXPECT_EQ(prepare_once().packages, StepResult::done) << "the lock file counts";
 }
 
-// index_url and extra_index_urls are asked; a constraint decides between the versions that they have.
+// index_url and extra_index_urls are used; a constraint chooses between their versions.
 TEST_F(Environments, IndexesAndConstraintsReachPip) {
   const WebFolder www;
   make_wheel(www.folder() / "extra/tinywheel", "1.0");
@@ -178,7 +178,7 @@ TEST_F(Environments, IndexesAndConstraintsReachPip) {
   EXPECT_EQ(prepare_once().packages, StepResult::done) << "the constraint counts";
 }
 
-// sudo, apt-get and dpkg-query stand in for the real ones; `id` says that we are not root.
+// sudo, apt-get and dpkg-query are fakes; `id` reports that the user is not root.
 TEST_F(Environments, ARemovalThatIsInterruptedIsDoneAgain) {
   use(config::PythonManager::venv);
   prepare_once();
@@ -200,7 +200,7 @@ exec /bin/rm "$@"
   EXPECT_EQ(prepare_once().setup, StepResult::done);
   EXPECT_TRUE(fs::exists(cfg));
 
-  // One that somebody else left without it would run the system's Python.
+  // An environment that someone else left without this file would run the system's Python.
   fs::remove(cfg);
   fs::remove(there(".venv/.remote-setup"));
   EXPECT_THAT(failure().reason(), HasSubstr("is not a virtual environment"));
@@ -269,13 +269,13 @@ TEST_F(CondaTest, AnInterruptedInstallerEndsAndTheNextTimeItIsMadeAnew) {
   recorder_ = Recorder();
   EXPECT_THROW(prepare(*connection_, config_, server(), steps_, recorder_, cancel), Interrupted);
   person.join();
-  connection_.reset();  // as at the end of the program
+  connection_.reset();  // as when the program exits
   ASSERT_TRUE(fs::exists(hanging));
   for (const std::string& pid : split_words(read_file(hanging))) {
     EXPECT_TRUE(test::eventually([&] { return !test::lives(std::stoi(pid)); }))
         << "process " << pid << " goes on";
   }
-  // The script's own end comes after its installer's.
+  // The script itself ends after its installer.
   const auto leftover = [this] {
     for (const auto& entry : fs::directory_iterator(sandbox_.home(0))) {
       if (entry.path().string().find(".installer.") != std::string::npos) {
@@ -292,7 +292,7 @@ TEST_F(CondaTest, AnInterruptedInstallerEndsAndTheNextTimeItIsMadeAnew) {
   EXPECT_EQ(in_environment("python -c 'print(1)'"), "1");
 }
 
-// Processes of a server whose command line has this in it.
+// Processes on a server whose command line contains this.
 std::vector<pid_t> processes_of(const fs::path& home, const std::string& word) {
   std::vector<pid_t> found;
   for (const pid_t pid : test::processes_with("HOME=" + home.string())) {
@@ -303,8 +303,8 @@ std::vector<pid_t> processes_of(const fs::path& home, const std::string& word) {
   return found;
 }
 
-// The whole program, interrupted, and killed as when its machine goes away: pip waits for an index that never
-// answers, and must not wait on alone.
+// The whole program, interrupted, or killed as when its machine goes away. pip waits for an index that never
+// answers, and must not be left behind waiting.
 TEST_F(Environments, NoPipStaysBehindWhenTheProgramIsInterruptedOrGone) {
   const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};

@@ -1,6 +1,6 @@
-// What a person is shown when something is wrong: what failed, where, why, and what to try. Here errors are
-// really made, by commands, as far as that is cheap; tests/lint/errors.py collects all places that make one,
-// and looks at the form of those alone.
+// The errors that users see: what failed, where, why, and a hint. The tests cause real errors by running
+// commands, as far as that is cheap. tests/lint/errors.py finds all places that make an error, and checks
+// only their form.
 
 #include <functional>
 
@@ -18,9 +18,9 @@ struct Wrong {
   const char* name;
   std::vector<std::string> words;
   int code;
-  const char* where;                             // a server, a place in a file, an option, a name
-  std::function<void(CommandWorld&)> make = {};  // what makes it go wrong
-  bool hint = true;                              // false: the reason says what is right
+  const char* where;                             // a server, a position in a file, an option, a name
+  std::function<void(CommandWorld&)> make = {};  // causes the error
+  bool hint = true;                              // false: the reason itself states the fix
 };
 
 void PrintTo(const Wrong& wrong, std::ostream* out) {
@@ -83,7 +83,7 @@ std::vector<Wrong> wrongs() {
       {"NothingToPull", {"job-pull", "--job", "1", ""}, 2, "path", job},
       {"PullOfWhatIsNotThere", {"job-pull", "--job", "1", "nowhere"}, 1, "a: ", job},
       {"StacksOfAnEndedJob", {"job-stacks", "--job", "1"}, 2, "job-stacks", job},
-      // Servers. The error of the stand-in for one has no hint: tests/e2e/test_first_contact.sh has the real
+      // Servers. The error of a simulated server has no hint; tests/e2e/test_first_contact.sh tests the real
       // one.
       {"ServerOutOfReach", {"run", "--cmd", "true"}, 1, "a: ", unreachable, false},
       {"ServerOutOfReachAtLaunch", {"launch", "--cmd", "true"}, 1, "a: ", unreachable, false},
@@ -95,7 +95,7 @@ std::vector<Wrong> wrongs() {
        config("name: proj\npython: {manager: venv}\nservers:\n  a: {hostname: a, internal_address: "
               "127.0.0.1}\n")},
   };
-  // configs.yaml: every one names the file, the line and the column.
+  // configs.yaml: each error names the file, the line and the column.
   const std::pair<const char*, std::string> texts[] = {
       {"ConfigThatIsNoYaml", "servers: [\n"},
       {"ConfigWithATab", "servers:\n\ta: {hostname: a}\n"},
@@ -129,7 +129,7 @@ std::vector<Wrong> wrongs() {
   return all;
 }
 
-// What is wrong with what a person was shown; "" for nothing.
+// The defect in the displayed error; "" if none.
 std::string fault(const Wrong& wrong, const std::string& err) {
   bool error = false;
   bool hint = false;
@@ -174,7 +174,7 @@ TEST_P(CommandErrors, SaysWhatWhereWhyAndWhatToTry) {
   EXPECT_EQ(result.code, wrong.code) << result;
   EXPECT_EQ(fault(wrong, result.err), "") << result;
   EXPECT_THAT(result.err, HasSubstr(wrong.where)) << "where it is";
-  // "what: why", with words on both sides
+  // "what: why", both non-empty
   EXPECT_THAT(result.err, ::testing::ContainsRegex("error: [^\n]*[a-z]")) << result;
 }
 

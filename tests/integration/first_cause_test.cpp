@@ -1,4 +1,5 @@
-// Which rank is blamed when one of several that torch.distributed connects is gone: real torch, over gloo.
+// Which rank is blamed when one of several ranks connected by torch.distributed dies. Uses real torch with
+// gloo.
 
 #include <algorithm>
 #include <cstdlib>
@@ -31,7 +32,7 @@ class FirstCause : public ::testing::Test {
     }
   }
 
-  // How a launch of 2 x 2 ranks ends in which this rank evaluates `end`.
+  // Launches 2 x 2 ranks; this rank evaluates `end`.
   CommandResult launch(const std::string& rank, const std::string& end,
                        const std::vector<std::string>& more = {}) {
     std::vector<std::string> words{"torch-launch",
@@ -89,7 +90,7 @@ TEST_F(FirstCause, OfTorchrunsWorkersTheOneThatExitsIsNamedWithItsLastWords) {
       << result;
 }
 
-// Torch's agent would wait minutes for the other one, whose workers take no part in anything that fails.
+// Torch's agent would wait minutes for the other agent, whose workers use nothing that fails.
 TEST_F(FirstCause, OfTorchrunsWorkersOneThatFailsAloneEndsTheLaunch) {
   for (const char* server : {"a", "b"}) {
     std::ofstream(world.there(server) / "train.py") << "import os, sys, time\n"

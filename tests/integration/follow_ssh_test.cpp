@@ -1,4 +1,5 @@
-// Following over real SSH: TCP links that are cut under libssh, and more jobs than a connection takes.
+// Following over real SSH: TCP links that are cut under libssh, and more jobs than a connection allows
+// channels.
 
 #include <algorithm>
 #include <atomic>
@@ -28,7 +29,7 @@ namespace {
 using test::CutProxy;
 using test::SshJobWorld;
 
-// Sanitizers make a byte several times dearer; what is tested stays the same.
+// Sanitizers make each byte several times slower; the test itself is the same.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int pieces = 4;
 #else
@@ -36,7 +37,7 @@ constexpr int pieces = 40;
 #endif
 constexpr std::uint64_t piece_size = 2'621'440;  // 40 of them are 100 MiB
 
-// Compares a stream with the file that it comes from, byte for byte and at once, so that nothing is kept.
+// Compares a stream with its source file byte by byte as it arrives, so that nothing is stored.
 class Comparer {
  public:
   explicit Comparer(const std::filesystem::path& file) : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {}
@@ -79,7 +80,7 @@ TEST(FollowOverSsh, EveryByteOnceThroughTwentyCutsOfTheTcpLink) {
   constexpr int cuts = 20;
   std::vector<std::uint64_t> at;
   for (std::uint64_t i = 1; i <= cuts; ++i) {
-    at.push_back(total / (cuts + 1) * i + 97 * i);  // somewhere within a packet
+    at.push_back(total / (cuts + 1) * i + 97 * i);  // somewhere inside a packet
   }
   proxy.cut_at(at);
 
@@ -112,7 +113,7 @@ TEST(FollowOverSsh, EveryByteOnceThroughTwentyCutsOfTheTcpLink) {
   EXPECT_EQ(back, cuts);
 }
 
-// As a rented container that is taken back: its port refuses connections.
+// As when a rented container is reclaimed: its port refuses connections.
 TEST(FollowOverSsh, AServerThatRefusesConnectionsAfterASigtermIsNamed) {
   if (test::over_openssh()) {
     GTEST_SKIP() << "the master holds the connection";
@@ -131,7 +132,7 @@ TEST(FollowOverSsh, AServerThatRefusesConnectionsAfterASigtermIsNamed) {
                                       testing::HasSubstr(gone)));
 }
 
-// Such as one that a start file of the login shell leaves behind at each command.
+// For example, a process that the login shell's startup file leaves behind with each command.
 TEST(FollowOverSsh, AProcessInTheBackgroundThatHoldsTheOutputDoesNotHoldItUp) {
   const TempFolder folder;
   const std::string pids = (folder.path() / "pids").string();
@@ -157,8 +158,8 @@ class FollowManyJobs : public ::testing::TestWithParam<int> {};
 TEST_P(FollowManyJobs, SixtyFourAtOnce) {
   SshJobWorld world({fmt::format("MaxSessions {}", GetParam())});
   constexpr std::size_t count = 64;
-  // None ends before all are followed at the same time. They wait without processes: so many would fill a
-  // machine.
+  // No job ends before all are followed at the same time. They wait without processes, because so many
+  // processes would overload a machine.
   const std::string gate = (world.home() / "go").string();
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
   const UniqueFd go(::open(gate.c_str(), O_RDWR | O_CLOEXEC));

@@ -26,7 +26,7 @@ using test::eventually;
 using test::JobWorld;
 using clock = std::chrono::steady_clock;
 
-// What following told.
+// The events that following reported.
 struct Heard {
   std::mutex mutex;
   std::map<std::size_t, std::string> out;
@@ -88,7 +88,7 @@ class FollowJobs : public ::testing::Test {
   Heard heard;
 };
 
-// Two megabytes, in pieces with pauses, so that it is followed and not only read.
+// Two megabytes, in pieces with pauses, so that the job is followed while it writes.
 const std::string talker =
     "i=0; while [ $i -lt 40 ]; do head -c 39000 /dev/urandom | base64 -w 70; echo err $i >&2; "
     "i=$((i + 1)); sleep 0.01; done; printf 'no newline'; exit 7";
@@ -157,7 +157,7 @@ TEST_F(FollowJobs, AHintAboutLostPacketsIsToldOncePerServer) {
   EXPECT_EQ(hints, (std::vector<std::string>{"", ssh::path_hint, ""}));
 }
 
-// The server's login shells hang before they answer, as long as a file exists.
+// The server's login shells hang before they answer, while a file exists.
 class Hanging : public ssh::Connector {
  public:
   explicit Hanging(test::LocalServers& servers) : servers_(servers), mark_(servers.bin() / "hang") {}
@@ -260,7 +260,7 @@ TEST_F(FollowJobs, TwelveJobsWhereAConnectionTakesOneChannel) {
 TEST_F(FollowJobs, BeginsWithTheLastLinesAndKeepsItsPlaceWhenCut) {
   const Job job = world.run("a", "seq 1 5000; while ! [ -e ~/go ]; do sleep 0.2; done; seq 5001 9000");
   ASSERT_TRUE(eventually([&] { return world.file(job, "job.out").ends_with("5000\n"); }));
-  world.break_next(&test::Faults::cut, 260);  // soon after FollowBegins or before it
+  world.break_next(&test::Faults::cut, 260);  // around FollowBegins
   std::atomic<bool> lost{false};
   heard.on_link = [&](const Event&) { lost = true; };
   heard.on_output = [&] { std::ofstream(world.servers.home("a") / "go") << ""; };
@@ -321,7 +321,7 @@ TEST_F(FollowJobs, FollowsAJobWhoseSupervisorWasKilled) {
   EXPECT_EQ(result.jobs[0].state, JobState::lost) << "nobody was there to see its result";
 }
 
-// A shell that prints on both streams, with and without a newline at the end, before it reads its script.
+// A shell that prints on both streams, with and without a final newline, before it reads its script.
 TEST_F(FollowJobs, PassesByWhatALoginShellPrints) {
   const Job job = world.run("a", talker);
   const auto sh = world.servers.bin() / "sh";
@@ -351,16 +351,16 @@ TEST_F(FollowJobs, GivesUpOnAShellThatRunsNothing) {
 
 TEST_F(FollowJobs, ASlowScreenLosesNothing) {
   const std::vector<Job> jobs{world.run("a", talker)};
-  heard.on_output = [] { std::this_thread::sleep_for(milliseconds(10)); };  // it is slow
+  heard.on_output = [] { std::this_thread::sleep_for(milliseconds(10)); };  // slow reader
   EXPECT_TRUE(follow_all(jobs).errors.empty());
   expect_all_heard(jobs);
 }
 
-// One job that cannot be followed ends nobody else's following.
+// A job that cannot be followed does not end the following of other jobs.
 TEST_F(FollowJobs, OneBadJobDoesNotHideTheOthers) {
   std::vector<Job> jobs = world.run_all({world.job("a", talker), world.job("b", "echo b; sleep 0.2")});
-  Job missing = world.job("a", "true").job;      // the server has never heard of it
-  Job homeless = world.job("gone", "true").job;  // configs.yaml has no such server
+  Job missing = world.job("a", "true").job;      // unknown to the server
+  Job homeless = world.job("gone", "true").job;  // not in configs.yaml
   jobs.insert(jobs.begin(), {missing, homeless});
   const FollowResult result = follow_all(jobs);
   EXPECT_EQ(result.errors.size(), 2U);
@@ -369,7 +369,7 @@ TEST_F(FollowJobs, OneBadJobDoesNotHideTheOthers) {
   EXPECT_EQ(heard.out[3], "b\n");
 }
 
-// The servers, of which b cannot be reached.
+// Both servers, but b is unreachable.
 class WithoutB : public ssh::Connector {
  public:
   explicit WithoutB(test::LocalServers& servers) : servers_(servers) {}
@@ -464,7 +464,7 @@ TEST_F(FollowJobs, CancelEndsItAtOnceAndTheJobGoesOn) {
   EXPECT_THROW(follow_all(jobs, {}, cancel), Interrupted);
   EXPECT_LT(clock::now() - when, test::patience);
   EXPECT_TRUE(heard.ended.empty());
-  // Of the following nothing is left on the servers, of the jobs all.
+  // Nothing of the following is left on the servers, and all of the jobs are.
   EXPECT_TRUE(eventually([&] {
     for (const int pid : world.servers.processes()) {
       if (test::command_line(pid).find(std::string("remote-agent\0serve", 18)) != std::string::npos) {

@@ -1,4 +1,4 @@
-// Ports of a server here, over real connections.
+// Forwards ports of a server to this machine, over real connections.
 
 #include <algorithm>
 #include <array>
@@ -66,7 +66,7 @@ std::string receive_all(int fd) {
   return all;
 }
 
-// Listens on a port of 127.0.0.1; each connection has a thread.
+// Listens on a port of 127.0.0.1; each connection has its own thread.
 class TcpServer {
  public:
   explicit TcpServer(std::function<void(int fd)> serve, const char* place = "127.0.0.1")
@@ -118,7 +118,7 @@ class TcpServer {
   JoiningThread accepting_;
 };
 
-// Answers, once its peer has sent all, with the digest of that and with these bytes.
+// After the peer has sent everything, answers with its digest and these bytes.
 void answer_at_end(int fd, std::string_view answer) {
   const std::string got = receive_all(fd);
   send_all(fd, sha256_hex(got));
@@ -253,7 +253,7 @@ TEST_F(ForwardTest, ManyConnectionsAtOnceEachGetTheirOwnBytesAndTheEndOfEachDire
         const std::string data = random_bytes(1000 + i);
         const UniqueFd fd = connect_to(forward.port());
         send_all(fd.get(), data);
-        ::shutdown(fd.get(), SHUT_WR);  // the answer comes after that: the other direction stays open
+        ::shutdown(fd.get(), SHUT_WR);  // the answer comes later: the other direction stays open
         right += receive_all(fd.get()) == sha256_hex(data) + "done" ? 1 : 0;
       });
     }
@@ -279,10 +279,10 @@ TEST_F(ForwardTest, MuchGoesBothWaysAndASlowReaderHoldsTheServerBack) {
   Project project = this->project(world.sshd.port());
   RunningForward forward(project, to(server.port()));
   const UniqueFd fd = connect_to(forward.port());
-  // Nobody reads here: what may wait is the buffers of sockets and the window, not all of it.
+  // No process reads here. The buffers of sockets and the window may fill, but not with all of it.
   std::size_t before = 0;
   EXPECT_TRUE(test::eventually([&] {
-    std::this_thread::sleep_for(500ms);  // between two looks
+    std::this_thread::sleep_for(500ms);  // poll interval
     return std::exchange(before, sent.load()) == sent && sent > 0;
   }));
   EXPECT_LT(sent, down.size());
@@ -314,7 +314,7 @@ TEST_F(ForwardTest, HundredsOfShortConnectionsLeaveNothingOpen) {
 TEST_F(ForwardTest, ARefusedConnectionIsClosedAndToldOnce) {
   Project project = this->project(world.sshd.port());
   const int nobody = test::free_port();
-  RunningForward forward(project, to(nobody, test::free_port()));  // not to itself
+  RunningForward forward(project, to(nobody, test::free_port()));  // not a forward to itself
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(receive_all(connect_to(forward.port()).get()), "");
   }
@@ -407,7 +407,7 @@ TEST_F(ForwardTest, ReverseReachesTheNamedPortHereAndComesBackToo) {
   EXPECT_TRUE(test::eventually([&] { return ask() == "no connection"; })) << "the server listens yet";
 }
 
-// sshd would be content with ::1 alone, and programs there would reach whoever has 127.0.0.1.
+// sshd would accept a listener on ::1 only, and programs there would reach another program on 127.0.0.1.
 TEST_F(ForwardTest, ReverseAtAPortThatAnotherProgramHasIsAnError) {
   TcpServer other([](int fd) { send_all(fd, "other"); });
   Project project = this->project(world.sshd.port());

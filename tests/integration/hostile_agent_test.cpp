@@ -1,4 +1,4 @@
-// What a server can do with the SSH agent that is forwarded to it, and which key it gets to see.
+// What a server can do with the forwarded SSH agent, and which key it can see.
 
 #include <filesystem>
 #include <memory>
@@ -34,7 +34,7 @@ std::string wire_form(const fs::path& key) {
   return base64_decode(split_words(read_file(key.string() + ".pub")).at(1)).value();
 }
 
-// Run by the server: says for each message what kind of answer came, and how many keys the list has.
+// Runs on the server: prints the type of each answer, and the number of keys in the list.
 constexpr const char* asker = R"(python3 -c '
 import os, socket, struct
 def text(data): return struct.pack(">I", len(data)) + data
@@ -83,7 +83,7 @@ std::string hex(const std::string& data) {
   return text;
 }
 
-// An agent with two keys, one of which logs in.
+// An agent with two keys. One of them logs in.
 class HostileAgent : public testing::Test {
  protected:
   HostileAgent() : sshd(client.public_key()), other(client.folder() / "other") {
@@ -120,7 +120,7 @@ class HostileAgent : public testing::Test {
       request.input.replace(request.input.find(word), std::string_view(word).size(), hex(wire_form(key)));
     }
     const ExecResult result = connection->exec(request);
-    // 12: a list, 14: a signature, 5: refused
+    // 12: a list, 14: a signature, 5: rejected
     EXPECT_EQ(result.out,
               "list 12 1 False\nown 14\nother 5\nlonger 5\nlist+ 5\ngit 5\nuser 5\nhost 5\nunbound 5\n"
               "more 5\nmixed 5\nadd-pkcs11 5\nlock 5\nremove-all 5\n"
@@ -153,7 +153,7 @@ TEST_F(HostileAgent, OverAMasterTheSocketIsForThisLoginAloneAndEndsWithTheForwar
   EXPECT_EQ(info.st_uid, ::geteuid());
   EXPECT_TRUE(ssh::connect_local(there));
   connection->forward_agent({}, {});
-  // The server closes its socket a moment after it was told to.
+  // The server closes its socket shortly after the request.
   EXPECT_TRUE(test::eventually([&] { return !ssh::connect_local(there); }));
   fs::remove(there);
 }

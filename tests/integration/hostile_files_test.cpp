@@ -1,4 +1,4 @@
-// A project's own files as a way to read this machine, and rsync as a way for a server to act here.
+// Project files that try to read this machine, and servers that try to act here through rsync.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -23,7 +23,7 @@ class HostileFiles : public ::testing::Test {
   HostileFiles() {
     write_file_atomic(world.home() / ".netrc", secret, 0600);
     write("train.py", "print(1)\n");
-    // Keeps all that the servers' rsync is sent.
+    // Keeps everything sent to rsync on the servers.
     make_folders(kept);
     world.servers().add_program("rsync", "exec python3 -c " +
                                              shell_quote(R"(import os, subprocess, sys, threading
@@ -50,7 +50,7 @@ os._exit(p.wait()))") + " " + shell_quote((kept / "rsync").string()) +
     fs::remove(world.project() / name);
     fs::create_symlink(target, world.project() / name);
   }
-  // What rsync on the servers has read so far.
+  // Everything that rsync on the servers has read so far.
   std::string sent() const { return read_file_if_there(kept / "rsync").value_or(""); }
 
   CommandWorld world;
@@ -119,7 +119,7 @@ TEST_F(HostileFiles, NoDigestOfAFileOutsideTheProjectIsSent) {
   write("requirements.txt", "-r more.txt\n");
   link(world.home() / ".netrc", "more.txt");
   EXPECT_THAT(world.run({"update-packages"}), Refused("more.txt"));
-  // Such a file is the server's own.
+  // A file outside the project is looked up on the server.
   fs::remove(world.project() / "more.txt");
   write("requirements.txt", "-r ../home/.netrc\n-c " + (world.home() / ".netrc").string() + "\n");
   config::Config config;
@@ -172,7 +172,7 @@ TEST_F(HostileFiles, WhatIsThereIsWritableForItsOwnerAlone) {
   const mode_t before = ::umask(0);
   EXPECT_EQ(world.run({"rsync"}).code, 0);
   expect_closed();
-  // What an older version sent is closed, too.
+  // Files sent by an older version are closed, too.
   for (const char* name : {"lib/x.py", "lib", "train.py", "."}) {
     ASSERT_EQ(::chmod((world.there("a") / name).c_str(), 0777), 0) << name;
   }
@@ -238,7 +238,7 @@ TEST_F(HostileFiles, EveryTextFileMayHaveAMark) {
   EXPECT_THAT(world.run({"rsync"}), Refused("UTF-16"));
 }
 
-// The server's rsync adds a message of its own, which the rsync here prints.
+// The server's rsync adds its own message, which the local rsync prints.
 class HostileRsync : public HostileFiles {
  protected:
   void inject(const std::string& text) {

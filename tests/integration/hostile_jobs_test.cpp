@@ -7,7 +7,7 @@
 #include "support/processes.hpp"
 #include "support/script_test.hpp"
 
-// Others on a server, and other jobs, that want to be taken for a job, or to be run by one who asks about it.
+// Other users on a server, and other jobs, that try to pass as a job, or to be run by a query about it.
 
 namespace remote::jobs {
 namespace {
@@ -16,7 +16,7 @@ constexpr const char* python_that_waits = "import time; print(\"up\", flush=True
 
 class HostileJobs : public test::ScriptTest {
  protected:
-  // A process of the test's user, or of the user nobody, with these variables, until it is destroyed.
+  // A process with these variables, of the test's user or of the user nobody. Runs until it is destroyed.
   static Subprocess process(const std::vector<std::string>& variables, bool nobody = false,
                             const fs::path& python = "/usr/bin/python3") {
     std::vector<std::string> argv = {"env"};
@@ -27,7 +27,7 @@ class HostileJobs : public test::ScriptTest {
     argv.insert(argv.end(), {python.string(), "-c", python_that_waits});
     return test::started(std::move(argv));
   }
-  // A py-spy that tells that it was run; its folder.
+  // A py-spy that leaves a mark when it runs; returns its folder.
   fs::path traitor() {
     const fs::path folder = servers.home("a") / "traitor";
     make_folders(folder);
@@ -50,7 +50,7 @@ TEST_P(HostileJobs, ProcessesOfOtherUsersAreNobodys) {
   const JobId id = start(std::string("exec /usr/bin/python3 -c '") + python_that_waits + "'");
   until_out(id, "up");
   const Subprocess stranger = process({cookie(id), "PATH=" + traitor().string()}, true);
-  // One whom a setuid program has made this user is another user, too.
+  // A process that became this user through a setuid program also belongs to another user.
   const TempFolder open;
   fs::permissions(open.path(), fs::perms(0755));
   fs::copy_file(fs::canonical("/usr/bin/python3"), open.path() / "su");
@@ -77,7 +77,7 @@ TEST_P(HostileJobs, NoProgramIsTakenFromAProcesssEnvironment) {
   ASSERT_EQ(stacks.size(), 1U);
   EXPECT_TRUE(stacks[0].threads.empty());
   EXPECT_FALSE(was_run());
-  // what the project's configuration names is the project's own
+  // programs named in the project's configuration are trusted
   stacks = ask_stacks(agent(), jobs_folder, {id}, "PATH=~/traitor:$PATH; echo entered");
   ASSERT_EQ(stacks.size(), 1U);
   EXPECT_EQ(stacks[0].threads.size(), 1U);
@@ -107,7 +107,7 @@ TEST_P(HostileJobs, OnlyTheWholeVariableIsTheCookie) {
   }
 }
 
-// What stands in .bin is run for every job.
+// The programs in .bin run for every job.
 TEST_P(HostileJobs, ProgramsThatSomebodyElseMadeAreMadeAnewOrRefused) {
   const JobId first = start("true");
   wait_end(first);

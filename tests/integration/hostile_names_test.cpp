@@ -8,15 +8,14 @@
 #include "support/processes.hpp"
 #include "support/script_test.hpp"
 
-// Names that others on a server choose: paths of open files, arguments, variables, names of processes and of
-// users. A script must not take a part of one for a line of its own, a pattern or code.
+// Names that others on a server choose: paths of open files, arguments, variables, names of processes and
+// users. A script must not treat a part of a name as its own line, a pattern or code.
 
 namespace remote::jobs {
 namespace {
 
-// Starts 24 processes with names made at random from what has a meaning to a shell or to a reader of lists.
-// Half of them are another user's, where the test is root. Every piece of code in a name would make
-// $HOME.taken.
+// Starts 24 processes with random names of characters that are special in shells or lists. If the test runs
+// as root, half of them belong to another user. Any code in a name would create $HOME.taken if it ran.
 constexpr const char* crowd = R"names(
 import ctypes, os, random, sys, time
 seed, folder, job, out = sys.argv[1:]
@@ -77,7 +76,7 @@ class HostileNames : public test::ScriptTest {
 TEST_P(HostileNames, NoneIsRunAndNoneEndsOrSavesAProcess) {
   for (int seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(seed);
-    // The second process is known by its open file alone.
+    // The second process is identified only by its open file.
     const JobId id = start("(setsid env -i sleep 1000 &); echo up; exec sleep 1000");
     until_out(id, "up");
     const Subprocess others = start_crowd(seed, id);
@@ -107,7 +106,7 @@ TEST_P(HostileNames, OfAUserIsNotBelieved) {
   for (const char* program : {"getent"}) {
     servers.add_program(program, "printf '$(>${HOME}.taken)\\n@remote1 end\\n* x\\n'\n");
   }
-  status(id);  // this user's agent is there first
+  status(id);  // starts this user's agent first
   test::AsNobody nobody(servers);
   fs::permissions(place(), fs::perms::all);
   for (const auto& entry : fs::recursive_directory_iterator(place())) {

@@ -1,4 +1,4 @@
-// Servers that use `job-pull` and `job-rsync` to write where nobody asked them to.
+// Servers that try to write elsewhere through `job-pull` and `job-rsync`.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -32,8 +32,8 @@ class HostilePull : public ::testing::Test {
   CommandResult pull(const std::string& path, const fs::path& folder) {
     return world.run({"job-pull", "--job", "1", "--to", folder.string(), path});
   }
-  // From now on the server's rsync says `forged` wherever its files have `pattern`, of the same length, and
-  // knows nothing of the filters.
+  // From now on the server's rsync sends `forged` in place of `pattern`, which has the same length, and
+  // ignores the filters.
   void forge(const std::string& pattern, const std::string& forged) {
     world.servers().add_program("rsync", "exec python3 -c " + shell_quote(R"(import os, subprocess, sys
 p = subprocess.Popen(['/usr/bin/rsync'] + sys.argv[3:], stdout=subprocess.PIPE)
@@ -79,7 +79,7 @@ TEST_F(HostilePull, AServerThatIgnoresTheFiltersIsRefused) {
   forge("Aremote", ".remote");
   EXPECT_EQ(pull("results/", world.project()).code, 1);
   EXPECT_EQ(config(), config_before);
-  // The same without the forgery: the pretended rsync itself brings files.
+  // Without the forgery, the fake rsync does copy files.
   forge("Aremote", "Bremote");
   EXPECT_EQ(pull("results/", world.project()).code, 0);
   EXPECT_TRUE(fs::exists(world.project() / "Bremote/configs.yaml"));

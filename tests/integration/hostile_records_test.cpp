@@ -7,8 +7,8 @@
 #include "support/job_journal.hpp"
 #include "support/job_world.hpp"
 
-// Records of jobs that name what is none of the project's: a project may come from somebody else, with its
-// .remote.
+// Job records that name files outside the project: a project may come from another person, with its .remote
+// folder.
 
 namespace remote::jobs {
 namespace {
@@ -20,7 +20,8 @@ using ::testing::HasSubstr;
 
 class HostileRecords : public ::testing::Test {
  protected:
-  // A folder on server `a` that looks like an ended job's, outside the project; the record that names it.
+  // A folder on server `a`, outside the project, that looks like an ended job's; returns the record that
+  // names it.
   Job forged() {
     Job job = test::old_record("true");
     job.remote_folder = {"~/precious", "cache"};

@@ -1,5 +1,5 @@
-// Keys, passwords and settings of ssh that others on this machine can read or change, and secrets on command
-// lines.
+// Keys, passwords and ssh settings that other users on this machine can read or change, and secrets on
+// command lines.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-// Servers that answer nonsense, too much, or nothing: the commands end in time, say which server it was, keep
-// their memory, and show what the other servers said. Real sshd; ForceCommand answers as each test likes.
+// Servers that answer nonsense, too much, or nothing: commands end in time, name the server, limit their
+// memory use, and still show the output of the other servers. Uses real sshd; ForceCommand defines the
+// answers of each test.
 
 #include <chrono>
 #include <csignal>
@@ -33,13 +34,13 @@ using testing::HasSubstr;
 using testing::Not;
 
 struct Ended {
-  int code = -1;  // as a shell has it
+  int code = -1;  // as in a shell
   std::string out;
   std::string err;
-  long peak_kb = 0;  // the most memory that the program held
+  long peak_kb = 0;  // peak memory of the program
 };
 
-// A server `bad` that answers as answer() says, and a server `good` that does what it is told.
+// A server `bad` that answers according to answer(), and a server `good` that works normally.
 class Hostile : public testing::Test {
  protected:
   Hostile()
@@ -58,7 +59,8 @@ class Hostile : public testing::Test {
   fs::path server_folder(const std::string& name) const { return folder_.path() / (name + "-server"); }
   std::string forced() const { return "sh " + shell_quote((folder_.path() / "answer").string()); }
 
-  // What `bad` does with any command, in sh. The command that was asked for is $SSH_ORIGINAL_COMMAND.
+  // Sets what `bad` does with every command, as a shell script. The original command is in
+  // $SSH_ORIGINAL_COMMAND.
   void answer(const std::string& script) { write_file_atomic(folder_.path() / "answer", script + "\n"); }
   void honest() { answer("exec sh -c \"$SSH_ORIGINAL_COMMAND\""); }
 
@@ -72,7 +74,7 @@ class Hostile : public testing::Test {
           server_folder(name).string());
     }
     write_file_atomic(project() / ".remote/configs.yaml", text);
-    const Ended trusted = remote({"trust", "--yes"});  // known_hosts lies outside the project
+    const Ended trusted = remote({"trust", "--yes"});  // known_hosts is outside the project
     ASSERT_EQ(trusted.code, 0) << trusted.err;
   }
 
@@ -107,14 +109,14 @@ class Hostile : public testing::Test {
     Subprocess process(spec(words, "run"));
     return ended(process, "run");
   }
-  // Starts it, and interrupts it as Ctrl-C does once `when` holds.
+  // Starts it, and interrupts it like Ctrl-C once `when` holds.
   Ended interrupted(const std::vector<std::string>& words, const std::function<bool()>& when) const {
     Subprocess process(spec(words, "interrupted"));
     EXPECT_TRUE(test::eventually(when));
     process.kill(SIGINT);
     return ended(process, "interrupted");
   }
-  // A job that runs on each server. Their keys: 1 on bad, 2 on good.
+  // A running job on each server. Their keys: 1 on bad, 2 on good.
   void start_jobs() {
     for (const char* name : {"bad", "good"}) {
       const Ended started = remote({"job-run", "--server", name, "--cmd", "exec sleep 1000"});
@@ -138,7 +140,7 @@ class Hostile : public testing::Test {
     }
     return "none";
   }
-  // An error that names the server, in a few lines, with nothing that a terminal would obey.
+  // An error that names the server in a few lines, without terminal control sequences.
   static void expect_named(const Ended& one, const std::string& what = "") {
     EXPECT_THAT(one.err, AnyOf(HasSubstr("bad: "), HasSubstr("on bad"))) << what;
     EXPECT_LT(one.err.size(), 20000U) << what;
@@ -146,7 +148,7 @@ class Hostile : public testing::Test {
     EXPECT_LT(one.peak_kb, memory_limit_kb) << what;
   }
 
-  // A debug build with its libraries holds 15 MB; sanitizers multiply that.
+  // A debug build uses 15 MB with its libraries; sanitizers multiply that.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   static constexpr long memory_limit_kb = 1000000;
 #else
@@ -159,7 +161,7 @@ class Hostile : public testing::Test {
   bool jobs_ = false;
 };
 
-// What a server may say instead of an answer.
+// Answers that are nonsense.
 const std::vector<std::pair<std::string, std::string>> nonsense = {
     {"nothing", "exit 0"},
     {"binary", "head -c 200000 /dev/urandom"},
@@ -182,7 +184,7 @@ TEST_F(Hostile, NonsenseInsteadOfAnswersIsAnErrorOfThatServerAlone) {
     answer("cat >/dev/null & " + script);
     const Ended listing = remote({"job-list", "--json"});
     EXPECT_EQ(state_of(listing, "good"), "running") << name << listing.err;
-    // Who says nothing about the job leaves its state as it was; else it is unknown.
+    // If an answer does not mention the job, its state stays the same; otherwise it is unknown.
     EXPECT_THAT(state_of(listing, "bad"), AnyOf("unknown", "running")) << name;
     if (state_of(listing, "bad") == "unknown") {
       expect_named(listing, name);
@@ -192,7 +194,7 @@ TEST_F(Hostile, NonsenseInsteadOfAnswersIsAnErrorOfThatServerAlone) {
     expect_named(kill, name);
   }
   honest();
-  EXPECT_EQ(state_of(remote({"job-list", "--json"}), "bad"), "running");  // nothing of it was believed
+  EXPECT_EQ(state_of(remote({"job-list", "--json"}), "bad"), "running");  // no part of it was believed
 }
 
 TEST_F(Hostile, NonsenseToALaunchAndAStart) {
@@ -224,7 +226,7 @@ TEST_F(Hostile, NonsenseToPrepareAndRsyncDoesNotHideTheOtherServer) {
   EXPECT_EQ(read_file(server_folder("good") / "file.txt"), "one\n");
 }
 
-// Endless answers: without a newline, and lines that look right.
+// Endless answers: without a newline, and with plausible lines.
 const std::vector<std::pair<std::string, std::string>> floods = {
     {"zeros", "exec cat /dev/zero"},
     {"lines", "exec yes '@remote1 job 0123456789abcdef0123456789abcdef running pid=1 out=1 err=1'"},
@@ -270,7 +272,7 @@ TEST_F(Hostile, FollowingAServerThatPrintsWithoutEndIsGivenUp) {
   EXPECT_THAT(header.err, HasSubstr("not understood"));
 }
 
-// A command's output may be endless, but not what the login shell prints before.
+// A command's output may be endless, but not the output of the login shell before it.
 constexpr const char* endless_command = "case $PWD in */bad-server) exec cat /dev/zero ;; esac; echo hello";
 
 TEST_F(Hostile, EndlessOutputBeforeTheCommandIsGivenUp) {
@@ -307,7 +309,7 @@ TEST_F(Hostile, AServerThatHangsAfterLoginIsUnknownAndCtrlCEndsAtOnce) {
   EXPECT_EQ(state_of(listing, "bad"), "unknown");
   EXPECT_EQ(state_of(listing, "good"), "running");
   EXPECT_THAT(listing.err, HasSubstr("the state of its jobs is unknown"));
-  // What hangs there is ended with its connection by sshd only when it writes; so by hand.
+  // sshd kills hanging commands with their connection only when they write, so kill them here.
   const auto end_hanging = [&] {
     for (const std::string& pid : split_words(read_file_if_there(mark).value_or(""))) {
       ::kill(parse_number<pid_t>(pid).value(), SIGTERM);
@@ -336,7 +338,7 @@ TEST_F(Hostile, AServerThatHangsAfterLoginIsUnknownAndCtrlCEndsAtOnce) {
 
 TEST_F(Hostile, ALaunchThatIsInterruptedEndsTheRanksThatDidStart) {
   const fs::path mark = folder_.path() / "asked";
-  // Passes everything on, but keeps the start for itself.
+  // Passes everything on, except the start.
   const fs::path relay = folder_.path() / "relay.py";
   std::ofstream(relay) << "import os, subprocess, sys, time\n"
                           "command = ['sh', '-c', os.environ['SSH_ORIGINAL_COMMAND']]\n"
@@ -368,10 +370,10 @@ TEST_F(Hostile, ALaunchThatIsInterruptedEndsTheRanksThatDidStart) {
   honest();
   const Ended listing = remote({"job-list", "--stopped", "--json"});
   EXPECT_EQ(state_of(listing, "good"), "killed") << launch.err << listing.err;
-  jobs_ = true;  // if it is not, end it
+  jobs_ = true;  // end the job if it still runs
 }
 
-// A port that says `text` to whoever comes, again and again when `endless`.
+// A port that sends `text` to every client, repeatedly if `endless`.
 class Talker {
  public:
   Talker(const std::string& text, bool endless) : port_(test::free_port()) {
@@ -442,7 +444,7 @@ TEST_F(Hostile, AnythingButSshOnThePortIsAClearErrorWithinTheTimeout) {
   expect_named(both);
 }
 
-// `rsync` on the server, with every PATTERN in what it sends replaced by REPLACEMENT of the same length.
+// `rsync` on the server; replaces every PATTERN in the data it sends with REPLACEMENT of the same length.
 std::string forging_rsync(const fs::path& source, const std::string& pattern,
                           const std::string& replacement) {
   return "case $SSH_ORIGINAL_COMMAND in *rsync*--server*) ;; *) exec sh -c \"$SSH_ORIGINAL_COMMAND\" ;; "
@@ -475,7 +477,7 @@ TEST_F(Hostile, NamesThatLeaveTheFolderBringNothingOutside) {
   for (const fs::path& outside : {to / "evil", to / "../evil", to / "sub/../evil"}) {
     EXPECT_FALSE(fs::exists(outside)) << outside;
   }
-  // The same without the forgery: the harness itself brings files.
+  // Without the forgery, the test's rsync does copy files.
   answer(forging_rsync(files, "AA_evil", "AA_good"));
   const Ended honest_pull = remote({"job-pull", "--job", "1", "results/", "--to", to.string()});
   EXPECT_THAT(honest_pull.err, Not(HasSubstr("unsafe"))) << honest_pull.err;
@@ -491,7 +493,7 @@ TEST_F(Hostile, LinksAreNotWrittenThrough) {
   fs::create_symlink(outside, files / "data");
   const fs::path to = folder_.path() / "to";
   ASSERT_EQ(remote({"job-pull", "--job", "1", "results/", "--to", to.string()}).code, 0);
-  // Now the link becomes a folder: what is in it comes into a folder here, not to where the link leads.
+  // Now the link becomes a folder: its files are written to a folder here, not to the link's target.
   fs::remove(files / "data");
   make_folders(files / "data");
   write_file_atomic(files / "data/precious", "overwritten by the server\n");
@@ -499,7 +501,7 @@ TEST_F(Hostile, LinksAreNotWrittenThrough) {
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(read_file(outside / "precious"), "precious\n");
   EXPECT_FALSE(fs::is_symlink(to / "data"));
-  // And of a job's outputs no link is brought at all.
+  // Links in a job's outputs are not copied at all.
   std::string id;
   for (const json& job : json::parse(remote({"job-list", "--json"}).out)) {
     if (job.at("server") == "bad") {

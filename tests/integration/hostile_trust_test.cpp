@@ -1,4 +1,4 @@
-// A project that somebody else made: what it may make this machine do before the user has agreed.
+// A project made by another person: what it can make this machine do before the user has agreed.
 
 #include <fstream>
 
@@ -64,8 +64,7 @@ TEST_F(HostileProject, APasswordIsAllowedForOneServerOnly) {
   EXPECT_THAT(hello(), Refused("is not trusted"));
 }
 
-// An update of the project must not redirect what was allowed: by another way to the server, or by other host
-// keys.
+// An update of the project must not redirect an allowed password to another route or to other host keys.
 TEST_F(HostileProject, APasswordIsAllowedForOneWayAndForOneSetOfHostKeys) {
   const auto configure = [&](const std::string& server_lines, const std::string& top_lines = "") {
     world.configure("name: proj\npython: {manager: system}\n" + top_lines +
@@ -99,7 +98,7 @@ TEST_F(HostileProject, APasswordIsAllowedForOneWayAndForOneSetOfHostKeys) {
     configure(line);
     EXPECT_THAT(hello(), Refused("is not trusted")) << line;
   }
-  // What is in the file of the project decides, too.
+  // The contents of the project's file matter, too.
   write_file_atomic(file, "gpu" + key);
   configure(pinned);
   EXPECT_THAT(hello().err, HasSubstr(".remote/hosts"));
@@ -221,7 +220,7 @@ TEST_F(HostileProject, AnotherUsersFolderIsRefusedAndOurOwnUnderSudoIsNot) {
     }
     ASSERT_EQ(::chown(path.c_str(), 0, static_cast<gid_t>(-1)), 0);
   }
-  // A group of other people.
+  // Writable by a group of other users.
   ASSERT_EQ(::chown(world.project().c_str(), 0, 12345), 0);
   fs::permissions(world.project(), fs::perms::group_write, fs::perm_options::add);
   EXPECT_THAT(hello(), Refused("its group may write to it"));
@@ -252,7 +251,7 @@ TEST_F(HostileProject, AFifoIsAnErrorAndNeverAWait) {
   EXPECT_EQ(world.job("a", "true").key, 1);
   fs::remove(world.project() / ".remote/jobs/index");
   fifo("sent/a");
-  world.run({"rsync", "--server", "a", "--delete"});  // it ends
+  world.run({"rsync", "--server", "a", "--delete"});  // must end
   fs::remove(world.project() / ".remote/sent/a");
   fifo("exclude.txt");
   EXPECT_THAT(world.run({"rsync", "--server", "a"}).err, HasSubstr("it is not a regular file"));
@@ -292,7 +291,7 @@ TEST_F(HostileLinks, OneThatLeavesTheProjectIsNamedAndLeftOutUntilItIsAllowed) {
   ASSERT_EQ(world.run({"trust", "--yes"}).code, 0);
   EXPECT_THAT(sync().err, Not(HasSubstr("not sent")));
   EXPECT_EQ(read_file(sent("data/set")), "numbers");
-  // Another target is another question.
+  // Another target is asked about again.
   fs::remove(world.project() / "data");
   link(outside_, "data");
   EXPECT_THAT(sync().err, HasSubstr("not sent"));
@@ -349,7 +348,7 @@ TEST_F(HostileLinks, OneToAFolderThatItIsInIsNeverFollowed) {
   write_file_atomic(world.project() / "sub/code.py", "x");
   link("..", "sub/one");
   link(".", "sub/two");
-  link("..", "out");  // and one to a folder above the project, also when it is allowed
+  link("..", "out");  // and a link to a folder above the project, even if allowed
   for (const bool trusted : {false, true}) {
     const CommandResult result = sync();
     EXPECT_EQ(result.code, 0) << result;
@@ -365,7 +364,7 @@ TEST_F(HostileLinks, OneToAFolderThatItIsInIsNeverFollowed) {
 }
 
 TEST_F(HostileLinks, AWalkWithoutAnEndIsRefusedUnlessItIsExcluded) {
-  // Each folder has two links to the next: 2^30 paths, and no circle.
+  // Each folder has two links to the next: 2^30 paths without a cycle.
   for (int i = 0; i < 30; ++i) {
     const std::string folder = "n/" + std::to_string(i);
     make_folders(world.project() / folder);
@@ -384,7 +383,7 @@ TEST_F(HostileLinks, WhatIsExcludedIsNotAskedAbout) {
   link("/bin/sh", "venv/bin/python");
   write_file_atomic(world.project() / ".remote/exclude.txt", "/data\nvenv/\n");
   EXPECT_THAT(sync().err, Not(HasSubstr("not sent")));
-  // A pattern that takes back all others takes back none of ours.
+  // A pattern that cancels all earlier patterns does not cancel ours.
   write_file_atomic(world.project() / ".remote/exclude.txt", "/data\n!\n*.tmp\n");
   write_file_atomic(world.project() / "x.tmp", "");
   EXPECT_THAT(sync().err, HasSubstr("the link data is not sent"));
@@ -509,7 +508,7 @@ TEST(HostileSandbox, AHomeThatCameWithTheProjectLetsNobodyIn) {
   EXPECT_FALSE(gets_in(key, servers[0].port));
   EXPECT_TRUE(gets_in(sandbox.private_key(), servers[0].port));
   EXPECT_TRUE(fs::exists(servers[0].moved_aside / ".ssh/authorized_keys"));
-  // What a later `git pull` puts there is not believed either, and the home is kept.
+  // Files that a later `git pull` puts there are not trusted either, and the home folder stays the same.
   fs::remove(home / ".ssh/authorized_keys");
   write_file_atomic(home / ".ssh/authorized_keys", read_file(key.string() + ".pub"));
   EXPECT_FALSE(gets_in(key, servers[0].port));

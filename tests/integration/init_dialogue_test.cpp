@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// Runs `remote init` on a terminal of its own with these answers; returns the screen and the exit code.
+// Runs `remote init` on its own terminal with these answers; returns the screen and the exit code.
 std::pair<std::string, int> init_on_terminal(const fs::path& folder, const std::string& answers) {
   int master = -1;
   const pid_t pid = ::forkpty(&master, nullptr, nullptr, nullptr);
@@ -37,11 +37,11 @@ std::pair<std::string, int> init_on_terminal(const fs::path& folder, const std::
   while (::poll(&ready, 1, 20'000) == 1) {
     const ssize_t count = ::read(terminal.get(), buffer, sizeof buffer);
     if (count <= 0) {
-      break;  // EIO: the program has ended
+      break;  // EIO: the program has exited
     }
     screen.append(buffer, static_cast<std::size_t>(count));
   }
-  ::kill(pid, SIGKILL);  // of no effect on one that ended
+  ::kill(pid, SIGKILL);  // no effect if it has already exited
   int status = 0;
   ::waitpid(pid, &status, 0);
   return {screen, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)};

@@ -71,7 +71,7 @@ TEST_F(KillJobs, AServerThatIsSilentIsAnErrorAndTheOtherIsDone) {
     const auto jobs = world.run_all({world.job("a", "exec sleep 300"), world.job("b", "exec sleep 300")});
     world.break_next(member, 5);
     const KillResult result = kill_all(jobs);
-    // Where only the answer was lost, a second question finds the jobs ended.
+    // If only the answer was lost, a second request finds that the jobs have ended.
     ASSERT_EQ(result.errors.size() + result.entries.size(), 2U);
     ASSERT_GE(result.entries.size(), 1U);
     if (member != &test::Faults::cut) {
@@ -83,7 +83,7 @@ TEST_F(KillJobs, AServerThatIsSilentIsAnErrorAndTheOtherIsDone) {
       EXPECT_EQ(entry.outcome, StopOutcome::killed);
     }
     world.servers.set_faults({});
-    // Asked again, both are ended, and what ended before is said to have.
+    // A second request reports both as ended, and which ended before it.
     EXPECT_TRUE(kill_all(jobs).errors.empty());
     for (const Job& job : world.store.list().jobs) {
       EXPECT_EQ(job.state, JobState::killed);
@@ -94,7 +94,7 @@ TEST_F(KillJobs, AServerThatIsSilentIsAnErrorAndTheOtherIsDone) {
 
 TEST_F(KillJobs, AJobWhoseFolderIsGoneIsEndedAndWasStarted) {
   const auto jobs = world.run_all({world.job("a", "exec sleep 300"), world.job("a", "exec sleep 300")});
-  // A supervisor that has not started its job yet would end with its folder.
+  // A supervisor that has not started its job yet would exit with its folder.
   ASSERT_TRUE(test::eventually([&] { return world.servers.count_running("sleep") == 2; }));
   std::filesystem::remove_all(world.servers.home("a") / "proj/.jobs");
   KillResult result = kill_all({jobs[0]});

@@ -1,5 +1,5 @@
-// job-kill through the program and a real sshd: trees that torchrun makes, many processes, many equal jobs,
-// and what cannot be killed.
+// job-kill with the program and a real sshd: process trees from torchrun, many processes, many equal jobs,
+// and processes that cannot be killed.
 
 #include <algorithm>
 #include <csignal>
@@ -26,7 +26,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Kills a process that only the test itself can end.
+// Kills a process that only the test can stop.
 struct EndedByTheTest {
   pid_t pid = 0;
   ~EndedByTheTest() {
@@ -38,7 +38,7 @@ struct EndedByTheTest {
 
 TEST(KillOverSsh, AJobOfTwoHundredProcesses) {
   SshJobWorld world;
-  // Half of them in sessions of their own and deaf to TERM.
+  // Half of them have their own session and ignore TERM.
   world.run_all(
       {"i=0; while [ $i -lt 50 ]; do sleep 1000 & sleep 1000 & "
        "(setsid sh -c 'trap \"\" TERM; sleep 1000; sleep 1000' &); i=$((i + 1)); done; wait"});
@@ -46,7 +46,7 @@ TEST(KillOverSsh, AJobOfTwoHundredProcesses) {
   const ExecResult result = world.remote({"job-kill", "--job", "1", "--grace", "1"});
   EXPECT_TRUE(result.status.success()) << result.err;
   EXPECT_EQ(result.out, "job 1 on one: killed\n");
-  // The agent that answered may still be about to end.
+  // The agent that answered may still be exiting.
   EXPECT_TRUE(eventually([&] { return world.processes().empty(); }));
 }
 
@@ -65,7 +65,7 @@ TEST(KillOverSsh, OneOfFiftyWithTheSameCommand) {
   std::map<std::string, std::vector<pid_t>> before;
   ASSERT_TRUE(eventually([&] {
     before = processes();
-    before.erase("");  // their guards
+    before.erase("");  // without their guards
     // the shell and its two children
     return before.size() == 50 &&
            std::all_of(before.begin(), before.end(), [](const auto& one) { return one.second.size() == 3; });
@@ -87,7 +87,7 @@ TEST(KillOverSsh, OneOfFiftyWithTheSameCommand) {
 
 class KillTorchrun : public ::testing::TestWithParam<bool> {};
 
-// torchrun starts each worker in a session of its own; its agent may be dead and the workers orphans.
+// torchrun starts each worker in its own session; torchrun's agent may be dead and the workers orphans.
 TEST_P(KillTorchrun, LeavesNothing) {
   const bool agent_is_dead = GetParam();
   SubprocessSpec look;
@@ -104,8 +104,8 @@ TEST_P(KillTorchrun, LeavesNothing) {
                     "    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
                     "print('up', os.environ['RANK'], flush=True)\n"
                     "time.sleep(1000)\n");
-  // -r and -t of a rank that does not exist: without them torch 1.13 fails under Python 3.11.
-  // With what a launch gives to torch: torchrun of Debian 13 does not run without it.
+  // -r and -t with a rank that does not exist: torch 1.13 fails under Python 3.11 without them. Also sets the
+  // variables that a launch sets for torch: Debian 13's torchrun does not run without them.
   const auto jobs = world.run_all(
       {fmt::format(
           "exec /usr/bin/python3 -m torch.distributed.run --nnodes=1 --node_rank=0 --nproc_per_node=2 "
@@ -144,7 +144,7 @@ TEST_P(KillTorchrun, LeavesNothing) {
 INSTANTIATE_TEST_SUITE_P(Agent, KillTorchrun, ::testing::Values(false, true),
                          [](const auto& dead) { return dead.param ? "Dead" : "Alive"; });
 
-// A process of another user is out of reach for a login that may not kill it, here root without CAP_KILL.
+// A login without permission, here root without CAP_KILL, cannot kill another user's process.
 TEST(KillOverSsh, WhatCannotBeKilledIsNamedAndTheJobIsNotCalledKilled) {
   SubprocessSpec able;
   able.argv = {"setpriv", "--bounding-set=-kill", "--inh-caps=-kill", "true"};
@@ -176,7 +176,7 @@ TEST(KillOverSsh, WhatCannotBeKilledIsNamedAndTheJobIsNotCalledKilled) {
   const ExecResult table = world.remote({"job-list"});
   EXPECT_TRUE(contains(table.out, fmt::format("asked to end, but its process {} still runs", other.pid)))
       << table.out;
-  // Once that process is gone, so is the job.
+  // The job is gone once that process is gone.
   ::kill(other.pid, SIGKILL);
   ASSERT_TRUE(eventually([&] {
     return contains(world.remote({"job-list", "--stopped", "--json"}).out, "\"state\": \"killed\"");

@@ -15,7 +15,7 @@ namespace {
 
 class CommandLabmlJobs : public ::testing::Test {
  protected:
-  // The files that labml_remote has here and on the server for a job of this process.
+  // Writes labml_remote's files, here and on the server, for a job with this process.
   void record(const std::string& id, int key, pid_t pid) {
     make_folders(world.project() / ".remote/jobs" / id);
     write_file_atomic(yaml_of(id), fmt::format("command: python train.py --token=hidden\nenv_vars: {{}}\n"
@@ -28,7 +28,7 @@ class CommandLabmlJobs : public ::testing::Test {
       write_file_atomic(there(id) / "job.out", "said\n");
     }
   }
-  // Runs as labml_remote's jobs do: without any variable or supervisor of ours.
+  // Runs a process like a labml_remote job: without our variables and supervisor.
   Subprocess run(const std::string& id) {
     make_folders(there(id));
     SubprocessSpec spec;
@@ -64,8 +64,8 @@ TEST_F(CommandLabmlJobs, AreListedAndEndedAndTheirKeysAreNotGivenAgain) {
   EXPECT_EQ(read_file_if_there(yaml_of(job_id)), yaml);
 }
 
-// labml_remote takes every name in the jobs folder here, and every `job.pid` on the server, for a job of its
-// own.
+// labml_remote treats every name in the local jobs folder, and every `job.pid` on the server, as one of its
+// own jobs.
 TEST_F(CommandLabmlJobs, NothingOfOursIsTakenForAJob) {
   record(job_id, 7, 1);
   const Job ours = world.ended_job("a", "echo out");

@@ -28,8 +28,7 @@
 #include "support/test_sshd.hpp"
 #include "support/waiting.hpp"
 
-// The lifeline between the pretended servers "a" (the coordinator) and "b", on 127.0.0.1: no laptop takes
-// part.
+// The lifeline between the simulated servers "a" (the coordinator) and "b", on 127.0.0.1, without a laptop.
 
 namespace remote::jobs {
 namespace {
@@ -43,7 +42,7 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
 
   LifelineTest() : servers(GetParam()) {}
 
-  // Starts a rank a command; returns their ids.
+  // Starts one rank per command; returns their ids.
   std::vector<JobId> start(const std::string& server, const std::vector<std::string>& commands) {
     std::vector<StartRequest> requests;
     std::vector<Job> jobs;
@@ -106,7 +105,8 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
   std::vector<int> processes_of(const std::string& server) {
     return test::processes_with("HOME=" + servers.home(server).string());
   }
-  // As when its power goes: everything on it at once. Stopped first, so that none sees another's end.
+  // Like a power failure: kills everything on the server at once. Stops the processes first, so that none
+  // sees another end.
   void crash(const std::string& server) {
     for (const int pid : processes_of(server)) {
       ::kill(pid, SIGSTOP);
@@ -119,7 +119,7 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
       return pids.empty();
     }));
   }
-  // When one server is lost, the jobs of the other are ended.
+  // When one server is lost, the jobs on the other are stopped.
   void expect_loss(const std::string& lost, const std::string& left) {
     launch.timeout_seconds = 2;
     std::map<std::string, std::vector<JobId>> ids;
@@ -203,13 +203,13 @@ TEST_P(LifelineTest, TheGraceLetsOthersEndByThemselves) {
 }
 
 TEST_P(LifelineTest, SuccessAndAKillOfTheUserEndNothing) {
-  launch.timeout_seconds = 6;  // within which a begins, also on a busy machine
+  launch.timeout_seconds = 6;  // enough for a to start, even on a busy machine
   const auto on_b = start("b", {"true", "sleep 300"});
   const auto on_a = start("a", {"sleep 10", "true"});
   until_told("a", on_a[0], "ok");
   const auto killed = kill("b", {on_b[1]}).at(on_b[1]);
   EXPECT_EQ(killed.outcome, StopOutcome::killed);
-  // b's lifeline goes with its jobs, which is no loss
+  // b's lifeline ends with its jobs, which does not count as a loss
   EXPECT_TRUE(test::eventually([&] { return processes_of("b").empty(); }));
   EXPECT_EQ(result_of(wait_end("a", on_a[0])), ExitStatus::exited(0));
   expect_nothing_left();
@@ -221,7 +221,7 @@ TEST_P(LifelineTest, AJobWhoseFolderIsGoneIsNotTakenForEnded) {
   until_told("a", on_a[0], "ok");
   until_told("b", on_b[0], "ok");
   fs::remove_all(servers.home("b") / "proj/.jobs" / on_b[0].text());
-  // the end of one lets the lifeline look at all
+  // the end of one job makes the lifeline check all of them
   write_file_atomic(servers.home("b") / "go", "");
   EXPECT_EQ(result_of(wait_end("b", on_b[1])), ExitStatus::exited(0));
   EXPECT_EQ(status("b", on_b[0]).phase, Phase::running);
@@ -243,7 +243,7 @@ TEST_P(LifelineTest, SilenceIsLossToo) {
   const auto on_a = start("a", {"sleep 300"});
   const auto on_b = start("b", {"sleep 300"});
   until_told("a", on_a[0], "ok");
-  const std::vector<int> frozen = processes_of("b");  // the connection stays, but nothing comes
+  const std::vector<int> frozen = processes_of("b");  // the connection stays open, but silent
   for (const int pid : frozen) {
     ::kill(pid, SIGSTOP);
   }
@@ -251,7 +251,7 @@ TEST_P(LifelineTest, SilenceIsLossToo) {
   for (const int pid : frozen) {
     ::kill(pid, SIGCONT);
   }
-  // and when it is back, it hears of it
+  // and it is notified when it resumes
   EXPECT_EQ(wait_end("b", on_b[0]).stop.value().by.cause, wire::StopCause::lost);
   expect_nothing_left();
 }
@@ -269,7 +269,7 @@ TEST_P(LifelineTest, AStrangerIsNotBelieved) {
   expect_nothing_left();
 }
 
-// Idle connections, thousands of them, as fast as they can be made; the newest thousand stay open.
+// Thousands of idle connections, opened as fast as possible; the newest thousand stay open.
 class Flood {
  public:
   explicit Flood(int port) : folder_("remote-flood-") {
@@ -314,7 +314,7 @@ TEST_P(LifelineTest, AMemberComesBackThroughThousandsOfStrangers) {
   for (int i = 0; i < 3; ++i) {
     const int taken = link.connections();
     link.cut();
-    // Each time within the timeout, or the ranks would be ended.
+    // Each time within the timeout; otherwise the ranks would be stopped.
     EXPECT_TRUE(test::eventually([&] { return link.connections() > taken && told("b", on_b[0]) == "ok\n"; }));
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     EXPECT_TRUE(test::eventually([&] { return std::chrono::steady_clock::now() > until; }));
@@ -362,7 +362,7 @@ TEST_P(LifelineTest, TheSecretIsNowhere) {
   }
   for (const char* server : {"a", "b"}) {
     for (const auto& entry : fs::recursive_directory_iterator(servers.home(server))) {
-      // a file of the owner's, as spec.json is; it goes with the launch
+      // a file owned by the user, like spec.json; it is removed with the launch
       if (entry.path().filename() == "lifeline.json") {
         EXPECT_EQ(fs::status(entry.path()).permissions(), fs::perms::owner_read | fs::perms::owner_write);
       } else if (entry.is_regular_file()) {
@@ -386,7 +386,7 @@ TEST_P(LifelineTest, OneThatHasDiedIsStartedAgainByTheNextQuestion) {
   until_told("b", on_b[0], "ok");
   EXPECT_FALSE(status("a", on_a[0]).lifeline);
   for (const auto& [server, id] : {std::pair("a", on_a[0]), std::pair("b", on_b[0])}) {
-    until_told(server, id, "ok");  // b is cut off from a for a moment
+    until_told(server, id, "ok");  // b is briefly cut off from a
     const pid_t dead = lifeline_of(server, id);
     kill_lifeline(server, id);
     expect_trouble(status(server, id), wire::LifelineState::restarted, "");
@@ -401,7 +401,7 @@ TEST_P(LifelineTest, OneThatHasDiedIsStartedAgainByTheNextQuestion) {
   expect_nothing_left();
 }
 
-// The question may come from another build, and two builds on a link would not understand each other.
+// The request may come from another build, and two builds could not communicate over a link.
 TEST_P(LifelineTest, OneThatIsStartedAgainIsOfTheBuildOfItsLaunch) {
   const auto on_a = start("a", {"sleep 300"});
   const auto on_b = start("b", {"sleep 300"});
@@ -418,7 +418,7 @@ TEST_P(LifelineTest, OneThatIsStartedAgainIsOfTheBuildOfItsLaunch) {
   EXPECT_TRUE(fs::exists(mark));
   until_told("b", on_b[0], "ok");
   until_told("a", on_a[0], "ok");
-  // Without it, no other build takes its place in silence.
+  // Without it, no other build silently takes its place.
   fs::remove(agent);
   kill_lifeline("b", on_b[0]);
   expect_trouble(status("b", on_b[0]), wire::LifelineState::dead,
@@ -455,7 +455,7 @@ TEST_P(LifelineTest, OneThatDiesAloneIsReplacedAtOnce) {
   expect_nothing_left();
 }
 
-// Nobody asks for a status, which would start it again.
+// No status request arrives that would restart it.
 TEST_P(LifelineTest, OneThatDiesWithItsWatchdogIsALostServer) {
   launch.timeout_seconds = 3;
   const auto on_a = start("a", {"sleep 300"});
@@ -485,7 +485,7 @@ TEST_P(LifelineTest, ASecondOneOfAServerEndsAtOnce) {
   const auto ids = start("a", {"sleep 300", "sleep 301"});
   until_told("a", ids[0], "waiting");
   const pid_t first = lifeline_of("a", ids[0]);
-  // as if two questions had found it dead at once
+  // as if two requests had found it dead at the same time
   const std::string record = read_file(folder_of("a", ids[0]) / "lifeline.pid");
   for (const JobId& id : ids) {
     write_file_atomic(folder_of("a", id) / "lifeline.pid", "1" + record.substr(record.find(' ')));

@@ -1,4 +1,4 @@
-// Which links lead out of the project. No question is asked about the others.
+// Which links lead out of the project. The user is not asked about other links.
 
 #include "servers/links.hpp"
 

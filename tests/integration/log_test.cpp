@@ -1,4 +1,4 @@
-// What -v and -vv print, and that no secret is among it. The log itself: unit/log_test.cpp.
+// The output of -v and -vv, and that it contains no secrets. unit/log_test.cpp tests the log itself.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ TEST(LogOfCommands, VerboseTellsWhatIsDoneWhere) {
   EXPECT_THAT(brief, AllOf(HasSubstr("2 servers side by side"), HasSubstr(" a: command: begins"),
                            HasSubstr(" b: command: exit 0 after"), HasSubstr("the last of them")));
   EXPECT_THAT(brief, Not(HasSubstr("started ")));
-  // The pretended servers' shells are local commands.
+  // The shells of the simulated servers are local commands.
   EXPECT_THAT(world.run({"run", "--cmd", "true", "-vv"}).err, HasSubstr("started "));
   EXPECT_THAT(world.run(command).err, Not(HasSubstr("side by side"))) << "the log ends with its command";
 }

@@ -18,8 +18,8 @@
 #include "support/test_sshd.hpp"
 #include "support/waiting.hpp"
 
-// mpirun's orders, from its agent on the pretended server "a" over the lifeline to the job on "b". Both are
-// this machine; mpirun and its daemon are shell scripts.
+// mpirun's orders, from its agent on the simulated server "a" over the lifeline to the job on "b". Both are
+// on this machine; mpirun and its daemon are shell scripts.
 
 namespace remote::jobs {
 namespace {
@@ -31,7 +31,7 @@ class OrdersTest : public ::testing::TestWithParam<test::ServerShell> {
  protected:
   OrdersTest() : servers(GetParam()) {
     launch.servers = {{"a", 1, "localhost"}, {"b", 1, "remote-b"}};
-    // The daemon: puts its words on record, and ends when it may.
+    // The daemon: records its arguments, and ends when ~/go exists.
     set_daemon("printf '%s\\n' \"$@\" >>~/words; until [ -e ~/go ]; do sleep 0.2; done");
   }
   ~OrdersTest() override {
@@ -74,7 +74,7 @@ class OrdersTest : public ::testing::TestWithParam<test::ServerShell> {
     return read_file(servers.home(server) / "proj/.jobs" / id.text() / "job.err");
   }
   std::string words() { return read_file_if_there(servers.home("b") / "words").value_or(""); }
-  // Until a file of that first name, such as "order.", is in the folder of a job on "a".
+  // Waits until a file with this prefix, such as "order.", is in the folder of a job on "a".
   void until_file(const fs::path& folder, const std::string& prefix) {
     EXPECT_TRUE(test::eventually([&] {
       return std::ranges::any_of(fs::directory_iterator(folder), [&](const auto& entry) {
@@ -116,7 +116,7 @@ TEST_P(OrdersTest, GoToServersOfTheLaunchAndToNoOtherProgram) {
             "remote: mpirun cannot start its daemon for remote-c: it is not a server of this launch\n"
             "remote: mpirun cannot start its daemon for remote-b: its command line is not understood\n"
             "remote: mpirun cannot start its daemon for remote-b: its command line is not understood\n");
-  // mpirun has ended without an order that counts: nobody waits for one any more, and that is no success
+  // mpirun has ended without a valid order: jobs stop waiting for one, and that counts as a failure
   EXPECT_EQ(result("b", b), ExitStatus::exited(1));
   EXPECT_EQ(errors("b", b), "remote: mpirun has ended without having started its daemon here\n");
   EXPECT_TRUE(status("b", b).after_peer);
@@ -134,9 +134,9 @@ TEST_P(OrdersTest, TheFirstOneCounts) {
   EXPECT_EQ(read_file(servers.home("b") / "proj/.jobs" / b.text() / "order"), "orted\n1\n");
 }
 
-// MPICH's mpirun takes the end of its agent for the end of its daemon.
+// MPICH's mpirun treats the end of its agent as the end of its daemon.
 TEST_P(OrdersTest, TheAgentOfHydraStaysUntilTheJobThereHasEnded) {
-  launch.grace_seconds = 2;  // or the failure on b would end the job on a before it can write
+  launch.grace_seconds = 2;  // otherwise the failure on b would stop the job on a before it can write
   for (const int code : {0, 3}) {
     SCOPED_TRACE(code);
     fs::remove(servers.home("b") / "go");
@@ -149,10 +149,10 @@ TEST_P(OrdersTest, TheAgentOfHydraStaysUntilTheJobThereHasEnded) {
     const fs::path folder = servers.home("a") / "proj/.jobs" / a.text();
     until_file(folder, "until.");
     EXPECT_EQ(errors("a", a), "");
-    if (code == 0) {  // another lifeline takes the waiting over
+    if (code == 0) {  // another lifeline takes over the waiting
       const pid_t dead = test::read_lifeline_pid(folder);
       test::kill_lifeline(folder);
-      status("a", a);  // starts it again
+      status("a", a);  // restarts it
       EXPECT_NE(test::read_lifeline_pid(folder), dead);
     }
     go("b");
@@ -170,7 +170,7 @@ TEST_P(OrdersTest, AServerThatDoesNotComeIsNamed) {
   EXPECT_THAT(errors("a", a), HasSubstr("server b does not reach this one at 127.0.0.1 port"));
 }
 
-// Orders may be given while nobody is there to take them.
+// Orders may be given while no process is there to receive them.
 TEST_P(OrdersTest, OutliveTheLifeline) {
   const JobId b = start("b", "remote-mpi-member");
   const JobId a = start("a", "until [ -e ~/go ]; do sleep 0.2; done; remote-mpi-agent remote-b orted late");
@@ -179,14 +179,14 @@ TEST_P(OrdersTest, OutliveTheLifeline) {
   test::kill_lifeline(record.parent_path());
   go("a");
   until_file(record.parent_path(), "order.");
-  EXPECT_EQ(result("a", a), ExitStatus::exited(0));  // a status starts it again
+  EXPECT_EQ(result("a", a), ExitStatus::exited(0));  // a status request restarts it
   until_words();
   go("b");
   EXPECT_EQ(result("b", b), ExitStatus::exited(0));
   EXPECT_EQ(words(), "late\n");
 }
 
-// A rank's failure: its code is the job's, and its time and last words are on record.
+// If a rank fails, its exit code is the job's, and its time and last words are recorded.
 TEST_P(OrdersTest, ARankLeavesWhatAVerdictNeeds) {
   const std::string variables =
       "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 "

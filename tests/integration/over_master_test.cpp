@@ -1,4 +1,4 @@
-// Connections over OpenSSH masters: which is used, what ends with it, and what it cannot do.
+// Connections over OpenSSH masters: which one is used, what ends with it, and its limitations.
 
 #include <chrono>
 #include <csignal>
@@ -44,7 +44,7 @@ class OverMaster : public testing::Test {
     request.timeout = 30s;
     return connection.exec(request);
   }
-  // A master of the user's own, at the ControlPath of ~/.ssh/config; returns its pid.
+  // Opens the user's own master, at the ControlPath of ~/.ssh/config; returns its pid.
   pid_t open_own(const TestSshd& sshd, const std::string& path) const {
     write_file_atomic(client.ssh_config(), "HashKnownHosts no\nControlPath " + path + "\n");
     SubprocessSpec spec;
@@ -90,7 +90,7 @@ class OverMaster : public testing::Test {
     make_folders(client.folder() / "own", 0700);
     return client.folder() / "own";
   }
-  const SigpipeGuard guard_;  // as of Project, which all of this runs under
+  const SigpipeGuard guard_;  // as in Project, which all of this needs
   TestClient client;
 };
 
@@ -169,7 +169,7 @@ TEST_F(OverMaster, AMasterThatDiesIsALostLinkAndTheNextOneWorks) {
   }
 }
 
-// So that who follows a job waits for it, as without a master.
+// So that following a job waits for the server, as without a master.
 TEST_F(OverMaster, AServerThatIsAwayIsUnreachable) {
   TestSshd sshd(client.public_key());
   connect(sshd, config::ConnectBy::openssh);
@@ -204,12 +204,12 @@ TEST_F(OverMaster, BeyondMaxSessionsThereIsASecondMasterUnlessItAsksAQuestion) {
   hold();
   EXPECT_EQ(control_sockets(client.masters()).size(), 3U);
   EXPECT_FALSE(over_master(*connect(sshd, config::ConnectBy::automatic)));
-  running[1].reset();  // a place on one that is open is used again
+  running[1].reset();  // a free channel of an open master is reused
   connections[1].reset();
   EXPECT_EQ(run(*connect(sshd, config::ConnectBy::openssh), "echo again").out, "again\n");
   hold();
   EXPECT_EQ(control_sockets(client.masters()).size(), 3U);
-  // As where a code would be asked for: another login is no way out, and none is named.
+  // As if a code were required: another login does not help, and none is suggested.
   write_file_atomic(sshd.folder() / "authorized_keys", "", 0600);
   for (const auto by : {config::ConnectBy::openssh, config::ConnectBy::automatic}) {
     try {
@@ -248,7 +248,7 @@ TEST_F(OverMaster, APortOfTheServerReachesThisMachineUntilTheConnectionEnds) {
   auto connection = connect(sshd, config::ConnectBy::openssh);
   const int port = test::free_port();
   connection->listen_tcp(port);
-  // The other program on the server: it sends, ends its direction, and reads to the end.
+  // The peer on the server: sends, closes its direction, and reads to the end.
   std::string told;
   const auto program = connection->open(
       fmt::format("python3 -c 'import socket; s = socket.create_connection((\"127.0.0.1\", {})); "

@@ -1,4 +1,5 @@
-// A password's prompt on a real terminal: however it is left, at once, and the terminal echoes again.
+// A password prompt on a real terminal: it can be left immediately in every way, and the terminal echoes
+// again.
 
 #include <csignal>
 #include <string>
@@ -18,7 +19,6 @@ namespace {
 using test::PasswordServer;
 using testing::HasSubstr;
 
-// `remote run --cmd true`.
 struct OnATerminal : test::ProgramOnTerminal {
   explicit OnATerminal(const std::filesystem::path& project)
       : ProgramOnTerminal({"--project", project.string(), "run", "--cmd", "true"}, project) {}
@@ -34,7 +34,7 @@ class PasswordPrompt : public testing::Test {
                                   "  b: {{hostname: 127.0.0.1, port: {}, username: bob}}\n",
                                   first_.port(), second_.port()));
   }
-  // Until one server's password is asked for; the other's question waits behind it.
+  // Waits until one server's password is requested; the other server's question waits for it.
   static void until_asked(OnATerminal& terminal) {
     ASSERT_TRUE(test::eventually([&] {
       return terminal.screen().find("Password for") != std::string::npos && !terminal.echoes();

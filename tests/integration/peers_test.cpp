@@ -1,5 +1,5 @@
-// `rsync --fan-out peers` between real sshd processes: each takes the project from the other by ssh(1) and
-// rsync, with a key that is forwarded or one that lies in its home folder.
+// `rsync --fan-out peers` between real sshd processes: each gets the project from the other with ssh(1) and
+// rsync, using a forwarded key or a key in its home folder.
 
 #include "servers/peers.hpp"
 
@@ -48,7 +48,7 @@ class PeersTest : public SandboxTest {
     std::vector<std::string> by_peer;
     std::vector<std::string> from_here;
   };
-  // One server's whole part, as `remote rsync` does it.
+  // Handles one server completely, as `remote rsync` does.
   Sent send(std::size_t index) {
     const config::Server& server = config_.servers[index];
     Peers::Part part(peers_, connections_[index], server);
@@ -59,7 +59,7 @@ class PeersTest : public SandboxTest {
     part.pass_on(report.newer);
     return {part.from, part.why, part.files.changed, report.changed};
   }
-  // Without a key that could be forwarded.
+  // Leaves no key that could be forwarded.
   void forward_nothing() {
     for (test::WrappedConnection& connection : connections_) {
       connection.told().key_files.clear();
@@ -121,14 +121,14 @@ TEST_F(PeersTest, AKeyInTheHomeFolderWillDo) {
   fs::rename(sandbox_.home(1) / "key", sandbox_.home(1) / ".ssh/id_ed25519");
   std::ofstream(sandbox_.home(0) / ".ssh/authorized_keys", std::ios::app)
       << read_file(sandbox_.home(1) / "key.pub");
-  std::ofstream(sandbox_.home(0) / ".bashrc") << "cd /\n";  // if that is the login shell
+  std::ofstream(sandbox_.home(0) / ".bashrc") << "cd /\n";  // in case that is the login shell
   send(0);
   const Sent second = send(1);
   EXPECT_EQ(second.from, "node-1") << second.why;
   EXPECT_THAT(second.from_here, IsEmpty());
 }
 
-// Keys with a passphrase are of no use to an agent of our own; the user's may hold them.
+// Our own agent cannot use keys with a passphrase; the user's agent may hold them.
 TEST_F(PeersTest, TheUsersAgentIsForwardedWhereNoKeyFileWillDo) {
   ssh::KeyAgent agent;
   ASSERT_TRUE(agent.add(sandbox_.sandbox().private_key(), Cancel()));
@@ -189,7 +189,7 @@ TEST_F(PeersTest, WhatIsNewerOnTheFirstIsNotPassedOn) {
 
 TEST_F(PeersTest, WhatDiffersByContentAloneComesFromHere) {
   send(0);
-  // As many bytes, as old: rsync does not see it, the digest does.
+  // Same size and time: rsync does not see the difference, but the digest does.
   const auto time = fs::last_write_time(there("train.py", 0));
   write(there("train.py", 0), "print(2)\n");
   fs::last_write_time(there("train.py", 0), time);
@@ -216,7 +216,7 @@ TEST_F(PeersTest, AnInterruptedTransferLeavesNoneOfItsFilesAndGoesOnTheNextTime)
                  Interrupted);
   }
   EXPECT_FALSE(fs::exists(there("data", 1))) << "it was not in the middle";
-  real_[1].reset();  // as at the end of the program
+  real_[1].reset();  // as when the program exits
   EXPECT_TRUE(test::eventually([&] { return fs::is_empty(there(".remote-scripts", 1)); }));
   options_.bytes_per_second = 0;
   options_.on_progress = {};
@@ -225,8 +225,7 @@ TEST_F(PeersTest, AnInterruptedTransferLeavesNoneOfItsFilesAndGoesOnTheNextTime)
   EXPECT_EQ(fs::file_size(there("data", 1)), std::size_t{10} << 20U);
 }
 
-// The whole command, with four servers.
-// Servers whose rsync reports files that nobody asked it for, by the mark that it was given.
+// Servers whose rsync reports files that were not requested, with the mark it was given.
 struct ProgramFolder {
   TempFolder bin_;
 };

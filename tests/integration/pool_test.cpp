@@ -8,7 +8,7 @@
 namespace remote {
 namespace {
 
-// Counts the connections that are made.
+// Counts the connections.
 class Counting : public ssh::Connector {
  public:
   Counting(std::shared_ptr<test::LocalServers> servers, int& made)

@@ -1,4 +1,4 @@
-// `remote prepare` on a terminal: a test drives it on a pty and reads the screen as a person would.
+// `remote prepare` on a terminal: the test drives it on a pty and reads the screen as a user would.
 
 #include <algorithm>
 #include <array>
@@ -31,8 +31,8 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// As much of a terminal as we use: text, \r, \n, cursor up, erase to the end of the screen, colours. Rows
-// that scroll out at the top are kept.
+// The features of a terminal that we use: text, \r,
+// , cursor up, erase to the end of the screen, colors. Rows that scroll off the top are kept.
 class Screen {
  public:
   void add(std::string_view data) {
@@ -117,7 +117,7 @@ class PrepareOnATerminal : public ::testing::Test {
     spec.new_session = true;
     return Subprocess(spec);
   }
-  // Reads what appears until `until` holds or the program's end; the screen has it all.
+  // Reads output until `until` holds or the program ends, and keeps all of it in the screen.
   void watch(const std::function<bool()>& until = [] { return false; }) {
     std::array<char, 4096> buffer{};
     while (!until()) {
@@ -125,7 +125,7 @@ class PrepareOnATerminal : public ::testing::Test {
       ASSERT_GT(::poll(&slot, 1, 60000), 0) << "nothing happens:\n" << screen_.text();
       const ssize_t count = ::read(master_.get(), buffer.data(), buffer.size());
       if (count <= 0) {
-        return;  // EIO: no one has the other side open
+        return;  // EIO: the other end is closed
       }
       screen_.add({buffer.data(), static_cast<std::size_t>(count)});
     }
@@ -164,7 +164,7 @@ TEST_F(PrepareOnATerminal, ATransferShowsABarAServerAndTheirSum) {
   });
   ASSERT_NE(seen, "") << screen_.text();
   for (const std::string& row : split(seen, '\n')) {
-    // "node-1  rsync  [###.......]  33%  1.0 MB  1.5 MB/s  0:00:01 left", as much of it as there is room for
+    // "node-1  rsync  [###.......]  33%  1.0 MB  1.5 MB/s  0:00:01 left", as much as fits
     EXPECT_THAT(row, ::testing::MatchesRegex(
                          "(node-[12]  rsync|total   2 servers)  \\[#*\\.*\\] +[0-9]+%  [0-9.]+ MB.*"));
   }
@@ -178,7 +178,7 @@ TEST_F(PrepareOnATerminal, ATransferShowsABarAServerAndTheirSum) {
 TEST_F(PrepareOnATerminal, AFailureShowsTheLogAndStopsNobody) {
   fs::create_directories(sandbox_.home(1) / "my_project");
   std::ofstream(sandbox_.project() / "requirements.txt") << "pip\n";
-  // On one server the interpreter is in the way of itself.
+  // On one server a folder is in place of the interpreter.
   fs::create_directories(sandbox_.home(1) / "my_project/.remote-scripts/bin/python/busy");
   Subprocess program = start({"prepare"});
   watch();
@@ -191,7 +191,7 @@ TEST_F(PrepareOnATerminal, AFailureShowsTheLogAndStopsNobody) {
 }
 
 TEST_F(PrepareOnATerminal, CtrlCLeavesACleanScreen) {
-  // Another remote prepares this environment, and never ends.
+  // Another remote is preparing this environment and never finishes.
   fs::create_directories(sandbox_.home(0) / "my_project/.remote-scripts");
   const fs::path lock = sandbox_.home(0) / "my_project/.remote-scripts/setup.lock";
   const UniqueFd holder(::open(lock.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
@@ -206,7 +206,7 @@ TEST_F(PrepareOnATerminal, CtrlCLeavesACleanScreen) {
   EXPECT_THAT(screen_.text(), Not(HasSubstr("node-1")));
 }
 
-// A question and the progress of other servers do not share a row, and nothing of either is left over.
+// A question never shares a row with the progress of other servers, and leaves nothing behind.
 TEST(PrepareWithQuestions, APromptHasItsOwnRowAndOthersGoOn) {
   test::TestSandbox sandbox(1);
   const test::PasswordRules rules{.password = "pw", .prompts = {}, .echo = {}, .answers = {}};
@@ -219,11 +219,11 @@ TEST(PrepareWithQuestions, APromptHasItsOwnRowAndOthersGoOn) {
   test::ProgramOnTerminal program({"--project", sandbox.project().string(), "setup"}, sandbox.home(0), 24,
                                   120);
   ASSERT_TRUE(program.shows("Password for ann@")) << program.screen();
-  // node-1 gets on with it.
+  // node-1 continues.
   ASSERT_TRUE(test::eventually([&] { return fs::exists(sandbox.home(0) / "my_project/.remote-scripts"); }))
       << program.screen();
   program.type("pw\n");
-  // Behind the answer the live rows are there again.
+  // After the answer the live rows reappear.
   ASSERT_TRUE(test::eventually([&] {
     const std::string& text = program.screen();
     return text.find("a  ", text.rfind("Password for")) != std::string::npos;
@@ -234,7 +234,7 @@ TEST(PrepareWithQuestions, APromptHasItsOwnRowAndOthersGoOn) {
     return now.text().find("node-1: ok") != std::string::npos;
   })) << program.screen();
   ::kill(program.pid(), SIGTERM);
-  // The two run no commands, so it may have failed by then.
+  // The servers run no commands, so it may already have failed.
   EXPECT_THAT(program.end(), ::testing::AnyOf(1, 130)) << program.screen();
   Screen screen;
   screen.add(program.screen());

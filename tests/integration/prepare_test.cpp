@@ -1,6 +1,6 @@
 // setup, rsync and update-packages on real sshd processes, with the server's own python3, venv, pip and
-// pipenv. Nothing reaches the network: wheels are made here, and conda's installer is a stand-in that behaves
-// as Miniconda's does, served over HTTP on loopback.
+// pipenv. Nothing uses the network: wheels are made here, and a script that behaves like Miniconda's
+// installer is served over HTTP on loopback.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ TEST_F(PrepareTest, SystemGivesAPlainPythonAndTheProjectsModules) {
   EXPECT_THAT(again.files.changed, IsEmpty());
 }
 
-// Commands say `python`, and on some servers that is Python 2.
+// Commands use `python`, which is Python 2 on some servers.
 TEST_F(PrepareTest, SystemGivesAPythonThatIsNewEnoughAlsoWhereAnOldOneIsInThePath) {
   use(config::PythonManager::system);
   write(sandbox_.home(0) / "bin/python", "#!/bin/sh\n[ \"$1\" = -V ] || exit 1\necho Python 2.7.18 >&2\n");
@@ -36,13 +36,13 @@ TEST_F(PrepareTest, SystemGivesAPythonThatIsNewEnoughAlsoWhereAnOldOneIsInThePat
   write(entry, "PATH=$HOME/bin:$PATH\nexport PATH\n" + read_file(entry));
   EXPECT_EQ(prepare_once().setup, StepResult::done);
   EXPECT_EQ(in_environment("python -c 'import sys; print(sys.version_info[0])'"), "3");
-  // as it was set up when python was new enough
+  // as if it was set up when python was recent enough
   fs::remove(there(".remote-scripts/bin/python"));
   EXPECT_EQ(prepare_once().setup, StepResult::done);
   EXPECT_EQ(in_environment("python -c 'import sys; print(sys.version_info[0])'"), "3");
 }
 
-// As Debian's torch does, which names exact versions of packages that it runs without.
+// Like Debian's torch, which requires exact versions of packages although it works without them.
 TEST_F(PrepareTest, WhatTheSystemsPackagesAskForIsNotFetched) {
   use(config::PythonManager::system);
   prepare_once();
@@ -53,7 +53,7 @@ TEST_F(PrepareTest, WhatTheSystemsPackagesAskForIsNotFetched) {
   EXPECT_EQ(prepare_once().packages, StepResult::done);
   write(here("requirements.txt"), "tinywheel>=2\n");
   EXPECT_THROW(prepare_once(), Error);
-  // The project's own files are no packages.
+  // The project's own files are not packages.
   fs::rename(site / "tinywheel-1.0.dist-info", here("tinywheel-2.0.dist-info"));
   write(here("tinywheel-2.0.dist-info/METADATA"), "Metadata-Version: 2.1\nName: tinywheel\nVersion: 2.0\n");
   EXPECT_THROW(prepare_once(), Error);
@@ -87,7 +87,7 @@ TEST_F(PrepareTest, VenvWithPackagesAndASecondTimeNothing) {
   EXPECT_EQ(second.packages, StepResult::skipped);
   EXPECT_THAT(second.files.changed, IsEmpty());
 
-  // A file that requirements.txt names counts too.
+  // A file that requirements.txt names also counts.
   make_wheel(here("my wheels"), "2.0");
   write(here("more.txt"), "tinywheel==2.0\n");
   EXPECT_EQ(prepare_once().packages, StepResult::done);
@@ -134,7 +134,7 @@ TEST_F(PrepareTest, WhatIsOnRecordIsWhatWasInstalled) {
   make_wheel(here("my wheels"), "1.0");
   write(here("requirements.txt"), "tinywheel\n");
   prepare_well();
-  // The next requirements, and a newer wheel, stay here for now.
+  // The next requirements, and a newer wheel, are not sent yet.
   make_wheel(here("my wheels"), "2.0");
   steps_.sync = false;
   const auto install = [&] {
@@ -146,7 +146,7 @@ TEST_F(PrepareTest, WhatIsOnRecordIsWhatWasInstalled) {
               HasSubstr("its my wheels/tinywheel-2.0-py3-none-any.whl differs from the local copy"));
   write(here("requirements.txt"), "tinywheel>1\n");
   EXPECT_THAT(install(), HasSubstr("differs from the local copy"));
-  // It is not taken for done, neither before nor after the project was sent.
+  // It is not recorded as done, neither before nor after the project was sent.
   EXPECT_THAT(install(), HasSubstr("differs from the local copy"));
   steps_.sync = true;
   EXPECT_EQ(install(), "");
@@ -174,7 +174,7 @@ TEST_F(PrepareTest, WhatAnInterruptedTransferLeftGoesWithTheNextOne) {
   Cancel cancel;
   Interrupting listener(cancel);
   EXPECT_THROW(prepare(*connection_, config_, server(), steps_, listener, cancel), Interrupted);
-  fs::remove(here("deep/big"));  // whatever the server has of it is of no use
+  fs::remove(here("deep/big"));  // makes the server's partial copy useless
   connection_ = connect();
   prepare_well();
   EXPECT_FALSE(fs::exists(there("deep/.rsync-partial")));
@@ -199,18 +199,18 @@ TEST_F(PrepareTest, AHalfFinishedVenvIsMadeAnewAndAForeignOneIsKept) {
   use(config::PythonManager::venv);
   fs::create_directories(there(".venv/bin"));
   try {
-    prepare_once();  // not ours, and of no use: never removed
+    prepare_once();  // not ours and not usable: never removed
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.reason(), HasSubstr("is not a virtual environment"));
   }
   EXPECT_TRUE(fs::exists(there(".venv/bin")));
-  write(there(".remote-scripts/setup.unfinished"), there(".venv").string() + "\n");  // ours, cut short
+  write(there(".remote-scripts/setup.unfinished"), there(".venv").string() + "\n");  // ours, interrupted
   EXPECT_EQ(prepare_once().setup, StepResult::done);
   EXPECT_TRUE(fs::exists(there(".venv/bin/python")));
   EXPECT_FALSE(fs::exists(there(".remote-scripts/setup.unfinished")));
 
-  // One that somebody else made is taken over, and stays when it is to be made anew.
+  // An environment made by someone else is adopted, and is kept even with --force.
   fs::remove(there(".venv/.remote-setup"));
   write(there(".venv/theirs"), "");
   EXPECT_THAT(prepare_once().notes, Contains(HasSubstr("took over")));
@@ -228,7 +228,7 @@ TEST_F(PrepareTest, TheSystemsPythonIsNotTouchedWhereTheDistributionOwnsIt) {
               fs::exists("/usr/lib/python3.12/EXTERNALLY-MANAGED") ||
               fs::exists("/usr/lib/python3.13/EXTERNALLY-MANAGED"))
       << "this test is for a distribution that marks its Python";
-  EXPECT_EQ(prepare_once().packages, StepResult::done);  // all is there
+  EXPECT_EQ(prepare_once().packages, StepResult::done);  // everything is there
   EXPECT_EQ(prepare_once().packages, StepResult::skipped);
   make_wheel(here("my wheels"), "1.0");
   write(here("requirements.txt"), "pip\ntinywheel\n");
@@ -250,7 +250,7 @@ TEST_F(PrepareTest, APyprojectThatOnlyConfiguresToolsInstallsNothing) {
   use(config::PythonManager::venv);
   write(here("pyproject.toml"), "[tool.black]\nline-length = 99\n");
   EXPECT_EQ(prepare_once().package_source, PackageSource::none);
-  // Who can read a lock can hold it.
+  // Any user who can read a lock can hold it.
   EXPECT_EQ(fs::status(there(".remote-scripts/setup.lock")).permissions(),
             fs::perms::owner_read | fs::perms::owner_write);
 }
@@ -260,7 +260,7 @@ TEST_F(PrepareTest, PipenvWhereThereIsAPipfile) {
     GTEST_SKIP() << "pipenv is not installed";
   }
   use(config::PythonManager::system);
-  // Newer ones ask an index also for a package whose file is named.
+  // Newer versions also ask an index about a package whose file is named.
   const WebFolder www;
   config_.python.no_index = false;
   config_.python.find_links.clear();
@@ -293,7 +293,7 @@ TEST_F(CondaTest, InstalledOnceWithTheLaptopsVersion) {
     EXPECT_THAT(entry.path().string(), Not(AnyOf(HasSubstr("installer"), HasSubstr(".lock"))))
         << "left behind";
   }
-  steps_.default_python = "3.12";  // another laptop: no reason to make it anew
+  steps_.default_python = "3.12";  // another laptop: no reason to recreate it
   EXPECT_EQ(prepare_once().setup, StepResult::skipped);
 }
 
@@ -303,7 +303,7 @@ TEST_F(CondaTest, AnEnvironmentElsewhereIsUsedAsItIs) {
   spec.argv = {python, "-m", "venv", theirs.string()};
   ASSERT_TRUE(run_subprocess(spec).status.success());
   config_.python.environment = theirs.string();
-  steps_.default_python = "3.2";  // this machine's is of no concern there
+  steps_.default_python = "3.2";  // this machine's version does not matter there
   steps_.force = true;
   for (int i = 0; i < 2; ++i) {
     EXPECT_THAT(prepare_well().notes, Contains(HasSubstr("took over")));
@@ -368,8 +368,7 @@ TEST_F(CondaTest, AnUnreachableMirrorIsNamed) {
   EXPECT_FALSE(fs::exists(conda().string() + ".lock"));
 }
 
-// A package of the project that pip copies: all of it counts that the servers are sent, and nothing that
-// building leaves.
+// A project package that pip copies: every file that is sent counts, and no file that a build leaves behind.
 TEST(LocalPackages, CodeOfAPackageThatIsCopiedCounts) {
   const TempFolder folder("remote-local-package-");
   config::Config config;

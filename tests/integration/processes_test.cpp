@@ -93,7 +93,7 @@ TEST(Processes, DescendantsHoldTheRootsAndWhatComesFromThem) {
 TEST(Processes, EndsStoppedAndStubbornOnes) {
   Subprocess stopped = start({"sleep", "300"});
   Subprocess stubborn = start({"sh", "-c", "trap '' TERM; while :; do sleep 300; done"});
-  // Only what comes after the trap shows that it is set.
+  // Only output after the trap shows that the trap is set.
   ASSERT_TRUE(
       test::eventually([&] { return with_descendants(list_processes(), {stubborn.pid()}).size() == 2; }));
   stopped.kill(SIGSTOP);

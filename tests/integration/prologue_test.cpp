@@ -1,4 +1,4 @@
-// `prologue:`, the user's own text before every command and job, and `python: {conda: PATH}`.
+// `prologue:`, the user's own commands before every command and job, and `python: {conda: PATH}`.
 
 #include "base/files.hpp"
 #include "support/command_world.hpp"
@@ -54,11 +54,11 @@ TEST_P(CommandPrologue, ItsFailureIsNamedAndNothingRunsWithoutIt) {
   EXPECT_THAT(setup.err,
               AllOf(HasSubstr("a: failed status: the prologue in configs.yaml failed (exit code 3)"),
                     HasSubstr("not so"), HasSubstr("b: ok")));
-  // What it needs may be in the project.
+  // The prologue may need files of the project.
   EXPECT_EQ(world.run({"rsync"}).code, 0);
 }
 
-// A file of the project, and a Python that it puts into PATH.
+// A file of the project, and a Python that it adds to PATH.
 TEST_P(CommandPrologue, MayReadTheProjectAndBringAPython) {
   configure("prologue: . ./env.sh\n");
   const fs::path bin = world.home() / "tools";
@@ -74,7 +74,7 @@ class CommandConda : public ::testing::Test {
  protected:
   CommandConda() {
     make_folders(conda / "bin");
-    // A conda that makes environments of a Python that can do what is asked of it.
+    // A conda that makes environments with a capable Python.
     write_file_atomic(conda / "bin/python", "#!/bin/sh\necho \"$0\"\n", 0755);
     write_file_atomic(conda / "bin/conda", R"(#!/bin/sh
 [ "$1" = create ] || exit 0

@@ -53,7 +53,7 @@ TEST_F(RefreshJobs, SilenceIsUnknownAndNeverStored) {
   }
 }
 
-// Each piece of the answer takes a while, and all of them longer than the patience with silence.
+// Each piece of the answer takes a while, and together they take longer than the silence limit.
 TEST_F(RefreshJobs, ALongAnswerIsHeardToItsEnd) {
   std::vector<NewJob> entries(8, world.job("a", "exit 3"));
   for (NewJob& entry : entries) {
@@ -96,13 +96,13 @@ TEST_F(RefreshJobs, NewsAreTrueAlsoWhereTheyCannotBeSaved) {
 TEST_F(RefreshJobs, ALostJobIsAskedAboutAgainAndFound) {
   const Job job = world.run("a", "echo up; exec sleep 300");
   ASSERT_TRUE(
-      test::eventually([&] { return world.file(job, "job.out") == "up\n"; }));  // it needs its folder no more
+      test::eventually([&] { return world.file(job, "job.out") == "up\n"; }));  // it is done with its folder
   const std::filesystem::path elsewhere = world.servers.home("a") / "elsewhere";
   std::filesystem::rename(world.folder(job), elsewhere);
   News news = refresh_all({job});
   EXPECT_EQ(news.jobs[0].state, JobState::running) << "its folder is gone, its processes are not";
   EXPECT_THAT(news.jobs[0].reason.text, ::testing::HasSubstr("its folder"));
-  // as a program would have it that had looked at the folder alone
+  // as recorded by a program that checked only the folder
   Job lost = job;
   lost.state = JobState::lost;
   lost.reason = {.kind = JobReason::Kind::folder_gone};
@@ -111,7 +111,7 @@ TEST_F(RefreshJobs, ALostJobIsAskedAboutAgainAndFound) {
   news = refresh_all({lost});
   EXPECT_EQ(news.jobs[0].state, JobState::running);
   EXPECT_EQ(news.jobs[0].reason.kind, JobReason::Kind::none);
-  // what cannot be told now makes no news of it
+  // an unknown state does not update it
   std::filesystem::rename(world.servers.home("a") / "proj", elsewhere);
   kill(world.site(), {job}, {.grace = seconds(2), .by = {.kind = JobReason::Kind::by_user, .text = "ada"}});
   EXPECT_EQ(refresh_all({lost}).jobs[0], lost);

@@ -36,7 +36,7 @@ TEST(RsyncPipe, HandsOverItsCommandAndItsPipes) {
   ASSERT_TRUE(offer);
   EXPECT_EQ(offer->command,
             (std::vector<std::string>{"rsync", "--server", "-v", "--help", "with space\nand more"}));
-  // The pipes themselves have come over, and the helper keeps no end of them.
+  // The pipes themselves were passed on, and the helper keeps no end of them.
   ASSERT_TRUE(write_all(offer->to_rsync.get(), "hello"));
   std::array<char, 5> buffer{};
   ASSERT_EQ(::read(helper.stdout_fd.get(), buffer.data(), buffer.size()), 5);

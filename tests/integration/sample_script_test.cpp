@@ -5,7 +5,7 @@
 #include "servers/facts.hpp"
 #include "support/script_test.hpp"
 
-// The samples of top on the shells there are.
+// The samples of `top` with every available shell.
 
 namespace remote::jobs {
 namespace {
@@ -18,7 +18,7 @@ class SampleScript : public test::ScriptTest {
   servers::FactsAnswer ask_load(const std::string& project) {
     return servers::ask_facts(*connection, servers::load_request(project), Cancel());
   }
-  // The only job's last line; "" for none.
+  // The last line of the only job; "" if none.
   std::string last_line(const JobId& id) { return look({id}).jobs.at(id).last_line.value_or(""); }
   // Waits until the job has written this to the file.
   void until_written(const JobId& id, const std::string& name, const std::string& text) {
@@ -36,7 +36,7 @@ TEST_P(SampleScript, TellsOfAServerWithoutJobs) {
 
 TEST_P(SampleScript, TellsOfJobsOfTheUsersOtherProjects) {
   const JobId id = start("exec sleep 1000");
-  // Other tests may run on this machine as well: theirs are elsewhere.
+  // Other tests may also run on this machine; their processes are elsewhere.
   const auto named = [](const servers::FactsAnswer& answer) {
     std::vector<int> jobs;
     for (const OtherProject& other : answer.others) {

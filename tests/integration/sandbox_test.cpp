@@ -27,7 +27,7 @@ using test::eventually;
 using test::TestSandbox;
 using ::testing::HasSubstr;
 
-// A program that knows nothing of the sandbox.
+// A program unrelated to the sandbox.
 Subprocess start_stranger() {
   SubprocessSpec spec;
   spec.argv = {"sleep", "300"};
@@ -77,10 +77,10 @@ TEST(Sandbox, RsyncAndSftpWorkThroughIt) {
   const TempFolder source;
   write_file_atomic(source.path() / "x y.txt", "data");
   std::vector<std::string> ssh = box.ssh_command(0);
-  ssh.pop_back();  // rsync names the host itself
+  ssh.pop_back();  // rsync adds the host itself
   SubprocessSpec rsync;
-  // rsync splits -e at spaces and knows quotes, but no backslashes: the words here need double quotes at
-  // most.
+  // rsync splits -e at spaces and supports quotes but no backslashes, so double quotes must be enough for
+  // these arguments.
   std::string shell;
   for (const std::string& word : ssh) {
     shell += word.find('"') != std::string::npos ? " '" + word + "'" : " \"" + word + "\"";
@@ -190,7 +190,7 @@ TEST(Sandbox, ServerIsFoundWithoutItsPidFile) {
 TEST(Sandbox, DownLeavesNoProcess) {
   TestSandbox box(2);
   const Subprocess stranger = start_stranger();
-  // A job that outlives its session, one that ignores TERM, and one that forgot its environment.
+  // A job that outlives its session, one that ignores TERM, and one that cleared its environment.
   ASSERT_TRUE(box.ssh(0,
                       "setsid sleep 301 >/dev/null 2>&1 </dev/null & echo $! > one; "
                       "setsid sh -c 'trap \"\" TERM; echo $$ > two; while :; do sleep 1; done' "
@@ -203,7 +203,7 @@ TEST(Sandbox, DownLeavesNoProcess) {
   spec.pipe_stdout = true;
   spec.pipe_stderr = true;
   Subprocess session(spec);
-  struct EndThem {  // should `down` fail to
+  struct EndThem {  // in case `down` fails
     std::vector<std::pair<pid_t, std::string>> list;
     ~EndThem() {
       for (const auto& [pid, start] : list) {
@@ -263,7 +263,7 @@ TEST(Sandbox, OddPathsAndVariablesArriveExactly) {
   options.environment = {{"ODD", value}};
   const SandboxServer server = sandbox.up(options).at(0);
   SubprocessSpec spec;
-  // ssh(1) itself expands % and splits at quotes in its options: the key by a plain path.
+  // ssh(1) itself expands % and splits at quotes in its options, so the key needs a plain path.
   const TempFolder key;
   fs::copy_file(sandbox.private_key(), key.path() / "id");
   fs::permissions(key.path() / "id", fs::perms::owner_read | fs::perms::owner_write);

@@ -1,4 +1,4 @@
-// The shared file of a launch on the servers: the checks before a launch, and its removal when jobs end.
+// The shared file of a launch on the servers: checks before a launch, and its removal when jobs end.
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
@@ -95,14 +95,14 @@ TEST_P(JobInitFile, NothingElseIsRemoved) {
   const fs::path own = fs::path(disk) / "mine";
   fs::create_directories(own);
   write_file_atomic(own / "store", "data");
-  // Somebody has put a link in the folder's place.
+  // A link has replaced the folder.
   fs::rename(shared, fs::path(disk) / "elsewhere");
   fs::create_directory_symlink(own, shared);
   wait_end(start_with_file("true", 1));
   servers::drop_init_file(*connection, disk, launch, cancel);
   expect_nothing_left();
   EXPECT_EQ(read_file(own / "store"), "data");
-  // What is not the launch's own stays, and with it the folder.
+  // Files that do not belong to the launch are kept, and so is the folder.
   fs::remove(shared);
   fs::rename(fs::path(disk) / "elsewhere", shared);
   write_file_atomic(shared / "notes", "mine");
@@ -115,7 +115,7 @@ TEST_P(JobInitFile, NoLinkInAFolderOfAnotherUserIsFollowed) {
   const fs::path precious = fs::path(disk) / "precious";
   write_file_atomic(precious, "data");
   const JobId id = JobId::random();
-  fs::create_directory(shared);  // in the place of the launch's own
+  fs::create_directory(shared);  // in place of the launch's own file
   write_file_atomic(shared / "launch", launch.text() + "\n");
   fs::create_symlink(precious, shared / ("ended." + id.text()));
   wait_end(start_with_file("true", 2, id));

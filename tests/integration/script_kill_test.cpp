@@ -13,14 +13,15 @@
 #include "support/script_test.hpp"
 #include "support/waiting.hpp"
 
-// What stopping jobs ends and leaves alone, under every sh that servers have.
+// Which processes stopping a job ends and which it leaves alone, with every sh that servers have.
 
 namespace remote::jobs {
 namespace {
 
 class JobKill : public test::ScriptTest {};
 
-// Everything that a kill must find, each with a child that outlives a plain kill of the main process.
+// All kinds of processes that a kill must find, each with a child that survives a plain kill of the main
+// process.
 const char* const stubborn_children[] = {
     "trap '' TERM HUP INT; echo up; while :; do sleep 0.1; done",
     "setsid sleep 1000 & echo up; wait",
@@ -61,7 +62,7 @@ TEST_P(JobKill, KillLeavesOtherJobsAlone) {
     requests.push_back({JobId::random(), "sleep 1000 & wait", "", {}});
   }
   start_all(requests);
-  // A job that another one started, so it is in that one's process tree, is not its own.
+  // A job started by another job is in that job's process tree, but does not belong to it.
   EXPECT_EQ(kill(requests[7].id).outcome, StopOutcome::killed);
   EXPECT_EQ(status(requests[7].id).phase, Phase::ended);
   std::vector<JobId> others;
@@ -82,8 +83,8 @@ TEST_P(JobKill, KillLeavesOtherJobsAlone) {
   EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
 }
 
-// Nothing that a job started is older than it: such a process only writes where the job does, and cost a look
-// at all its files.
+// No process of a job is older than the job: an older process only writes to the same file, and it would take
+// a scan of all its files to find it.
 TEST_P(JobKill, AProcessThatIsOlderThanTheJobIsAnother) {
   const fs::path gate = servers.home("a") / "gate";
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
@@ -103,13 +104,13 @@ TEST_P(JobKill, AProcessThatIsOlderThanTheJobIsAnother) {
   EXPECT_TRUE(test::lives(older.pid()));
 }
 
-// As when a lifeline and who follows the launch end the ranks after a failure.
+// As when a lifeline and the following client both stop the ranks after a failure.
 TEST_P(JobKill, TwoKillsAtOnceRecordWhoEndedTheJobs) {
   std::vector<StartRequest> requests;
   std::vector<JobId> ids;
   for (int i = 0; i < 10; ++i) {
     ids.push_back(JobId::random());
-    // also jobs that end by a code of their own when they are signalled
+    // also jobs that exit with their own code when signalled
     const char* command =
         i % 2 == 0 ? "exec sleep 1000" : "trap 'exit 3' TERM; echo up; while :; do sleep 0.1; done";
     requests.push_back({ids.back(), command, "", {}});
@@ -148,12 +149,13 @@ TEST_P(JobKill, SideBySideNotOneAfterTheOther) {
   for (const auto& [id, reply] : kill_all(ids, SIGTERM, 10)) {
     EXPECT_EQ(reply.outcome, StopOutcome::killed);
   }
-  // The graces are what is tried.
+  // The test is about the grace periods.
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60)) << "otherwise it is 60 s";
   EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
 }
 
-// Between a kill's signal and its end the main process may be gone and others not: that is no end yet.
+// Between a kill's signal and the end, the main process may be gone while others live: the job has not ended
+// yet.
 TEST_P(JobKill, AnEndIsNotToldWhileSomethingLives) {
   const JobId id =
       start("(setsid sh -c 'trap \"\" TERM; echo up; sleep 1000; sleep 1000' &); exec sleep 1000");
@@ -201,7 +203,7 @@ TEST_P(JobKill, ADeathThatItDidNotCauseIsNotClaimed) {
   EXPECT_EQ(status(lost).phase, Phase::gone);
   EXPECT_FALSE(status(lost).stop);
 
-  // only what it left behind is there to be ended
+  // only leftover processes can be stopped
   const JobId orphaned = start("setsid sleep 1000 & echo up; exec sleep 1000");
   until_out(orphaned, "up");
   ::kill(supervisor_of(orphaned), SIGKILL);
@@ -212,7 +214,7 @@ TEST_P(JobKill, ADeathThatItDidNotCauseIsNotClaimed) {
   EXPECT_EQ(reply.signalled, 1);
   EXPECT_EQ(status(orphaned).phase, Phase::gone);
 
-  // it failed by itself; its supervisor, which was stopped, tells so once the kill lets it go on
+  // it failed on its own; its stopped supervisor reports that when the kill resumes it
   const JobId failed = start("echo up; exec sleep 1000");
   until_out(failed, "up");
   const pid_t supervisor = supervisor_of(failed);
@@ -240,8 +242,7 @@ TEST_P(JobKill, GpuMemoryThatIsStillHeldIsTold) {
   EXPECT_EQ(kill(other).outcome, StopOutcome::killed);
 }
 
-// Nothing of the job lives, and this kill is the only one left to tell how it ended: it waits for the driver
-// here.
+// No process of the job is alive, and only this kill can report how it ended. Here it waits for the driver.
 TEST_P(JobKill, AJobWithoutASupervisorIsNotGoneBeforeItsKillHasSaidHowItEnded) {
   servers.add_program("nvidia-smi",
                       "! [ -e \"$HOME/hold\" ] || { : >\"$HOME/held\"; while [ -e \"$HOME/hold\" ]; do sleep "
@@ -264,7 +265,7 @@ TEST_P(JobKill, AJobWithoutASupervisorIsNotGoneBeforeItsKillHasSaidHowItEnded) {
     EXPECT_EQ(meanwhile.phase, Phase::running);
   }
   EXPECT_EQ(result_of(status(id)), ExitStatus::signalled(SIGTERM));
-  fs::remove(folder(id) / "journal.jsonl");  // as one that died before it could tell
+  fs::remove(folder(id) / "journal.jsonl");  // like a supervisor that died before it could report
   EXPECT_EQ(status(id).phase, Phase::gone);
 }
 
@@ -273,16 +274,16 @@ TEST_P(JobKill, WhatCannotBeKilledIsNamed) {
     GTEST_SKIP() << "needs root, to be another user";
   }
   const JobId id = start("exec sleep 1000");
-  status(id);  // this user's agent is there first
+  status(id);  // starts this user's agent first
   test::AsNobody nobody(servers);
   const auto kill_as_nobody = [&] {
     return ask_stop(nobody.agent(), {.folder = jobs_folder, .ids = {id}}).results.at(id);
   };
-  // a folder that is another's: nothing can be said, and nothing is done
+  // a folder of another user: nothing is reported or done
   const wire::StopResult refused = kill_as_nobody();
   EXPECT_EQ(refused.outcome, StopOutcome::refused);
   EXPECT_NE(refused.reason.find("no permission to read"), std::string::npos) << refused.reason;
-  // a folder that may be read, processes that are another's
+  // a readable folder, but processes of another user
   for (const auto& entry : fs::recursive_directory_iterator(place())) {
     fs::permissions(entry.path(), fs::perms::all);
   }
@@ -297,7 +298,7 @@ TEST_P(JobKill, WhatCannotBeKilledIsNamed) {
   EXPECT_EQ(kill(id).outcome, StopOutcome::killed);
 }
 
-// How long stopping waits. Only the lower limits are exact: a busy machine adds to the others.
+// How long stopping waits. Only the lower limits are exact; a busy machine takes longer.
 class KillTimes : public JobKill {
  protected:
   template <typename Stop>
@@ -306,7 +307,7 @@ class KillTimes : public JobKill {
     stop();
     return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
   }
-  // When the job wrote this, by the clock of this machine.
+  // The time the job wrote this, from this machine's clock.
   std::chrono::milliseconds moment_in(const JobId& id, const std::string& name) {
     return std::chrono::milliseconds(parse_number<std::int64_t>(trim(file(id, name))).value());
   }
@@ -321,7 +322,7 @@ TEST_P(KillTimes, TermAtOnceKillAfterTheGraceAndTheEndTwoSecondsLater) {
   EXPECT_LT(short_time, test::patience) << "the grace is not waited out";
   EXPECT_EQ(result_of(status(obedient)), ExitStatus::signalled(SIGTERM)) << "it needed no KILL";
 
-  // It notes when it got TERM, and after that every moment that it still lives.
+  // It records when it got TERM, and then every moment that it is still alive.
   const JobId deaf = start(
       "exec /usr/bin/python3 -c '\n"
       "import os, signal, time\n"
@@ -348,7 +349,7 @@ TEST_P(KillTimes, WhatCannotBeKilledIsGivenUpTwoSecondsAfterTheGrace) {
     GTEST_SKIP() << "needs root, to be another user";
   }
   const JobId id = start("exec sleep 1000");
-  status(id);  // this user's agent is there first
+  status(id);  // starts this user's agent first
   test::AsNobody nobody(servers);
   for (const auto& entry : fs::recursive_directory_iterator(place())) {
     fs::permissions(entry.path(), fs::perms::all);

@@ -17,8 +17,8 @@
 #include "support/script_test.hpp"
 #include "wire/json.hpp"
 
-// What can be told and done where the login has as many processes as it may have, and where some of its
-// processes let nobody look into them.
+// What can be reported and done if the user has reached the process limit, and if some of the user's
+// processes cannot be inspected.
 
 namespace remote::jobs {
 namespace {
@@ -36,15 +36,15 @@ class JobLimits : public test::ScriptTest {
       GTEST_SKIP() << "needs root, to be a user with limits";
     }
   }
-  // Puts a program in the place of the servers' sh; `real` in its text is that shell.
+  // Replaces the servers' sh with a program; `real` in its text is the original shell.
   void replace_shell(const std::string& text) {
     const fs::path real = servers.home("a").parent_path() / "shell";
     fs::create_directories(real);
     fs::create_symlink(fs::read_symlink(servers.bin() / "sh"), real / "sh");
     servers.add_program("sh", "real='" + (real / "sh").string() + "'\n" + text);
   }
-  // From now on commands run as a user who may have so many processes. The number is nobody else's, also not
-  // of an earlier test: processes that have ended count until init has seen to them.
+  // From now on commands run as a user with this process limit. No other test uses the same user id: zombies
+  // count until init reaps them.
   void limit_processes(int most) {
     const std::string user = std::to_string(uid);
     for (fs::path folder = servers.home("a"); folder.filename() != "tmp" && folder.has_relative_path();
@@ -64,12 +64,12 @@ class JobLimits : public test::ScriptTest {
     }
   }
   fs::path second_place(const fs::path& place) const { return place / ("remote-" + std::to_string(uid)); }
-  // As on a disk that has become read-only: nothing can be made, renamed or removed there.
+  // Like a read-only disk: nothing can be created, renamed or removed there.
   void make_read_only(const JobId& id, bool read_only = true) {
     fs::permissions(folder(id), fs::perms::owner_write,
                     read_only ? fs::perm_options::remove : fs::perm_options::add);
   }
-  // A job that starts processes for as long as it can, and others in the place of those that end.
+  // A job that starts as many processes as it can, and replaces those that end.
   JobId start_runaway() {
     const JobId id = start(
         "exec /usr/bin/python3 -c '\n"
@@ -146,9 +146,9 @@ TEST_P(JobLimits, TheReasonIsNamedWhereNothingCanBeStarted) {
   EXPECT_EQ(kill(id, SIGKILL, 0).outcome, StopOutcome::killed);
 }
 
-// A daemon that nobody may look into, as ssh-agent makes itself.
+// A daemon that other processes may not inspect, like ssh-agent.
 TEST_P(JobLimits, ADaemonThatLetsNobodyLookIsNamedAndLeftAlone) {
-  // so that root may look into it no more than a user
+  // so that root has no more access than a user
   replace_shell(
       "gone=-sys_ptrace,-sys_admin,-perfmon\nexec /usr/bin/setpriv --bounding-set=$gone --inh-caps=$gone "
       "\"$real\" \"$@\"\n");
@@ -160,7 +160,7 @@ TEST_P(JobLimits, ADaemonThatLetsNobodyLookIsNamedAndLeftAlone) {
   };
   const JobId id = start(test::undumpable_daemon("daemon") + "; exec sleep 1000");
   const pid_t pid = daemon_pid();
-  // While the job's guard lives, the daemon is its child.
+  // The daemon is a child of the job's guard while the guard is alive.
   ::kill(supervisor_of(id), SIGKILL);
   const auto suspects_of = [](const wire::StopResult& result) {
     std::vector<std::string> suspects;
@@ -169,12 +169,12 @@ TEST_P(JobLimits, ADaemonThatLetsNobodyLookIsNamedAndLeftAlone) {
   };
   const wire::StopResult reply = kill(id);
   EXPECT_EQ(reply.outcome, StopOutcome::killed);
-  // Other tests that run beside this one may have such daemons too.
+  // Other tests that run in parallel may also have such daemons.
   const auto names_it =
       ::testing::Contains(::testing::StartsWith("pid " + std::to_string(pid) + " (python3, user "));
   EXPECT_THAT(suspects_of(reply), names_it);
   EXPECT_TRUE(test::lives(pid));
-  // what began before a job is none of it
+  // a process that started before a job does not belong to it
   const JobId other = start("exec sleep 1000");
   EXPECT_THAT(suspects_of(kill(other)), ::testing::Not(names_it));
   ::kill(pid, SIGKILL);
@@ -207,7 +207,7 @@ TEST_P(JobLimits, AResultThatItsFolderDoesNotTakeIsInTheSecondPlace) {
   EXPECT_EQ(kill(alone).outcome, StopOutcome::killed);
   EXPECT_EQ(status(alone).phase, Phase::ended);
   expect_nothing_left();
-  // with room again it all goes home
+  // once writing works again, everything is cleaned up
   for (const JobId& one : {id, killed, alone}) {
     make_read_only(one, false);
     EXPECT_EQ(status(one).phase, Phase::ended);
@@ -221,7 +221,7 @@ TEST_P(JobLimits, NobodyElseCanPutAResultIntoTheSecondPlace) {
   limit_processes(1000);
   const JobId id = start("until [ -e ~/go ]; do sleep 0.2; done; exit 5");
   const fs::path first = second_place("/var/tmp");
-  // made by somebody else, and a link to what somebody else has made
+  // made by another user, and a link to another user's folder
   fs::create_directory(first);
   fs::permissions(first, fs::perms::all);
   std::ofstream(first / (id.text() + ".journal.jsonl")) << test::format_end(0);

@@ -7,7 +7,7 @@
 #include "support/processes.hpp"
 #include "support/script_test.hpp"
 
-// How jobs start, under every sh that servers have.
+// How jobs start, with every sh that servers have.
 
 namespace remote::jobs {
 namespace {
@@ -47,7 +47,8 @@ TEST_P(JobStart, StartsOnce) {
   expect_nothing_left();
 }
 
-// glibc's posix_spawn(3), which starts the pretended server, ignores its two private signals in every child.
+// glibc's posix_spawn(3), which starts the simulated server, ignores glibc's two private signals in every
+// child.
 std::string without_private_signals(std::string status) {
   const std::string ignored = "SigIgn:\t0000000180";
   if (const std::size_t at = status.find(ignored); at != std::string::npos) {
@@ -63,7 +64,7 @@ TEST_P(JobStart, IgnoredSignalsAreNotHandedOn) {
   EXPECT_EQ(ask_start({deaf, cancel}, {.folder = jobs_folder, .requests = {request}}).at(0).outcome,
             StartOutcome::started);
   EXPECT_EQ(result_of(wait_end(request.id)), ExitStatus::exited(0));
-  if (GetParam() != test::ServerShell::busybox) {  // whose env cannot
+  if (GetParam() != test::ServerShell::busybox) {  // its env does not support this
     EXPECT_THAT(without_private_signals(file(request.id, "job.out")),
                 ::testing::HasSubstr("SigIgn:\t0000000000000000\n"));
   }
@@ -74,7 +75,7 @@ TEST_P(JobStart, StartsAllRanksWithOneCommand) {
   for (int i = 0; i < 8; ++i) {
     requests.push_back({JobId::random(), "echo rank $RANK", "", {{"RANK", std::to_string(i)}}});
   }
-  wait_end(start("exit 0"));  // the program's copy is there now
+  wait_end(start("exit 0"));  // the program is installed now
   const int before = servers.commands();
   const auto replies = start_all(requests);
   ASSERT_EQ(replies.size(), 8U);
@@ -95,14 +96,14 @@ TEST_P(JobStart, ValuesArriveExactly) {
   EXPECT_EQ(file(id, "job.out"), value + "||/else where|it's");
 }
 
-// More than fits into an argument of a program.
+// Longer than a single argument can be.
 TEST_P(JobStart, ALongCommandRuns) {
   const JobId id = start("echo begin; : " + std::string(300'000, 'x') + "; echo end");
   EXPECT_EQ(result_of(wait_end(id)), ExitStatus::exited(0));
   EXPECT_EQ(file(id, "job.out"), "begin\nend\n");
 }
 
-// A sweep in a queue starts thousands at once. These have a folder, so nothing runs.
+// A sweep in a queue starts thousands at once. These already have a folder, so nothing runs.
 TEST_P(JobStart, ManyJobsMayBeStartedAtOnce) {
   if (GetParam() != test::ServerShell::dash) {
     GTEST_SKIP() << "no shell takes part";
@@ -160,8 +161,8 @@ TEST_P(JobStart, TheJobHasDefaultSignalsAndUmaskAndNoForeignFile) {
   const auto signals = [](const std::string& ignored) {
     return "SigBlk:\t0000000000000000\nSigIgn:\t000000000000000" + ignored + "\nSigCgt:\t0000000000000000\n";
   };
-  // A login shell of busybox may hand SIGQUIT on as ignored (its -c), and what is ignored no sh can take
-  // back.
+  // busybox's login shell (its -c) may pass on SIGQUIT as ignored, and no sh can restore a signal that was
+  // ignored at its start.
   const bool without_quit =
       GetParam() == test::ServerShell::busybox && out.find(signals("4")) != std::string::npos;
   EXPECT_TRUE(without_quit || out.find(signals("0")) != std::string::npos) << out;
@@ -179,7 +180,7 @@ TEST_P(JobStart, AClaimedIdNeverStarts) {
   EXPECT_EQ(reply.outcome, StartOutcome::exists);
   EXPECT_EQ(status(id).phase, Phase::none);
   EXPECT_EQ(file(id, "job.out"), "");
-  // A kill of a job that may not have started yet claims its id as well.
+  // A kill of a job that may not have started yet claims its id, too.
   const JobId other = JobId::random();
   EXPECT_EQ(kill_all({other}, SIGTERM, 5, {other}).at(other).outcome, StopOutcome::none);
   EXPECT_EQ(start_all({{other, "echo late", "", {}}}).at(0).outcome, StartOutcome::exists);
@@ -193,7 +194,7 @@ TEST_P(JobStart, AStarterThatDiedHalfWay) {
   EXPECT_EQ(status(bare).phase, Phase::starting);
   EXPECT_EQ(status(bare, true).phase, Phase::none);
   EXPECT_EQ(status(bare).phase, Phase::none);
-  // with an empty supervisor file: its writer died in between
+  // with an empty supervisor file: its writer died
   const JobId empty = JobId::random();
   make_folders(folder(empty));
   std::ofstream(folder(empty) / "supervisor") << "";
@@ -203,7 +204,7 @@ TEST_P(JobStart, AStarterThatDiedHalfWay) {
 }
 
 TEST_P(JobStart, AFullDiskIsAnError) {
-  // a file where the folder should be: nothing can be written below it, by root neither
+  // a file where the folder should be: nothing can be written below it, not even by root
   make_folders(place());
   std::ofstream(place() / ".jobs") << "";
   EXPECT_THROW(start_all({{JobId::random(), "true", "", {}}}), servers::Refused);

@@ -8,7 +8,7 @@
 #include "support/script_test.hpp"
 #include "support/waiting.hpp"
 
-// What the agent reports about jobs that every sh of servers has started.
+// The agent's reports about jobs, started with every sh that servers have.
 
 namespace remote::jobs {
 namespace {
@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 
 class JobStatus : public test::ScriptTest {};
 
-// As on a full disk, where its folder took the result, for which there was room, and no pid.
+// As on a full disk, if there was enough space for the result but not for the pid.
 TEST_P(JobStatus, OneWhosePidCouldNotBeWrittenDidNotStart) {
   const JobId id = start("exit 127");
   EXPECT_EQ(wait_end(id).reason, "") << "the command's own exit code";
@@ -30,7 +30,7 @@ TEST_P(JobStatus, OneWhosePidCouldNotBeWrittenDidNotStart) {
 TEST_P(JobStatus, TellsTheMomentOfAFailuresLastWords) {
   const JobId id = start("echo why >&2; until [ -e ~/go ]; do sleep 0.2; done; exit 3");
   until([&] { return file(id, "job.err") == "why\n"; }, "its last words");
-  // its clock has moved on by a tenth of a second, by its own account
+  // according to the file system's clock, a tenth of a second has passed
   const auto later = fs::last_write_time(folder(id) / "job.err") + milliseconds(100);
   until(
       [&] {
@@ -60,7 +60,8 @@ TEST_P(JobStatus, TellsWhenAnErrorWasRaisedThatWaitedForADebugger) {
   }
 }
 
-// A rank that has said nothing in its last attempt failed when it ended, not when that attempt began.
+// If a rank printed nothing in its last attempt, its failure time is when it ended, not when the attempt
+// started.
 TEST_P(JobStatus, WhatDividesAttemptsIsNoLastWord) {
   const auto wrote = [&](const std::string& words) {
     const JobId id = start("printf '%s\\n' " + words + " >&2; exit 3");
@@ -90,8 +91,8 @@ TEST_P(JobStatus, TellsWhoseLastWordsAreOfAPeer) {
   EXPECT_FALSE(told("Connection reset by peer", "exit 0"));
 }
 
-// The record is written later than the process ends, and others end in between; and a network file system may
-// have another clock.
+// The record is written after the process ends, and other processes end in between. A network file system may
+// have a different clock.
 TEST_P(JobStatus, TellsTheMomentOfAnEndAndNotOfItsRecord) {
   const JobId id = start("echo why >&2; exit 3");
   const wire::JobReport before = wait_end(id);
@@ -150,7 +151,7 @@ TEST_P(JobStatus, TellsSignalsFromExitCodes) {
   }
 }
 
-// A supervisor whose `date` is killed again and again says how the job ended, but not when.
+// If a supervisor's `date` is killed repeatedly, the supervisor reports how the job ended, but not when.
 TEST_P(JobStatus, AResultWithoutItsTimeIsUnderstood) {
   const JobId id = start("exit 3");
   wait_end(id);
@@ -180,7 +181,7 @@ TEST_P(JobStatus, GoneWhenSupervisorAndJobAreDeadByForce) {
   const int pid = status(id).pid.value();
   ::kill(supervisor_of(id), SIGKILL);
   ::kill(pid, SIGKILL);
-  // its child lives on, and its cookie says whose it is
+  // its child is still running, and the child's job id variable identifies the job
   until([&] { return servers.processes().size() == 1; }, "the child alone");
   EXPECT_EQ(status(id).phase, Phase::running);
   EXPECT_FALSE(status(id).supervised);
@@ -196,13 +197,13 @@ TEST_P(JobStatus, APidAloneProvesNothing) {
   ::kill(supervisor_of(id), SIGKILL);
   ::kill(pid, SIGKILL);
   until([&] { return status(id).phase == Phase::gone; }, "gone");
-  // both pids are those of living processes now, which started at another time
+  // both pids now belong to processes that started at another time
   std::ofstream(folder(id) / "pid") << ::getpid() << " 1\n";
   const auto words = split_words(supervisor);
   std::ofstream(folder(id) / "supervisor") << ::getpid() << " 1 " << words.at(2) << ' ' << ::getpid() << '\n';
   EXPECT_EQ(status(id).phase, Phase::gone);
   EXPECT_EQ(kill(id).signalled, 0);
-  // and after a restart of the server not even both together
+  // and after a reboot of the server not even both together are valid
   std::ofstream(folder(id) / "supervisor") << words.at(0) << ' ' << words.at(1) << " another-boot -\n";
   fs::remove(folder(id) / "journal.jsonl");
   EXPECT_EQ(status(id).phase, Phase::rebooted);
@@ -239,7 +240,7 @@ TEST_P(JobStatus, ARemovedFolderHoldsNoSupervisor) {
   expect_nothing_left();
 }
 
-// Their supervisors died between making their file and filling it, as on a full disk.
+// Their supervisors died after creating their file and before writing it, as on a full disk.
 TEST_P(JobStatus, TheAbandonedAreLookedAtTogether) {
   std::vector<JobId> ids;
   for (int i = 0; i < 150; ++i) {
@@ -247,7 +248,7 @@ TEST_P(JobStatus, TheAbandonedAreLookedAtTogether) {
     make_folders(folder(ids.back()));
     std::ofstream(folder(ids.back()) / "supervisor") << "";
   }
-  status(JobId::random());  // the agent is there now
+  status(JobId::random());  // the agent is installed now
   const auto begin = std::chrono::steady_clock::now();
   const auto replies = ask_state(agent(), {.folder = jobs_folder, .ids = ids, .claim = ids}).jobs;
   EXPECT_LT(std::chrono::steady_clock::now() - begin, test::patience) << "one after the other take 150 s";

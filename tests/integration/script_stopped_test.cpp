@@ -10,11 +10,11 @@ namespace {
 
 class JobStopped : public test::ScriptTest {};
 
-// A lifeline that was stopped (SIGSTOP) cannot see that its ranks have ended.
+// A stopped lifeline (SIGSTOP) cannot notice that its ranks have ended.
 TEST_P(JobStopped, ALifelineIsWokenByAKill) {
   const JobId id = start("exec sleep 1000");
   SubprocessSpec spec;
-  spec.argv = {"sleep", "1000"};  // in its place
+  spec.argv = {"sleep", "1000"};  // replaces it
   const Subprocess lifeline(spec);
   const auto field = [&](std::size_t at) {
     return split(test::read_proc(lifeline.pid(), "stat"), ' ').at(at);
@@ -24,7 +24,7 @@ TEST_P(JobStopped, ALifelineIsWokenByAKill) {
   std::ofstream(folder(id) / "lifeline.pid") << lifeline.pid() << " " << field(21) << " boot\n";
   EXPECT_EQ(kill(id).outcome, StopOutcome::killed);
   until([&] { return field(2) == "S"; }, "it goes on");
-  // what is left of the job goes by one call, with the others of the same clean
+  // the remaining files of the job are removed by one call, with those of other jobs in the same clean
   EXPECT_EQ(clean(id).outcome, CleanOutcome::removed);
   EXPECT_FALSE(fs::exists(folder(id)));
 }

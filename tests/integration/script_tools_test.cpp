@@ -4,7 +4,7 @@
 #include "support/job_journal.hpp"
 #include "support/script_test.hpp"
 
-// Removing jobs, their stacks and last lines, without ssh, under every sh that servers have.
+// Removing jobs, their stacks and last lines, without ssh, with every sh that servers have.
 
 namespace remote::jobs {
 namespace {
@@ -42,13 +42,13 @@ TEST_P(JobTools, CleanRemovesWhatEndedAndNothingElse) {
 }
 
 TEST_P(JobTools, CleanSeesWhatTheSupervisorDoesNot) {
-  // The main process has ended with a result, a child of it lives on.
+  // The main process has ended with a result, but a child is still running.
   const JobId left = start("sleep 60 & exit 0");
   until_ended(left);
   EXPECT_EQ(clean(left).outcome, Outcome::running);
   end(left);
   EXPECT_EQ(clean(left).outcome, Outcome::removed);
-  // The supervisor is dead, the job lives.
+  // The supervisor is dead, but the job is running.
   const JobId orphan = start("sleep 60");
   ::kill(supervisor_of(orphan), SIGKILL);
   EXPECT_EQ(clean(orphan).outcome, Outcome::running);
@@ -78,7 +78,7 @@ TEST_P(JobTools, CleanDoesNotFollowLinks) {
   EXPECT_TRUE(fs::exists(precious / "journal.jsonl"));
 }
 
-// Prints and sleeps in one line, as it may be seen before it sleeps.
+// Prints and sleeps on one line, because it may be sampled before it sleeps.
 constexpr const char* program =
     "exec /usr/bin/python3 -c 'import threading, time\n"
     "def wait_here():\n  print(\"up\", flush=True); time.sleep(60)\n"
@@ -87,7 +87,7 @@ constexpr const char* program =
 TEST_P(JobTools, StacksOfAPreparedProgram) {
   const JobId id = start_with_stacks(program, {{"RANK", "7"}});
   until_out(id, "up");
-  for (int round = 0; round < 2; ++round) {  // the second answer holds nothing of the first
+  for (int round = 0; round < 2; ++round) {  // the second answer has nothing from the first
     const auto found = stacks(id);
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0].id, id.text());
@@ -103,7 +103,7 @@ TEST_P(JobTools, StacksOfAPreparedProgram) {
   EXPECT_TRUE(stacks(id).empty());
 }
 
-// The answer to a question of one looks like work of the rank to the other.
+// To one request, another request's sampling looks like work of the rank.
 TEST_P(JobTools, WhoLooksAtAJobWaitsForAnotherOneThatDoes) {
   const JobId id = start_with_stacks(program, {});
   until_out(id, "up");
@@ -113,13 +113,13 @@ TEST_P(JobTools, WhoLooksAtAJobWaitsForAnotherOneThatDoes) {
   EXPECT_EQ(stacks(id).at(0).why, "");
   EXPECT_FALSE(runs(other));
   EXPECT_FALSE(fs::exists(folder(id) / "looker"));
-  write_file_atomic(folder(id) / "looker", "1 1\n");  // of one that was killed
+  write_file_atomic(folder(id) / "looker", "1 1\n");  // left by a request that was killed
   EXPECT_EQ(stacks(id).at(0).why, "");
   EXPECT_FALSE(fs::exists(folder(id) / "looker"));
   end(id);
 }
 
-// A torch that is built without libuv refuses a store that asks for it, which is the default since torch 2.4.
+// A torch built without libuv rejects a store that requests it, which is the default since torch 2.4.
 TEST_P(JobTools, ATorchWithoutLibuvDoesWithout) {
   const fs::path torch = place() / "torch";
   fs::create_directories(torch / "distributed");
@@ -193,7 +193,8 @@ TEST_P(JobTools, EnableStacksChainsAndDisturbsNothing) {
 // The note of a rank that then hangs in MPI_Finalize (src/agent/mpi/rank.cpp).
 TEST_P(JobTools, ARankOfMpiThatRaisesSystemExitIsNoted) {
   const fs::path note = place() / "raised.rank.0";
-  // What is noted of how the rank has left: " 7\n", or nothing.
+  // The noted exit code of the rank: " 7
+  // ", or nothing.
   const auto noted = [&](const std::string& text) {
     fs::remove(note);
     const JobId id = start_with_stacks(
@@ -231,7 +232,7 @@ TEST_P(JobTools, TellsTheLastLinesOfFiles) {
   EXPECT_EQ(last("", "job.out"), Lines());
   EXPECT_EQ(last("a rank\n", "ranks/0.err"), Lines{"a rank"});
   EXPECT_EQ(last(""), Lines());
-  // Of the last attempt only
+  // Only from the last attempt
   const std::string anew = "remote: the ranks begin anew (restart 1) at 2026-11-24T11:58:19Z after rank 1\n";
   EXPECT_EQ(last("1\n" + anew + "2\n"), Lines{"2"});
   EXPECT_EQ(last("1\n" + anew), Lines());
@@ -266,7 +267,7 @@ TEST_P(JobTools, TellsHowTorchrunsWorkersEnded) {
   EXPECT_FALSE(told.at(3).after_peer);
   EXPECT_EQ(told.at(3).end->how, wire::ProcessEnd::exited(1));
   EXPECT_EQ(told.at(3).end->node, "n2");
-  EXPECT_EQ(told.at(1).end->node, "");  // no name of a node
+  EXPECT_EQ(told.at(1).end->node, "");  // not a node name
   EXPECT_TRUE(told.at(0).after_peer);
   EXPECT_EQ(told.at(0).last_lines.back(), "@remote1 end");
   EXPECT_EQ(told.at(2).end->how, wire::ProcessEnd::signalled(9));
@@ -274,7 +275,7 @@ TEST_P(JobTools, TellsHowTorchrunsWorkersEnded) {
   EXPECT_EQ(told.at(2).last_lines, (std::vector<std::string>{"step 2", "Segmentation fault"}));
   EXPECT_FALSE(told.at(2).after_peer);
   EXPECT_TRUE(told.at(1).after_peer);
-  // The job writes these files, so that anything may stand there.
+  // The job writes these files, so they may contain anything.
   fs::create_directory(failures / "rank.7");
   ASSERT_EQ(::mkfifo((failures / "rank.6").c_str(), 0600), 0);
   std::ofstream(failures / "rank.1;echo") << "1\n";

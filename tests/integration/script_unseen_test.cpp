@@ -5,20 +5,20 @@
 #include "support/script_test.hpp"
 #include "support/waiting.hpp"
 
-// Jobs whose folder cannot be seen any more, under every sh that servers have.
+// Jobs whose folder is no longer visible, with every sh that servers have.
 
 namespace remote::jobs {
 namespace {
 
 class UnseenJob : public test::ScriptTest {
  protected:
-  // A job of two processes beside its supervisor.
+  // A job with two processes besides its supervisor.
   JobId two_processes() {
     const JobId id = start("setsid sleep 1000 & echo up; exec sleep 1000");
     until_out(id, "up");
     return id;
   }
-  // Runs, cannot be removed, and is ended with all its processes.
+  // It runs, cannot be removed, and can be stopped with all its processes.
   void expect_it_is_seen_to_run_and_is_ended(const JobId& id) {
     const wire::JobReport reply = status(id);
     EXPECT_EQ(reply.phase, Phase::running);
@@ -31,14 +31,14 @@ class UnseenJob : public test::ScriptTest {
     const wire::StopResult reply_to_kill = kill(id, SIGTERM, 5);
     EXPECT_EQ(reply_to_kill.outcome, StopOutcome::killed);
     EXPECT_GE(reply_to_kill.signalled, 2);
-    // Nobody knows its supervisor without the folder. It records the end there, and exits.
+    // Without the folder its supervisor cannot be identified. It records the end there, and exits.
     EXPECT_TRUE(test::eventually([&] { return servers.processes().empty(); }));
   }
 };
 
 TEST_P(UnseenJob, ThatRunsWithoutItsFolderIsNotDead) {
   const JobId id = two_processes();
-  fs::remove_all(place() / ".jobs");  // as `git clean -fdx` does
+  fs::remove_all(place() / ".jobs");  // like `git clean -fdx`
   expect_it_is_seen_to_run_and_is_ended(id);
   EXPECT_EQ(status(id).phase, Phase::none);
   EXPECT_EQ(clean(id).outcome, CleanOutcome::none);
@@ -67,7 +67,7 @@ TEST_P(UnseenJob, OfAProjectThatWasMovedIsNotDeadAndIsSeenAgain) {
   EXPECT_EQ(status(running).phase, Phase::ended);
 }
 
-// A launch that is interrupted before the first byte of its start has come.
+// A launch that is interrupted before the first byte of the start request has arrived.
 TEST_P(UnseenJob, ThatMayNotHaveStartedYetNeverWillAlsoWithoutAProject) {
   const JobId id = JobId::random();
   const auto kill_it = [&](const std::vector<JobId>& claim) {
@@ -79,7 +79,7 @@ TEST_P(UnseenJob, ThatMayNotHaveStartedYetNeverWillAlsoWithoutAProject) {
   EXPECT_EQ(start_all({{id, "echo late", "", {}}}).at(0).outcome, StartOutcome::exists);
 }
 
-// As after job-clean, while the launch's lifeline or the one who follows it still ends its jobs.
+// As after job-clean, while the launch's lifeline or a following client is still stopping its jobs.
 TEST_P(UnseenJob, ThatWasRemovedIsNotMadeAgain) {
   const JobId removed = start("exit 3");
   wait_end(removed);
@@ -87,7 +87,7 @@ TEST_P(UnseenJob, ThatWasRemovedIsNotMadeAgain) {
   EXPECT_EQ(kill(removed, SIGTERM, 0).outcome, StopOutcome::none);
   EXPECT_EQ(status(removed).phase, Phase::none);
   EXPECT_FALSE(fs::exists(place() / ".jobs" / removed.text()));
-  // One that may not have started yet leaves a mark, so that it never does.
+  // A job that may not have started yet leaves a mark, so that it never starts.
   const JobId late = JobId::random();
   kill_all({late}, SIGTERM, 0, {late});
   EXPECT_TRUE(fs::exists(place() / ".jobs" / late.text()));
@@ -98,7 +98,7 @@ TEST_P(UnseenJob, ThatOneHasNoRightToSeeIsUnknown) {
     GTEST_SKIP() << "needs root, to be another user";
   }
   const JobId id = two_processes();
-  status(id);  // this user's agent is there first
+  status(id);  // starts this user's agent first
   test::AsNobody nobody(servers);
   const std::vector<fs::path> barriers{place(), place() / ".jobs", folder(id)};
   for (std::size_t i = 0; i < barriers.size(); ++i) {

@@ -1,4 +1,4 @@
-// The tests of the Python programs that run on servers.
+// Runs the tests of the Python programs on the servers.
 #include <gtest/gtest.h>
 
 #include "base/files.hpp"
@@ -8,7 +8,7 @@
 namespace remote::jobs {
 namespace {
 
-// One of tests/python.
+// Runs one of the tests in tests/python.
 void expect_script(const std::string& name) {
   SubprocessSpec spec;
   spec.set_env = {{"REMOTE_AGENT", test::remote_agent}};
@@ -17,7 +17,7 @@ void expect_script(const std::string& name) {
   EXPECT_TRUE(result.status.success()) << result.err;
 }
 
-// LEASE_LAUNCHES of the environment says how many launches are played.
+// LEASE_LAUNCHES in the environment sets the number of simulated launches.
 TEST(LeaseJobs, HaveTheirGpusAloneAndWaitForThem) {
   expect_script("test_lease_jobs.py");
 }

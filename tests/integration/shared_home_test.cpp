@@ -1,5 +1,5 @@
-// Several servers with one home folder, as over NFS, or with one project folder: what is done there is done
-// once, and their jobs do not get in each other's way.
+// Several servers that share a home folder, as over NFS, or a project folder: shared work is done once, and
+// their jobs do not interfere.
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
@@ -27,7 +27,7 @@ class CommandSharedHome : public ::testing::Test {
   void share_home(const std::string& server) {
     fs::create_directory_symlink(world.servers().home("a"), world.servers().home("a").parent_path() / server);
   }
-  // Whose logs of this step were kept: it is the server that did it.
+  // The servers that performed this step, from the logs they kept.
   std::vector<std::string> done_by(const std::string& step) {
     std::vector<std::string> names;
     for (const auto& entry : fs::recursive_directory_iterator(world.project() / ".remote/logs")) {
@@ -38,7 +38,7 @@ class CommandSharedHome : public ::testing::Test {
     }
     return names;
   }
-  // One that makes environments, and writes down what it was called for.
+  // A fake python that makes environments and logs its calls.
   void add_python() {
     world.servers().add_program("python3", R"(echo "$*" >>~/calls
 if [ "$2" = venv ]; then
@@ -100,7 +100,7 @@ TEST_F(CommandSharedHome, ServersWithHomesOfTheirOwnAreNotTakenForOne) {
   fs::remove(world.servers().home("b").parent_path() / "b");
   ASSERT_EQ(world.run({"rsync", "--server", "a"}).code, 0);
   fs::copy(world.servers().home("a"), world.servers().home("b"),
-           fs::copy_options::recursive | fs::copy_options::copy_symlinks);  // a machine that was cloned
+           fs::copy_options::recursive | fs::copy_options::copy_symlinks);  // a cloned machine
   write_file_atomic(world.project() / "new.py", "print(2)\n");
   const CommandResult result = world.run({"rsync"});
   EXPECT_EQ(result.code, 0) << result;
@@ -124,7 +124,7 @@ TEST_F(CommandSharedHome, AnEnvironmentElsewhereIsMadeOnEachServer) {
   }
 }
 
-// The folders differ, and the environment is one: the lock beside it holds.
+// The folders differ, but they share an environment: the lock next to it is effective.
 TEST_F(CommandSharedHome, OneEnvironmentOfSeveralFoldersIsMadeOnce) {
   add_python();
   world.configure(
@@ -152,13 +152,13 @@ TEST_F(CommandSharedHome, WhatWasRemovedByWayOfOneServerIsGoneForAll) {
   const CommandResult result = world.run({"rsync", "--delete"});
   EXPECT_EQ(result.code, 0) << result;
   EXPECT_FALSE(fs::exists(world.there("a") / "old.py"));
-  // A job makes a file of this name: it is no server's to remove any more.
+  // A job writes a file with this name, so no server may remove it any more.
   job_writes("old.py");
   for (const char* server : {"a", "b", "c"}) {
     EXPECT_EQ(world.run({"rsync", "--delete", "--server", server}).code, 0);
     EXPECT_TRUE(fs::exists(world.there("a") / "old.py")) << server;
   }
-  // The same where a call names one server alone.
+  // The same if a call names only one server.
   fs::remove(world.project() / "train.py");
   EXPECT_EQ(world.run({"rsync", "--delete", "--server", "c"}).code, 0);
   EXPECT_FALSE(fs::exists(world.there("a") / "train.py"));
@@ -203,7 +203,7 @@ TEST_F(CommandSharedHome, JobsStayApart) {
   EXPECT_EQ(world.run({"job-kill", "--job", std::to_string(lives.key), "--yes"}).code, 0);
 }
 
-// Each removes the program of the others while they run.
+// Each server removes the others' program while they run.
 TEST_F(CommandSharedHome, UninstallLeavesNothing) {
   world.ended_job("a", "true");
   until([&] { return world.run({"uninstall", "--yes"}).code == 0; }, "nothing is left");

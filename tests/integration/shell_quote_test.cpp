@@ -7,7 +7,7 @@
 namespace remote {
 namespace {
 
-// What sh reads back from a word.
+// The word as sh parses it.
 std::string through_sh(const std::string& word) {
   SubprocessSpec spec;
   spec.argv = {"sh", "-c", "printf '%s.' " + word};

@@ -1,4 +1,5 @@
-// A link that breaks ends no program that uses the library, also one that leaves SIGPIPE as it is.
+// A broken link does not kill a program that uses the library, even if the program leaves SIGPIPE at its
+// default.
 
 #include <cerrno>
 #include <csignal>
@@ -18,7 +19,7 @@
 namespace remote {
 namespace {
 
-// To a pipe that nobody reads. True when that was an error, and not the end of the process.
+// Writes to a pipe without readers. True if that was an error and did not kill the process.
 bool write_to_nobody() {
   int ends[2] = {-1, -1};
   if (::pipe(ends) != 0) {
@@ -62,7 +63,7 @@ TEST(Sigpipe, WithoutTheGuardEverythingIsAsBefore) {
 }
 
 TEST(Sigpipe, AnRsyncThatEndsTooEarlyIsNoSignal) {
-  // Takes nothing of what the server says, though the server goes on.
+  // Reads nothing from the server, although the server keeps sending.
   const TempFolder bin;
   write_file_atomic(bin.path() / "rsync",
                     "#!/bin/sh\n[ \"$1\" != --version ] || exec echo 'rsync  version 3.2.7  protocol version "

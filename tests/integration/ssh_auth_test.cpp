@@ -1,4 +1,4 @@
-// The ways to log in: keys, agent, certificates, passwords; and what is said when none works.
+// Login methods: keys, agent, certificates, passwords; and the errors if none works.
 
 #include <atomic>
 #include <chrono>
@@ -32,18 +32,18 @@ class SshAuth : public testing::Test {
  protected:
   void SetUp() override {
     ::unsetenv("SSH_AUTH_SOCK");
-    ::setenv("HOME", client.folder().c_str(), 1);  // no keys of who runs the tests
+    ::setenv("HOME", client.folder().c_str(), 1);  // hides the user's own keys
   }
   std::unique_ptr<ssh::Connector> connector(ssh::AskSecret ask = {}) {
     ssh::ConnectorOptions options = client.options();
     options.ask = std::move(ask);
     return ssh::make_connector(client.config(), options);
   }
-  // Answers each question with `answer`, and remembers them.
+  // Answers each question with `answer`, and records the questions.
   ssh::AskSecret answering(const std::string& answer) {
     return [this, answer](const std::string& prompt) -> std::optional<std::string> {
       EXPECT_EQ(++asking_now, 1) << "two questions at once";
-      std::this_thread::sleep_for(20ms);  // so that a second question would meet it
+      std::this_thread::sleep_for(20ms);  // so that a second question would overlap with it
       questions.push_back(prompt);
       --asking_now;
       return answer;
@@ -57,7 +57,7 @@ class SshAuth : public testing::Test {
       return error.message() + " | " + error.hint();
     }
   }
-  // All at once; returns the errors there were.
+  // Logs in to all servers at once; returns the errors.
   static std::vector<std::string> log_in_to_all(ssh::Connector& connector,
                                                 const std::vector<config::Server>& servers) {
     std::vector<std::string> errors(servers.size());
@@ -76,7 +76,7 @@ class SshAuth : public testing::Test {
     const ExecResult result = run_subprocess(std::move(spec));
     ASSERT_TRUE(result.status.success()) << result.err;
   }
-  // An agent with these keys in it.
+  // An agent that holds these keys.
   std::unique_ptr<Subprocess> agent(const std::vector<std::filesystem::path>& keys) {
     SubprocessSpec spec;
     const std::string socket = client.folder() / "agent";
@@ -84,7 +84,7 @@ class SshAuth : public testing::Test {
     spec.pipe_stdout = true;
     auto process = std::make_unique<Subprocess>(spec);
     ::setenv("SSH_AUTH_SOCK", socket.c_str(), 1);
-    // Its socket is there a moment before it listens: it is up when it answers (2: there is no agent).
+    // Its socket exists a moment before the agent listens, so wait for an answer (2: no agent).
     EXPECT_TRUE(test::eventually([] {
       SubprocessSpec list;
       list.argv = {"ssh-add", "-l"};
@@ -209,7 +209,7 @@ TEST_F(SshAuth, WhatTheServerSaysIsInTheErrorAlsoIfItWaits) {
               HasSubstr("has not answered within 2 s, and says: To log in, open https://login.example/a/1"));
 }
 
-// As a machine that is starting: PAM refuses all users but root, with a sentence.
+// Like a machine that is booting: PAM rejects all users except root, with a message.
 TEST_F(SshAuth, WhatTheServerSaysIsInTheErrorAlsoIfItCloses) {
   test::PasswordRules rules;
   rules.real = true;
@@ -254,8 +254,7 @@ TEST_F(SshAuth, ALoginWaitsForAPageThatIsShown) {
   options.on_login_problem = [&](const Error& error) {
     heard.push_back(error.message());
     person = std::thread([&] {
-      std::this_thread::sleep_for(
-          std::chrono::milliseconds(2500));  // the time that is allowed is what is tried
+      std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // the timeout is under test
       *rules.opened = true;
     });
   };
@@ -273,10 +272,10 @@ TEST_F(SshAuth, TheAgentsKeysAreUsed) {
   config::Server server = sshd.server(client.key());
   server.private_key.reset();
   EXPECT_EQ(log_in(*connector(), server), "");
-  // IdentityAgent none switches it off.
+  // IdentityAgent none disables it.
   write_file_atomic(client.ssh_config(), "IdentityAgent none\n");
   EXPECT_THAT(log_in(*connector(), server), HasSubstr("nothing to try"));
-  // Another socket.
+  // With another socket.
   ::unsetenv("SSH_AUTH_SOCK");
   write_file_atomic(client.ssh_config(), "IdentityAgent ~/agent\n");
   EXPECT_EQ(log_in(*connector(), server), "");
@@ -308,13 +307,13 @@ TEST_F(SshAuth, TheRightKeyOfManyInTheAgentIsFound) {
     test::make_key(keys.back());
   }
   const auto process = agent(keys);
-  // The last of eight, where sshd's MaxAuthTries is six.
+  // The last of eight keys, although sshd's MaxAuthTries is six.
   run({"ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", keys.back().string()});
   TestSshd sshd(read_file(keys.back().string() + ".pub"));
   const auto ask = connector(answering("wrong"));
   EXPECT_EQ(log_in(*ask, sshd.server(keys.back())), "");
   EXPECT_TRUE(questions.empty());
-  // The same by its public half alone, in configs.yaml and in ~/.ssh/config.
+  // Also if only its public half is named, in configs.yaml and in ~/.ssh/config.
   const auto moved = client.folder() / "elsewhere";
   std::filesystem::rename(keys.back(), moved);
   EXPECT_EQ(log_in(*ask, sshd.server(keys.back())), "");
@@ -326,13 +325,13 @@ TEST_F(SshAuth, TheRightKeyOfManyInTheAgentIsFound) {
   std::filesystem::remove(client.ssh_config());
   std::filesystem::rename(moved, keys.back());
   EXPECT_TRUE(questions.empty());
-  // All of them is too many, and that is said.
+  // Offering all of them is too many, and the error says so.
   config::Server server = sshd.server(client.key());
   server.private_key.reset();
   EXPECT_THAT(log_in(*connector(), server),
               testing::AllOf(HasSubstr("private_key"), HasSubstr("after these attempts: the agent's keys")))
       << sshd.log();
-  // With IdentitiesOnly, only what the configuration names is offered.
+  // With IdentitiesOnly, only the configured keys are offered.
   write_file_atomic(client.ssh_config(),
                     fmt::format("IdentitiesOnly yes\nIdentityFile {}\n", keys.back().string()));
   EXPECT_EQ(log_in(*connector(), server), "");
@@ -421,7 +420,7 @@ TEST_F(SshAuth, ATypedPasswordIsAskedForOnce) {
   for (const PasswordServer* server : {&first, &second}) {
     EXPECT_THAT(questions[0], HasSubstr(fmt::format("ann@127.0.0.1:{}", server->port())));
   }
-  EXPECT_EQ(log_in(*ask, second.server("d", "bob")), "");  // another user has a password of his own
+  EXPECT_EQ(log_in(*ask, second.server("d", "bob")), "");  // another user has a different password
   EXPECT_EQ(questions.size(), 2U);
 }
 
@@ -457,7 +456,7 @@ TEST_F(SshAuth, ATypedPasswordGoesOnlyWhereTheQuestionNamedTheServer) {
   EXPECT_EQ(questions.size(), 3U);
 }
 
-// Told, in this order: what is wrong with the key and what to do, then the question.
+// Shown in this order: what is wrong with the key and how to fix it, then the question.
 TEST_F(SshAuth, WhyNoKeyWillDoIsToldBeforeAPasswordIsAskedFor) {
   PasswordServer door({.password = "pw", .prompts = {}, .echo = {}, .answers = {}, .real = true});
   make_folders(door.home() / ".ssh");
@@ -516,7 +515,7 @@ TEST_F(SshAuth, AKeyFileOfConfigsYamlThatIsMissingLeadsToNoPasswordPrompt) {
   EXPECT_THAT(log_in(*ask, server),
               testing::AllOf(HasSubstr("nowhere: no such file"), HasSubstr("configs.yaml:17")));
   EXPECT_TRUE(questions.empty());
-  // Of ~/.ssh/config, as with ssh: lines for all hosts may name keys of other machines.
+  // From ~/.ssh/config, as with ssh: lines for all hosts may name keys of other machines.
   server.private_key.reset();
   write_file_atomic(client.ssh_config(), "IdentityFile ~/nowhere\n");
   EXPECT_EQ(log_in(*ask, server), "");
@@ -563,7 +562,7 @@ TEST_F(SshAuth, UserNamesThatLibsshRefuses) {
   }
 }
 
-// A key that remote adds to a file of the project takes no trust away; any other change of the file does.
+// A host key that remote adds to a project's file does not revoke trust; any other change of the file does.
 TEST_F(SshAuth, AHostKeyThatIsAddedHereNeedsNoNewTrust) {
   PasswordServer door({.password = "pw", .prompts = {}, .echo = {}, .answers = {}});
   config::Config config = client.config();
@@ -610,7 +609,8 @@ TEST_F(SshAuth, KeyboardInteractiveTakesThePasswordAndAsksTheRest) {
   EXPECT_THAT(log_in(*connector(), server), HasSubstr("'Code:'"));
 }
 
-// Servers with AuthenticationMethods: a key is accepted in part, and then something else is wanted.
+// Servers with AuthenticationMethods: a key is accepted as a partial success, and then another method is
+// required.
 class SshSeveralMethods : public SshAuth {
  protected:
   std::unique_ptr<PasswordServer> wanting_key_and(PasswordRules rules) {
@@ -669,7 +669,7 @@ TEST_F(SshSeveralMethods, AKeyAndThenACodeIsAskedInTheServersWords) {
   EXPECT_EQ(log_in(*ask, server), "");
   ASSERT_EQ(questions.size(), 1U);
   EXPECT_THAT(questions[0], HasSubstr("Verification \\x1b[31mcode: "));
-  // A configured password is no code.
+  // A configured password is not used as a code.
   server.password = "pw";
   EXPECT_EQ(log_in(*ask, server), "");
   EXPECT_EQ(door->attempts(), 2);
@@ -677,7 +677,7 @@ TEST_F(SshSeveralMethods, AKeyAndThenACodeIsAskedInTheServersWords) {
 }
 
 TEST_F(SshSeveralMethods, AMethodThatTheKeyMustFollow) {
-  // The password is wanted first here, and only then the key: a second round finds it.
+  // Here the password must come first, and then the key: a second round finds it.
   const auto door = wanting_key_and({.password = "pw", .prompts = {}, .echo = {}, .answers = {}});
   config::Server server = door->server("one");
   server.password = "pw";

@@ -8,7 +8,7 @@
 namespace remote::ssh {
 namespace {
 
-// OpenSSH itself says what a configuration means.
+// Compares with OpenSSH's own interpretation of a configuration.
 class Oracle : public testing::Test {
  protected:
   void SetUp() override {
@@ -16,7 +16,7 @@ class Oracle : public testing::Test {
       GTEST_SKIP() << "no ssh to compare with";
     }
   }
-  // The values that `ssh -G` prints for a key.
+  // The values that `ssh -G` prints for a keyword.
   std::vector<std::string> openssh(const std::string& text, const std::string& host, const std::string& key) {
     write_file_atomic(folder.path() / "config", text);
     SubprocessSpec spec;

@@ -1,4 +1,4 @@
-// How connections come about and how they fail: addresses, host keys, many at once.
+// How connections are made and how they fail: addresses, host keys, many at once.
 
 #include <chrono>
 #include <csignal>
@@ -30,7 +30,7 @@ using test::TestSshd;
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
-// Connects and says what became of it: "" or the error's message and hint.
+// Connects; returns "" or the message and hint of the error.
 std::string try_connect(ssh::Connector& connector, const config::Server& server,
                         const Cancel& cancel = Cancel()) {
   try {
@@ -80,7 +80,7 @@ TEST_F(SshConnect, AnUnknownNameIsSaid) {
   EXPECT_THROW(client.connector()->connect(server, Cancel()), ssh::Unreachable);
 }
 
-// A port that accepts and never says a word.
+// A port that accepts connections and never sends anything.
 class Mute {
  public:
   Mute() : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -112,7 +112,7 @@ TEST_F(SshConnect, AServerThatSaysNothingTimesOut) {
   EXPECT_GE(Clock::now() - start, 900ms);
 }
 
-// As through a VPN that loses all packets but small ones.
+// Like a VPN that drops all but small packets.
 TEST_F(SshConnect, AServerWhoseKeyExchangeDoesNotComeNamesTheMtu) {
   const Mute mute;
   config::Config config = client.config();
@@ -148,17 +148,17 @@ TEST_F(SshConnect, ThePoolHandsOutAnIdleConnectionOnlyWhenItCanBeUsed) {
   ASSERT_FALSE(first.empty());
   EXPECT_EQ(hi(), "hi\n");
   EXPECT_EQ(sshd.session_pids(), first);
-  // The server ends it.
+  // The server closes it.
   sshd.kill_sessions();
   EXPECT_EQ(hi(), "hi\n");
-  // A command is left in the middle.
+  // A command is abandoned while it runs.
   const std::vector<pid_t> second = sshd.session_pids();
   EXPECT_THROW(take()->exec({.command = "sleep 5", .timeout = 50ms}), Error);
   EXPECT_EQ(hi(), "hi\n");
   EXPECT_NE(sshd.session_pids(), second);
 }
 
-// Some NATs forget a connection that is silent for 15 s.
+// Some NATs drop a connection that is silent for 15 s.
 TEST_F(SshConnect, ASilentConnectionIsKeptAlive) {
   if (test::over_openssh()) {
     GTEST_SKIP() << "the connection is ssh's";
@@ -198,11 +198,11 @@ TEST_F(SshConnect, SixtyFourFirstConnectionsLeaveAWellFormedFile) {
   TestSshd sshd(client.public_key(), {"MaxStartups 200"});
   std::string aliases;
   for (int i = 0; i < 32; ++i) {
-    // Names of their own: each is a first connection.
+    // Unique names, so that each is a first connection.
     aliases += fmt::format("Host s{0}\n  HostName 127.0.0.1\n  HostKeyAlias alias{0}\n", i);
   }
   write_file_atomic(client.ssh_config(), aliases + "Host *\n  HashKnownHosts no\n");
-  // Half of them from another process, with its own connector on the same file.
+  // Half of them from another process, with its own connector and the same file.
   constexpr int each = 32;
   const auto connect_all = [&] {
     const auto connector = client.connector();
@@ -245,7 +245,7 @@ TEST_F(SshConnect, SixtyFourFirstConnectionsLeaveAWellFormedFile) {
 }
 
 TEST_F(SshConnect, ADroppedConnectionIsTriedAgain) {
-  // From the second unauthenticated connection on, every one is dropped.
+  // Starting with the second unauthenticated connection, every one is dropped.
   TestSshd sshd(client.public_key(), {"MaxStartups 2:100:2"});
   const auto connector = client.connector();
   ASSERT_EQ(try_connect(*connector, sshd.server(client.key())), "");
@@ -258,7 +258,7 @@ TEST_F(SshConnect, ADroppedConnectionIsTriedAgain) {
   for (const std::string& error : errors) {
     EXPECT_EQ(error, "");
   }
-  // Some were dropped indeed; OpenSSH 10 spells it with a small s.
+  // Some were dropped; OpenSSH 10 spells it with a small s.
   EXPECT_THAT(sshd.log(), ::testing::AnyOf(HasSubstr("MaxStartups"), HasSubstr("Maxstartups")));
 }
 
@@ -291,7 +291,7 @@ TEST_F(SshConnect, AChangedKeyIsRefusedWithBothFingerprintsAndTheFix) {
   EXPECT_THAT(text, HasSubstr(client.known_hosts().string() + ":2"));
   EXPECT_THAT(text, HasSubstr("ssh-keygen -R "));
   EXPECT_EQ(sshd.log().find("Accepted"), std::string::npos);
-  // The command in the hint mends it.
+  // The command in the hint fixes it.
   SubprocessSpec spec;
   spec.argv = {"sh", "-c", text.substr(text.find("ssh-keygen -R"))};
   EXPECT_TRUE(run_subprocess(std::move(spec)).status.success());
@@ -311,7 +311,7 @@ TEST_F(SshConnect, AKeyOfAnotherTypeIsRefused) {
 TEST_F(SshConnect, TheKnownTypeIsAskedForFirst) {
   TestSshd sshd(client.public_key(), {}, "rsa");
   ASSERT_EQ(try_connect(*client.connector(), sshd.server(client.key())), "");
-  // The server gets a second key, of a type that is preferred otherwise.
+  // The server gets a second key, of a type that would normally be preferred.
   sshd.stop();
   test::make_key(sshd.folder() / "second_key", "ed25519");
   TestSshd both(client.public_key(), {"HostKey " + (sshd.folder() / "host_key").string(),
@@ -332,7 +332,7 @@ TEST_F(SshConnect, HashedEntriesAreReadAndWritten) {
   EXPECT_EQ(client.take_new_host_keys().size(), 1U);
   ASSERT_EQ(try_connect(*connector, sshd.server(client.key())), "");
   EXPECT_TRUE(client.take_new_host_keys().empty());
-  // OpenSSH reads it as we do.
+  // OpenSSH reads it the same way.
   SubprocessSpec spec;
   spec.argv = {"ssh-keygen", "-F", fmt::format("[127.0.0.1]:{}", sshd.port()), "-f",
                client.known_hosts().string()};
@@ -449,7 +449,7 @@ TEST_F(SshAuthority, OpensshChecksTheHostCertificate) {
               testing::AllOf(HasSubstr("certificate authority"), HasSubstr("connection: openssh")));
   EXPECT_EQ(connect(config::ConnectBy::automatic, server), "");
   EXPECT_EQ(read_file(client.known_hosts()), line) << "the key was taken without the authority";
-  // A key that is known needs no authority.
+  // A known key needs no certificate authority.
   write_file_atomic(client.known_hosts(), line + fmt::format("[127.0.0.1]:{} ", sshd.port()) +
                                               key_of(sshd.folder() / "host_key.pub") + "\n");
   EXPECT_EQ(connect(config::ConnectBy::libssh, server), "");
@@ -466,7 +466,7 @@ TEST_F(SshConnect, ARevokedKeyIsRefusedWhateverElseIsListed) {
 TEST_F(SshConnect, AFileThatCannotBeWrittenIsAWarning) {
   TestSshd sshd(client.public_key());
   ssh::ConnectorOptions options = client.options();
-  options.known_hosts = client.key() / "known_hosts";  // below a plain file: not even root can write there
+  options.known_hosts = client.key() / "known_hosts";  // below a regular file: not even root can write there
   const auto connector = ssh::make_connector(client.config(), options);
   ASSERT_EQ(try_connect(*connector, sshd.server(client.key())), "");
   const auto fresh = client.take_new_host_keys();

@@ -1,4 +1,4 @@
-// Commands over a real connection: streams, ends, limits, a link that breaks.
+// Commands over a real connection: streams, exit statuses, limits, broken links.
 
 #include <chrono>
 #include <csignal>
@@ -58,7 +58,7 @@ TEST_F(SshExec, KeepsStreamsInputAndStatusApart) {
 TEST_F(SshExec, TellsSignals) {
   TestSshd sshd(client.public_key());
   const auto connection = connect(sshd);
-  const bool told = !test::over_openssh();  // its masters keep it to themselves
+  const bool told = !test::over_openssh();  // its masters do not report signals
   EXPECT_EQ(run(*connection, "kill -KILL $$").status,
             told ? ExitStatus::signalled(SIGKILL) : ExitStatus::exited(255));
   EXPECT_EQ(run(*connection, "kill -TERM $$").status,
@@ -122,7 +122,7 @@ TEST_F(SshExec, AnExpectedCommandThatEndedIsRunAnew) {
   connection->expect(command);
   run(*connection, "until [ -s " + pids + " ] && ! kill -0 $(cat " + pids + "); do sleep 0.02; done");
   EXPECT_EQ(run(*connection, command).status, ExitStatus::exited(7));
-  EXPECT_EQ(split(read_file(pids), '\n').size(), 3U);  // the last line ends, too
+  EXPECT_EQ(split(read_file(pids), '\n').size(), 3U);  // the last line ends with a newline, too
 }
 
 TEST_F(SshExec, AParkedCommandIsResumedByTheNextOneThatOpensIt) {
@@ -187,7 +187,7 @@ TEST_F(SshExec, OnlyARunningCommandWithoutPendingBytesIsParked) {
   const auto closed = connection->open("exec cat", sink);
   closed->close_input();
   EXPECT_FALSE(closed->park());
-  // One that ended while it was parked is not resumed.
+  // A command that ended while it was parked is not resumed.
   const auto dies = connection->open("echo $$; read -r _", sink);
   ASSERT_TRUE(test::eventually([&] {
     connection->pump(10ms);
@@ -244,7 +244,7 @@ TEST_F(SshExec, SaysWhenTheServerAllowsNoFurtherChannel) {
   const auto one = connection->open("cat", nothing);
   auto two = connection->open("cat", nothing);
   EXPECT_THROW(connection->open("cat", nothing), ssh::TooManyChannels);
-  two.reset();  // its place becomes free
+  two.reset();  // frees its channel
   EXPECT_NO_THROW(connection->open("cat", nothing));
   EXPECT_FALSE(one->finished());
 }
@@ -315,7 +315,7 @@ TEST_F(SshExec, AProcessInTheBackgroundThatHoldsTheOutputDoesNotHoldTheCommand) 
   }
 }
 
-// What it prints while it goes on is still passed on, as ssh(1) does.
+// Its later output is still passed on, as with ssh(1).
 TEST_F(SshExec, WhatComesAfterTheCommandsEndIsPassedOn) {
   TestSshd sshd(client.public_key());
   const auto connection = connect(sshd);
@@ -337,12 +337,12 @@ TEST_F(SshExec, AFrozenServerIsNoticed) {
   session->set_keepalive(50ms, 1s);
   const auto start_quiet = std::chrono::steady_clock::now();
   while (std::chrono::steady_clock::now() - start_quiet < 1500ms) {
-    connection->pump(50ms);  // silent, but it answers
+    connection->pump(50ms);  // silent, but answering
   }
   const std::vector<pid_t> stopped = sshd.signal_sessions(SIGSTOP);
   try {
     for (int i = 0; i < 4; ++i) {
-      connection->pump(5s);  // an answer that was on its way makes it return
+      connection->pump(5s);  // returns when a delayed answer arrives
     }
     ADD_FAILURE() << "nothing was noticed";
   } catch (const ssh::Unreachable& error) {
@@ -364,7 +364,7 @@ TEST_F(SshExec, ASilenceIsExplained) {
   ASSERT_TRUE(run(*connection, "true").status.success());
   EXPECT_EQ(connection->explain_silence(), "") << "the server answers";
   for (int i = 0; i < 4; ++i) {
-    connection->pump(50ms);  // takes the answer
+    connection->pump(50ms);  // reads the answer
   }
   const std::vector<pid_t> stopped = sshd.signal_sessions(SIGSTOP);
   EXPECT_EQ(connection->explain_silence(), "the server acknowledges all packets, but its answer is missing");
@@ -373,13 +373,13 @@ TEST_F(SshExec, ASilenceIsExplained) {
   }
 }
 
-// As through a VPN whose packets are smaller than both ends believe.
+// Like a VPN with a smaller packet size than both ends assume.
 TEST_F(SshExec, LargePacketsThatAreLostAreNamed) {
   if (test::over_openssh()) {
     GTEST_SKIP() << "of libssh's session";
   }
   TestSshd sshd(client.public_key());
-  // The server's answer has to come before it sends the lost packet again, and then waits for that.
+  // The server's answer has to arrive before it resends the lost packet, because then it waits for that.
   EXPECT_TRUE(test::eventually([&] {
     const auto connection = connect(sshd);
     const int socket = test::find_socket_to(sshd.port());
@@ -395,7 +395,7 @@ TEST_F(SshExec, LargePacketsThatAreLostAreNamed) {
   }));
 }
 
-// As a launch does: the other servers' answers wait for this one's.
+// As in a launch: the answers of other servers wait for this one.
 TEST_F(SshExec, WhereAnAnswerIsDueAtOnceAFrozenServerIsNoticedSoon) {
   TestSshd sshd(client.public_key());
   const auto connection = connect(sshd);
@@ -404,14 +404,13 @@ TEST_F(SshExec, WhereAnAnswerIsDueAtOnceAFrozenServerIsNoticedSoon) {
   const ssh::Watchful watch(*connection, true);
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_THROW(run(*connection, "true"), ssh::Unreachable);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 24s)
-      << "otherwise it is 25 s";  // limits of the program
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 24s) << "otherwise it is 25 s";  // the program's limits
   for (const pid_t pid : stopped) {
     ::kill(pid, SIGCONT);
   }
 }
 
-// sshd lives, and answers for the link; what it has started hangs.
+// sshd is alive and answers for the link, but the processes it started hang.
 TEST_F(SshExec, AShellThatNeverAnswersIsGivenUp) {
   TestSshd sshd(client.public_key(), {"ForceCommand exec cat >/dev/null"});
   const auto connection = connect(sshd);
@@ -426,7 +425,7 @@ TEST_F(SshExec, AShellThatNeverAnswersIsGivenUp) {
   }
 }
 
-// Also one that asks for the agent.
+// Also if the command requests the agent.
 TEST_F(SshExec, AShellThatPrintsWithoutEndIsGivenUp) {
   for (const std::string first : {"", "@remote-agent need x86_64", "@remote-agent x"}) {
     TestSshd sshd(client.public_key(),
@@ -461,7 +460,7 @@ TEST_F(SshExec, WhoAllowsMoreTimeToConnectAllowsItToTheShell) {
   EXPECT_EQ(connector->connect(sshd.server(client.key()), Cancel())->answer_time(), 33s);
 }
 
-// libssh comes upon the end within a write, and closes the socket that poll(2) would tell of.
+// libssh notices the end during a write, and closes the socket that poll(2) would report.
 TEST_F(SshExec, ALinkThatEndsWhileWritingIsNoticedAtOnce) {
   if (test::over_openssh()) {
     GTEST_SKIP() << "of libssh's session";
@@ -515,7 +514,7 @@ TEST_F(SshExec, APausedChannelHoldsTheCommandBack) {
   const auto connection = connect(sshd);
   const auto count_file = sshd.folder() / "written";
   std::size_t received = 0;
-  // The command says how many blocks of 64 KB it could write.
+  // The command prints how many blocks of 64 KB it could write.
   const auto channel = connection->open(
       "i=0; while [ $i -lt 400 ]; do head -c 65536 /dev/zero || exit 1; i=$((i+1)); echo $i > " +
           count_file.string() + "; done",
@@ -524,7 +523,7 @@ TEST_F(SshExec, APausedChannelHoldsTheCommandBack) {
   const auto blocks = [&] {
     return parse_number<int>(trim(read_file_if_there(count_file).value_or("0"))).value_or(0);
   };
-  // It comes to rest when the window is full.
+  // It stops when the window is full.
   int last = -1;
   for (int calm = 0; calm < 10;) {
     connection->pump(20ms);

@@ -15,8 +15,8 @@
 #include "support/processes.hpp"
 #include "support/waiting.hpp"
 
-// A launch of two servers with two ranks each, broken at every step: afterwards a fresh process must be told
-// what the servers have, and a second start of the same jobs must start nothing.
+// A launch on two servers with two ranks each, interrupted at every step. Afterwards a new process must see
+// the true state of the servers, and a second start of the same jobs must start nothing.
 
 namespace remote::jobs {
 namespace {
@@ -24,12 +24,11 @@ namespace {
 using test::eventually;
 using test::JobWorld;
 
-// Where the process that starts jobs is to die on its way through a server's exec. Commands are counted over
-// all servers.
+// Where the starting process dies while it runs a server's command. Commands are counted over all servers.
 struct Death {
   int command = 0;
   enum class When { before, opened, written, heard, finished } when = When::before;
-  std::size_t bytes = 0;  // of the request, or of the answer
+  std::size_t bytes = 0;  // of the request or the answer
 };
 
 [[noreturn]] void die() {
@@ -37,11 +36,11 @@ struct Death {
   ::_exit(99);
 }
 
-// The commands of all connections of one doomed process.
+// The commands of all connections of a process that is going to die.
 struct Doom {
   Death death;
   std::atomic<int> commands{0};
-  std::size_t written = 0;  // to the doomed command
+  std::size_t written = 0;  // to the command at which it dies
 };
 
 class DoomedChannel : public ssh::Channel {
@@ -52,7 +51,7 @@ class DoomedChannel : public ssh::Channel {
   void write(std::string_view data) override {
     if (mine_ && doom_.death.when == Death::When::written && written_ + data.size() >= doom_.death.bytes) {
       inner_->write(data.substr(0, doom_.death.bytes - written_));
-      over_ = true;  // the connection's next pump sends this, and then it is over
+      over_ = true;  // the connection's next pump sends this, and then the process dies
       return;
     }
     written_ += data.size();
@@ -144,7 +143,7 @@ class DoomedConnector : public ssh::Connector {
 
 class Launch : public ::testing::Test {
  protected:
-  // Ranks 0 and 2 run on, 1 and 3 end; each leaves a line for every time that it is started.
+  // Ranks 0 and 2 keep running, 1 and 3 end. Each leaves one line per start.
   std::vector<NewJob> ranks() {
     const JobId launch = JobId::random();
     std::vector<NewJob> all;
@@ -162,7 +161,7 @@ class Launch : public ::testing::Test {
     DoomedConnector doomed(world.servers, doom);
     return start({world.config, store, doomed, Cancel()}, entries);
   }
-  // In a child process; whether it was killed there.
+  // Runs the work in a child process; returns whether it was killed.
   template <typename Work>
   static bool dies(const Work& work) {
     const pid_t pid = ::fork();
@@ -188,7 +187,7 @@ class Launch : public ::testing::Test {
     return !test::processes_with("REMOTE_JOB_ID=" + entry.job.id.text()).empty();
   }
 
-  // What a fresh `job-list` says is what the servers have, for good.
+  // A new `job-list` permanently agrees with the servers.
   void expect_true_news(const std::vector<NewJob>& entries) {
     world.servers.set_faults({});
     Store store(world.store_folder());
@@ -203,7 +202,7 @@ class Launch : public ::testing::Test {
       });
     }));
     EXPECT_TRUE(store.list().problems.empty());
-    // A second start of the same jobs, from a machine that knows nothing of the first.
+    // A second start of the same jobs, from a machine without records of the first.
     std::vector<NewJob> recorded;
     for (const NewJob& entry : entries) {
       const auto found =
@@ -246,8 +245,8 @@ class Launch : public ::testing::Test {
     }
   }
 
-  // Calls attempt(entries, points), which fails after so many changes on the local disk, with one more each
-  // time, until it returns false: it has not failed.
+  // Calls attempt(entries, points) repeatedly. Each call fails after one more change on the local disk, until
+  // attempt() returns false because it did not fail.
   void at_every_change(const std::function<bool(const std::vector<NewJob>&, int)>& attempt) {
     int points = 0;
     for (bool failed = true; failed;) {
@@ -366,7 +365,7 @@ TEST_F(Launch, IsKilledBeforeWithinAndAfterEveryExec) {
     ++points;
   };
   using When = Death::When;
-  // How long a request is: the first start there makes the copy of the program, too.
+  // The size of a request: the first start there also copies the program.
   std::size_t request = 0;
   for (int i = 0; i < 2; ++i) {
     const auto entries = ranks();
@@ -381,7 +380,7 @@ TEST_F(Launch, IsKilledBeforeWithinAndAfterEveryExec) {
     const std::string name = " of command " + std::to_string(command);
     one({command, When::before, 0}, "before" + name);
     one({command, When::opened, 0}, "opened" + name);
-    // All but the last byte, and all of it: the agent answers complete requests only.
+    // All but the last byte, and all of it, because the agent answers only complete requests.
     std::vector<std::size_t> written{1, request - 1, request};
     constexpr std::size_t parts = 7;
     for (std::size_t i = 1; i < parts; ++i) {

@@ -19,12 +19,12 @@
 #include "support/instants.hpp"
 #include "support/store_test.hpp"
 
-// The job store under faults: processes that are killed, disks that are full, many writers at once.
+// The job store under faults: killed processes, full disks, many concurrent writers.
 
 namespace remote::jobs {
 namespace {
 
-// Runs `work` in a child process; its exit status. The child never returns into the test.
+// Runs `work` in a child process; returns its exit status. The child never returns into the test.
 template <typename Work>
 pid_t start_child(const Work& work) {
   const pid_t pid = ::fork();
@@ -63,8 +63,8 @@ TEST_F(StoreFaults, WhoWaitsForTheLockCanBeInterrupted) {
 }
 
 #ifdef __linux__
-// A record is on the disk only when the folder that names its folder is: that one is opened, to be synced,
-// after the record's folder was made.
+// A record is durable only if the folder that contains its folder is, too: that folder is opened, to be
+// synced, after the record's folder was created.
 TEST_F(StoreFaults, TheFolderThatNamesARecordIsSynced) {
   make_folders(folder_);
   const UniqueFd watch(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
@@ -86,7 +86,7 @@ TEST_F(StoreFaults, TheFolderThatNamesARecordIsSynced) {
 }
 #endif
 
-// Each step is a call that the killed process does not come to any more. It leaves its temporary files.
+// Each step is a call that the killed process never reaches. It leaves its temporary files behind.
 TEST_F(StoreFaults, WhoIsKilledWhileItWritesTheRecordOfALaunchLeavesOneThatIsRead) {
   const auto killed_after = [&](int steps, const auto& work) {
     const pid_t child = start_child([&] {
@@ -122,7 +122,7 @@ TEST_F(StoreFaults, WhoIsKilledWhileItWritesTheRecordOfALaunchLeavesOneThatIsRea
     const auto added = records.read(next.id);
     EXPECT_TRUE(not_added || added);
     EXPECT_TRUE(!added || read_file(added->patch) == "its patch");
-    for (int i = 0; i < 2; ++i) {  // from what the killed ones left, and from the index that was made anew
+    for (int i = 0; i < 2; ++i) {  // from the files of killed processes, and from the recreated index
       std::vector<std::string> problems;
       const auto listed = records.list(&problems);
       EXPECT_TRUE(problems.empty());
@@ -205,7 +205,7 @@ TEST_F(StoreFaults, FailureAtAnyStepOfAddLeavesNoneOfTheJobs) {
   EXPECT_GT(steps, 10);
 }
 
-// The process dies before every single change on disk, for each of the store's actions.
+// For each of the store's actions, the process dies before every single change on disk.
 TEST_F(StoreFaults, KillAtAnyStepLeavesAUsableStore) {
   auto first = make_jobs(3);
   first[0].state = JobState::running;
@@ -299,7 +299,7 @@ TEST_F(StoreFaults, KillAtRandomInstantsLeavesAUsableStore) {
         store.remove({jobs[1].id, jobs[2].id});
       }
     });
-    ::usleep(random_between(0, 15000));  // at any moment
+    ::usleep(random_between(0, 15000));  // at a random moment
     ::kill(pid, SIGKILL);
     wait_for(pid);
     expect_sound();
@@ -372,7 +372,7 @@ TEST_F(StoreFaults, ReadOnlyFolderCanBeListedAndSaysWhyItCannotBeWritten) {
   fs::remove(folder_ / "index");
   for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
     if (entry.is_regular_file()) {
-      fs::permissions(entry, fs::perms(0644));  // records are for their owner alone, and root becomes another
+      fs::permissions(entry, fs::perms(0644));  // private records, and root becomes another user below
     }
   }
   fs::permissions(temp_.path(), fs::perms(0755));

@@ -1,4 +1,4 @@
-// The project goes to real sshd processes with real rsync, over the connection of libssh.
+// Sends the project to real sshd processes with real rsync, over a libssh connection.
 
 #include "servers/sync.hpp"
 
@@ -38,7 +38,7 @@ class SyncTest : public SandboxTest {
 
   SyncReport sync() { return sync_to(*connection_, config_, config_.servers[0], options_, Cancel()); }
 
-  const SigpipeGuard guard_;  // as of Project, which all of this runs under
+  const SigpipeGuard guard_;  // as in Project, which all of this needs
   std::unique_ptr<ssh::Connection> connection_;
   SyncOptions options_;
 };
@@ -180,7 +180,7 @@ TEST_F(SyncTest, APathWithAnEmptyEntryHasTheCurrentFolder) {
 TEST_F(SyncTest, AnInterruptedTransferGoesOnWhereItWas) {
   std::string content(std::size_t{24} << 20U, '\0');
   std::uint32_t state = 1;
-  for (char& c : content) {  // nothing that compresses
+  for (char& c : content) {  // not compressible
     state = state * 1664525U + 1013904223U;
     c = static_cast<char>(state >> 24U);
   }
@@ -191,7 +191,7 @@ TEST_F(SyncTest, AnInterruptedTransferGoesOnWhereItWas) {
       cancel.cancel();
     }
   };
-  options_.bytes_per_second = 4000 * 1024;  // slow enough to be caught in the middle
+  options_.bytes_per_second = 4000 * 1024;  // slow enough to be interrupted in the middle
   EXPECT_THROW(sync_to(*connection_, config_, config_.servers[0], options_, cancel), Interrupted);
   connection_ = connect();
   const fs::path partial = there(".rsync-partial/big");
@@ -207,7 +207,7 @@ TEST_F(SyncTest, AnInterruptedTransferGoesOnWhereItWas) {
   EXPECT_GT(sent, 0U);
 }
 
-// The link breaks in the middle of a large file: the server's sshd dies, under it and under the transfer.
+// The link breaks in the middle of a large file, because the server's sshd dies during the transfer.
 TEST_F(SyncTest, AfterACutLinkOnlyTheRestOfALargeFileIsSent) {
   constexpr std::uint64_t size = 40'000'000;
   std::string content(size, '\0');
@@ -222,7 +222,7 @@ TEST_F(SyncTest, AfterACutLinkOnlyTheRestOfALargeFileIsSent) {
       ::kill(pid, SIGKILL);
     }
   };
-  // rsync tells its progress once a second: without a limit it may be through by then.
+  // rsync reports progress once a second: without a limit it may already be done.
   options_.bytes_per_second = 10'000 * 1024;
   bool is_cut = false;
   options_.on_progress = [&](const TransferProgress& progress) {
@@ -296,7 +296,7 @@ TEST_F(SyncTest, TheConnectionServesOtherCommandsAfterwards) {
   sync();
 }
 
-// Such as one that a start file of the login shell has left behind.
+// For example, a process left behind by the login shell's startup file.
 TEST_F(SyncTest, AProcessInTheBackgroundThatHoldsTheOutputDoesNotHoldTheTransfer) {
   write(here("a"), "1");
   const TempFolder folder;
@@ -313,7 +313,7 @@ TEST_F(SyncTest, AProcessInTheBackgroundThatHoldsTheOutputDoesNotHoldTheTransfer
   EXPECT_EQ(read_file(sandbox_.home(0) / "a"), "1");
   const auto pid = parse_number<pid_t>(trim(read_file(folder.path() / "pid"))).value();
   EXPECT_EQ(::kill(pid, SIGKILL), 0) << "its end was waited for";
-  // Where the link falls silent, nothing else would end the server's rsync.
+  // If the link goes silent, nothing else would end the server's rsync.
   EXPECT_THAT(read_file(folder.path() / "input"), HasSubstr("--timeout=600"));
 }
 
@@ -345,7 +345,7 @@ class ScriptedRsync : public testing::Test {
     connector_options.masters = sandbox.masters();
     const auto connection =
         ssh::make_connector(config, connector_options)->connect(config.servers[0], Cancel());
-    const auto before = std::signal(SIGPIPE, SIG_IGN);  // as the program does
+    const auto before = std::signal(SIGPIPE, SIG_IGN);  // like the program
     Error error("the transfer", "it did not fail");
     try {
       if (pull) {
@@ -371,7 +371,7 @@ class ScriptedRsync : public testing::Test {
 };
 
 TEST_F(ScriptedRsync, AServerWithoutRsyncGetsTheFix) {
-  // As the server's shell ends if there is none: this machine has one, also outside PATH.
+  // The output of a server's shell without rsync: this machine has one, even outside PATH.
   const Error error = fail("echo 'sh: 1: rsync: not found' >&2\nexit 127\n", false);
   EXPECT_EQ(error.reason(), "rsync was not found on the server");
   EXPECT_THAT(error.hint(), HasSubstr("apt-get install rsync"));

@@ -1,5 +1,5 @@
-// Commands and shells on a terminal: `remote run --tty` and `remote shell`, with the built program on a
-// terminal of its own and a real sshd.
+// Commands and shells on a terminal: `remote run --tty` and `remote shell`, with the built program on its own
+// terminal and a real sshd.
 
 #include <csignal>
 #include <cstring>
@@ -28,7 +28,7 @@ using testing::Not;
 class TerminalSession : public testing::Test {
  protected:
   TerminalSession() { sandbox_.write_config(); }
-  // With the login shell of its user, and the project on it.
+  // Sets the user's login shell and sends the project.
   void serve(const std::string& shell = "/bin/sh") {
     sandbox::SandboxOptions options;
     options.shell = shell;
@@ -50,7 +50,7 @@ class TerminalSession : public testing::Test {
     return one.c_iflag == other.c_iflag && one.c_oflag == other.c_oflag && one.c_cflag == other.c_cflag &&
            one.c_lflag == other.c_lflag && std::memcmp(one.c_cc, other.c_cc, sizeof one.c_cc) == 0;
   }
-  // Ends with this code and leaves the terminal as it was.
+  // It must exit with this code and restore the terminal.
   static void ends(ProgramOnTerminal& program, int code) {
     EXPECT_EQ(program.end(), code) << program.screen();
     EXPECT_TRUE(equal(program.settings(), program.first_settings())) << program.screen();
@@ -77,7 +77,7 @@ TEST_F(TerminalSession, WithoutATerminalItIsAsBefore) {
   ProgramOnTerminal program = start({"run", "--no-tty", "--cmd", "test -t 1 || echo pi''pe; exit 3"});
   ends(program, 3);
   EXPECT_THAT(program.screen(), HasSubstr("pipe"));
-  // And one may be asked for where there is none. The end of what is typed is Ctrl-D there.
+  // A terminal can also be requested if stdin is not one. The end of stdin is then sent as Ctrl-D.
   SubprocessSpec spec;
   spec.argv = words({"run", "--tty", "--cmd", "test -t 0 && cat; exit 4"});
   spec.argv.insert(spec.argv.begin(), test::remote_binary);
@@ -89,8 +89,8 @@ TEST_F(TerminalSession, WithoutATerminalItIsAsBefore) {
 TEST_F(TerminalSession, CtrlCInterruptsWhatRunsInTheShellAndNotTheShell) {
   serve();
   ProgramOnTerminal program = start({"shell", "node-1"});
-  // The program itself says that it runs: it has the terminal by then, which sleep after an echo of the shell
-  // need not.
+  // The program itself prints that it runs, because by then it owns the terminal. After an echo by the shell,
+  // sleep might not.
   program.type("sh -c \"echo be''gun; exec sleep 1000\"; echo never''there\n");
   ASSERT_TRUE(program.shows("begun")) << program.screen();
   EXPECT_FALSE(program.echoes());
@@ -161,7 +161,7 @@ TEST_F(TerminalSession, ALinkThatIsLostIsToldOnAWorkingTerminal) {
   EXPECT_THAT(program.screen(), HasSubstr("\033[?25h"));
 }
 
-// It is not sshd's.
+// The terminal is not allocated by sshd.
 TEST_F(TerminalSession, ATerminalIsPossibleWherePermitTtyIsNo) {
   sandbox::SandboxOptions options;
   options.nodes = 1;

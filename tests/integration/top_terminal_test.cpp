@@ -1,4 +1,4 @@
-// `remote top` on a terminal of its own, with real servers: the terminal is as before, however it ends.
+// `remote top` on its own terminal, with real servers: the terminal is restored however it ends.
 
 #include <csignal>
 #include <fstream>
@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The other screen was left, the cursor is there, lines wrap.
+// The alternate screen is off, the cursor is visible, lines wrap.
 constexpr const char* left = "\033[?7h\033[?25h\033[?1049l";
 
 class TopTerminal : public ::testing::Test {
@@ -43,7 +43,7 @@ class TopTerminal : public ::testing::Test {
     EXPECT_EQ(program.settings().c_oflag, program.first_settings().c_oflag);
   }
 
-  // A job on node-1 that has written "hello" and runs.
+  // Starts a job on node-1 that has written "hello" and keeps running.
   static void start_job(test::TestSandbox& sandbox) {
     test::ProgramOnTerminal program({"--project", sandbox.project().string(), "job-run", "--server", "node-1",
                                      "--cmd", "echo hello; exec sleep 1000"},
@@ -87,7 +87,7 @@ TEST_F(TopTerminal, FollowsTheSizeOfTheWindow) {
   expect_restored(program);
 }
 
-// A server that takes the connection and never says a word is marked; the others are shown meanwhile.
+// A server that accepts the connection and then stays silent is marked; the others are still shown.
 TEST_F(TopTerminal, IsNotHeldUpByASilentServer) {
   UniqueFd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -129,7 +129,7 @@ TEST_F(TopTerminal, ShowsOutputAndStacksAndEndsAJob) {
   expect_restored(program);
 }
 
-// The server had answered, and then says nothing more: the keys are read all the same.
+// The server answered, and then goes silent: keys are still read.
 TEST_F(TopTerminal, ReadsKeysWhileAServerIsSilent) {
   test::TestSandbox sandbox(1);
   sandbox.write_config();
@@ -159,7 +159,7 @@ TEST_F(TopTerminal, ReadsKeysWhileAServerIsSilent) {
     const Stopwatch watch;
     program.type("qq");
     EXPECT_EQ(program.end(), 0);
-    EXPECT_LT(watch.seconds(), 20) << asks;  // otherwise it is 25 s, until the silence counts as the end
+    EXPECT_LT(watch.seconds(), 20) << asks;  // otherwise 25 s: silence counts as a lost connection
     expect_restored(program);
   }
 }

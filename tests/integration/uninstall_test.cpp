@@ -1,4 +1,4 @@
-// Uninstalling on the local shell, without ssh.
+// Uninstalling with the local shell, without ssh.
 
 #include "jobs/uninstall.hpp"
 

@@ -1,6 +1,6 @@
-// Accounts whose start files export, print, redirect, go elsewhere or end: what remote does there does not
-// depend on it, and what a command of the user's sees is the account's own environment. A real sshd;
-// ForceCommand reads the start file as a login shell would.
+// Accounts whose startup files export, print, redirect, change directory or exit: remote's own actions do not
+// depend on them, and the user's command sees the account's own environment. Uses real sshd; ForceCommand
+// reads the startup file as a login shell would.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ class Account : public testing::Test {
   void start_with(const std::string& text) const { write_file_atomic(start_file(), text + "\n"); }
   fs::path here(const std::string& name) const { return world_.client.folder() / name; }
   fs::path there(const std::string& name) const { return world_.home() / "proj" / name; }
-  void TearDown() override { start_with(""); }  // the jobs there are ended
+  void TearDown() override { start_with(""); }  // so that the jobs there can be stopped
   ExecResult run(const std::string& command) const {
     return world_.remote({"run", "--server", "one", "--cmd", command});
   }
@@ -91,7 +91,7 @@ TEST_F(Account, WhatItExportsChangesNothing) {
   EXPECT_TRUE(world_.remote({"job-kill", "--job", "2", "--yes"}).status.success());
 }
 
-// A shell that is not the login shell, but what /bin/sh is on the server, gets it all, too.
+// Also if the login shell passes every command to the server's /bin/sh.
 TEST_F(Account, APathWithoutTheUsualFolders) {
   start_with("PATH=/nowhere; export PATH; exec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"");
   write_file_atomic(here("train.py"), "print(1)\n");
@@ -110,7 +110,7 @@ TEST_F(Account, AUmaskThatShutsItsOwnerOut) {
   EXPECT_EQ(run("umask").out, "0777\n");
 }
 
-// sshd sets HOME; only a start file can take it away.
+// sshd sets HOME; only a startup file can unset it.
 TEST_F(Account, WithoutHomeItIsAskedFor) {
   const fs::path tools = world_.client.folder() / "tools";
   make_folders(tools);
@@ -148,7 +148,7 @@ TEST_F(Account, AGatewayThatNeedsATerminalIsNamed) {
   }
 }
 
-// As on rented machines: every login attaches to one tmux, and leaving that ends the login.
+// As on rented machines: every login attaches to a tmux session, and leaving it ends the login.
 TEST_F(Account, AStartFileThatOpensTmuxIsNamed) {
   start_with(
       "for command in attach new; do echo 'open terminal failed: not a terminal' >&2; false; done; exit");
@@ -164,7 +164,7 @@ TEST_F(Account, WithoutALoginShell) {
   }
 }
 
-// As the images of clouds, accounts for files, and accounts with an old password answer.
+// Like cloud images, file-transfer accounts, and accounts with an expired password.
 TEST_F(Account, WhatTheServerSaysInPlaceOfACommandHasItsRemedy) {
   const std::vector<std::pair<std::string, std::string>> answers = {
       {"Please login as the user 'ubuntu' rather than the user 'root'.", "`username` of the server"},
@@ -180,7 +180,7 @@ TEST_F(Account, WhatTheServerSaysInPlaceOfACommandHasItsRemedy) {
 TEST_F(Account, OutputThatGoesElsewhereIsNotCalledACommandThatDidNotRun) {
   start_with("");
   make_folders(there(""));
-  const ExecResult first = run("true");  // a server without the program would have to ask for it
+  const ExecResult first = run("true");  // otherwise the server would have to request the program
   ASSERT_TRUE(first.status.success()) << first.err;
   start_with("exec >/dev/null 2>&1");
   const ExecResult result = run("echo >ran");
@@ -195,7 +195,7 @@ TEST_F(Account, AShellThatAnotherReplacesIsQuoted) {
   EXPECT_THAT(run("true").err, AllOf(HasSubstr("no answer"), HasSubstr("it printed: I am another shell")));
 }
 
-// As a ForceCommand can have it, for recordings. It changes bytes.
+// As a ForceCommand that records sessions may do. It changes bytes.
 TEST_F(Account, ATerminalInBetween) {
   make_folders(there(""));
   for (const char* state : {"without the agent", "with the agent"}) {

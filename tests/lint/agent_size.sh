@@ -1,6 +1,7 @@
 #!/bin/sh
-# Fails when an agent has more than 600 KB compressed by xz: each new server receives it, maybe over a slow link. Streams of the C++ library alone would
-# be 230 KB, and stdio and locales of the C library 90 KB (src/agent/unused_parts.cpp). Usage: agent_size.sh FOLDER (agent, in the build folder)
+# Fails if an agent is larger than 600 KB when compressed with xz: each new server receives it, perhaps over a slow
+# link. The streams of the C++ library alone would take 230 KB, and stdio and locales of the C library 90 KB
+# (src/agent/unused_parts.cpp). Usage: agent_size.sh FOLDER (agent, in the build folder)
 set -eu
 most=600000
 bad=0

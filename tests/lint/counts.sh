@@ -1,11 +1,11 @@
 #!/bin/sh
-# Fails when processors, memory or GPUs are counted in another place than those below. Usage: counts.sh SOURCE_DIR
-# What ranks may use of a server is counted in src/rules/usable.cpp, so that launches, leases and reports agree. A count beside it misses
-# quotas, hidden GPUs or a vendor.
+# Fails if processors, memory or GPUs are counted anywhere else than in the files below. Usage: counts.sh SOURCE_DIR
+# The resources that ranks may use on a server are counted in src/rules/usable.cpp, so that launches, leases and reports
+# agree. A separate count would miss quotas, hidden GPUs or a vendor.
 set -eu
 cd -- "${1:?source folder}"
 bad=0
-# only WHAT PATTERN FILE...: the files under src and include that have the pattern are these. Comments do not count.
+# only WHAT PATTERN FILE...: exactly these files in src and include contain the pattern. Comments do not count.
 only() {
   what=$1 pattern=$2
   shift 2
@@ -32,7 +32,7 @@ only 'processors' '_SC_NPROCESSORS|sched_getaffinity|CPU_COUNT|hardware_concurre
   src/agent/unused_parts.cpp # replaces a function of the C library
 only 'processors and memory of the machine' 'MemTotal|MemAvailable|Cpus_allowed|/proc/cpuinfo|sysinfo\(|_SC_PHYS_PAGES' \
   src/agent/facts/machine.cpp \
-  src/server/python/burn.py # the name of the processor
+  src/server/python/burn.py # the processor name
 only 'limits of control groups' 'cpu\.max|cpu\.cfs_quota|memory\.max"|memory\.limit_in_bytes' \
   src/agent/facts/cgroups.cpp \
   src/agent/stacks/launch_sample.cpp # whether a rank is throttled

@@ -1,28 +1,29 @@
-"""Collects every place under src/ that makes an Error, and looks whether a person is told what to try.
+"""Finds every place under src/ that makes an Error, and checks that it has a hint.
 
-What is looked at is the form of the call, not its words at run time: that there are a what and a reason, that a hint
-or a remedy follows, and that these are texts as docs/architecture.md wants them. A place that can give no hint stands in
-errors.txt, with the reason. tests/integration/errors_test.cpp makes the errors that are easily made, and reads what a person
-is shown. A new place without a hint fails here, and so does a line of errors.txt that fits no place any more.
+It checks the form of the call, not the text at run time: there must be a what and a reason, a hint or a remedy must
+follow, and the texts must follow docs/architecture.md. Places that cannot have a hint are listed in errors.txt, with
+the reason. tests/integration/errors_test.cpp causes the errors that are easy to cause, and checks the displayed text. A
+new place without a hint fails here, and so does a line in errors.txt that no longer matches a place.
 """
 import pathlib
 import re
 import sys
 
-# Constructors and functions that make an Error out of a what, a reason and a hint.
+# Constructors and functions that make an Error from a what, a reason and a hint.
 MAKERS = {"Error", "Error::usage"}
-# Those that make it out of a reason at a place of a file or a line of an answer, and add the hint themselves.
+# Functions that make an Error from a reason at a position in a file or a line of an answer, and add the hint
+# themselves.
 PLACED = re.compile(r"\b(?:section|top|node|entries|at)\.(?:error|unfit)\(|\bconfig_error\(|\bline\.refuse\(")
 
 
 def blank_comments(text):
-    """The text with its comments as blanks, so that offsets stay."""
+    """Replaces comments with spaces, so that offsets stay the same."""
     token = re.compile(r'R"\((?:.|\n)*?\)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*(?:.|\n)*?\*/')
     return token.sub(lambda m: re.sub(r"[^\n]", " ", m[0]) if m[0].startswith("/") else m[0], text)
 
 
 def arguments(text, start):
-    """The arguments of a call whose parenthesis opens at `start`, and where it closes."""
+    """Returns the arguments of a call whose parenthesis opens at `start`, and the position where it closes."""
     depth, begin, at, found = 0, start + 1, start, []
     while True:
         c = text[at]
@@ -46,14 +47,14 @@ def arguments(text, start):
 
 
 def literal(expression):
-    """The text of an argument that is nothing but string literals; None for anything else."""
+    """The text of an argument that consists only of string literals; None for anything else."""
     parts = re.findall(r'"((?:\\.|[^"\\])*)"', expression)
     rest = re.sub(r'"(?:\\.|[^"\\])*"', "", expression).strip()
     return "".join(parts) if parts and not rest else None
 
 
 def places(root):
-    """(file, line, arguments, what follows the call) of each place that makes an Error."""
+    """Yields (file, line, arguments, text after the call) for each place that makes an Error."""
     sources = {path.relative_to(root).as_posix(): blank_comments(path.read_text())
                for folder in ("src", "include") for path in sorted((root / folder).rglob("*.?pp"))}
     classes = {name for text in sources.values()
@@ -68,12 +69,12 @@ def places(root):
                 continue  # the body of a function that returns one
             inside, end = arguments(text, match.start(3))
             if match[2] and (not inside or re.match(r"(?:const )?[\w:<>]+ ?[&*] ?\w*$", inside[0])):
-                continue  # a function that returns one is declared
+                continue  # the declaration of a function that returns one
             yield name, text.count("\n", 0, match.start()) + 1, inside, text[end + 1:end + 200]
 
 
 def is_copy(inside):
-    """Whether an Error is made out of another one."""
+    """Whether an Error is made from another one."""
     return len(inside) <= 1
 
 
@@ -100,7 +101,7 @@ def has_hint(inside, rest):
 
 
 def read_table(path):
-    """[(file, words, why)]: the places that need no hint."""
+    """Returns [(file, words, why)]: the places that need no hint."""
     table = []
     for line in path.read_text().splitlines():
         if line.strip() and not line.startswith("#"):

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Fails when a call of std::filesystem under src/ can throw: its error says neither what failed nor what to try.
-# Each call takes a std::error_code, or is one of base/paths.hpp, whose errors are remote::Error. A loop over a directory_iterator throws, too, when
-# it goes on; entries_of() does not. Usage: filesystem.sh SOURCE_DIR
+# Fails if a call of std::filesystem under src/ can throw, because its error says neither what failed nor what to try.
+# Each call must take a std::error_code, or use base/paths.hpp, whose errors are remote::Error. A loop over a
+# directory_iterator can also throw when it advances; entries_of() does not. Usage: filesystem.sh SOURCE_DIR
 set -eu
 command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
 exec python3 - "${1:?source folder}" <<'END'

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fails when a C++ file is not as clang-format 14 makes it; other versions make it differently.
-# Usage: format.sh SOURCE_DIR; exit code 77: there is no clang-format 14.
+# Fails if a C++ file is not formatted by clang-format 14; other versions format differently.
+# Usage: format.sh SOURCE_DIR; exit code 77: clang-format 14 is missing.
 set -eu
 cd -- "${1:?source folder}"
 program=clang-format-14

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fails unless each public header compiles alone and includes nothing but the standard library and its like.
+# Fails unless each public header compiles alone and includes only the standard library and other public headers.
 # Usage: headers.sh SOURCE_DIR
 set -eu
 cd -- "${1:?source folder}"

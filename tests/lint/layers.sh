@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fails when an include under src/ points upwards. Usage: layers.sh SOURCE_DIR
-# Allowed: every layer may include itself and what is listed here, layers and single headers (see docs/architecture.md).
+# Fails if an include under src/ points upwards. Usage: layers.sh SOURCE_DIR
+# Every layer may include itself and the layers and single headers listed here (see docs/architecture.md).
 set -eu
 cd -- "${1:?source folder}/src"
 bad=0
@@ -8,9 +8,9 @@ check() { # check LAYER ALLOWED...
   layer=$1
   shift
   allowed=" $layer $* "
-  # shellcheck disable=SC2044 # names in src hold no blanks
+  # shellcheck disable=SC2044 # names in src have no blanks
   for file in $(find "$layer" -name '*.[ch]pp'); do
-    # shellcheck disable=SC2013  # words are wanted: they hold no blanks
+    # shellcheck disable=SC2013  # splitting is intended: names have no blanks
     for target in $(sed -n 's/^#include "\([a-z_]*\/[^"]*\)".*/\1/p' "$file"); do
       case $allowed in
         *" ${target%%/*} "* | *" $target "*) ;;

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Fails when the laptop's side uses what only Linux has, such as /proc, outside `#ifdef __linux__` or an #ifdef of that very
-# name, or a thread class or a view that the C++ library there, or clang with that of Debian 12, lacks (tests/libcxx finds more of these, but takes long).
+# Fails if the client uses features that only Linux has, such as /proc, outside `#ifdef __linux__` or an #ifdef of that
+# very name, or a thread class or a view that is missing in the other C++ library or in Debian 12's clang (tests/libcxx
+# finds more of these, but takes long).
 # Usage: portable.sh SOURCE_DIR
 set -eu
 cd -- "${1:?source folder}"

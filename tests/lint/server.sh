@@ -1,9 +1,9 @@
 #!/bin/sh
-# Fails when what runs on servers makes code of a text, or reads what `ls`, `ps` and their like print: another user of the server chooses the names
-# in it. Usage: server.sh SOURCE_DIR
-# It also finds redirections of special builtins (`: >FILE`, `exec 9>FILE`): one that fails ends a POSIX shell, `||` or not. Behind `command` it does
-# not: `command exec 9>FILE || …`.
-# Each line that is allowed is in the table below.
+# Fails if code that runs on servers executes a text as code, or parses the output of `ls`, `ps` and similar programs:
+# another user of the server chooses the names in it. Usage: server.sh SOURCE_DIR
+# It also finds redirections of special builtins (`: >FILE`, `exec 9>FILE`): if one fails, a POSIX shell exits, even
+# with `||`. With `command` it does not: `command exec 9>FILE || …`.
+# Allowed lines are in the table below.
 set -eu
 cd -- "${1:?source folder}/src/server"
 
@@ -12,7 +12,8 @@ listing='(^|[;&|({!]|(^|[[:space:]])(then|do|else|if|while))[[:space:]]*(command
 special='(^|[;&|({!]|(^|[[:space:]])(then|do|else|if|while|until))[[:space:]]*(:|\.|exec|eval|export|readonly|trap|unset)([[:space:]]([^;&|#]|[<>]&)*)?[[:space:]][0-9]*(<|>|<>|>>|>\|)[[:space:]]*[^<>&(/[:space:]]'
 python='(^|[^A-Za-z0-9_.])(eval|exec|os\.system|os\.popen|pickle\.loads?|marshal\.loads?)\(|shell *= *True'
 
-# FILE|LINE, without the blanks before it. The user's own settings are code; the rest prints to nobody, names nothing foreign, or ends with its program.
+# FILE|LINE, without leading blanks. The user's own settings are code; the rest prints to no one, uses no foreign names,
+# or ends with its program.
 allowed() {
   cat <<'END'
 lib/environment.sh|eval "$REMOTE_HID_FUNCTIONS" # as `declare -pfx` of the account's shell printed them
@@ -27,7 +28,7 @@ lib/prologue.sh|{ eval "$1"; } >&2 || exit
 END
 }
 
-find_lines() { # FOLDER_OR_FILE…: FILE|LINE of each that one of the rules is about
+find_lines() { # FOLDER_OR_FILE…: prints FILE|LINE for each line that matches a rule
   find "$@" -type f ! -name '*.py' -exec grep -HE -e "$code" -e "$listing" -e "$special" {} + || :
   find "$@" -type f -name '*.py' -exec grep -HE -e "$python" {} + || :
 }
@@ -48,7 +49,7 @@ if comm -13 "$work/found" "$work/allowed" | grep .; then
   bad=1
 fi
 
-# The rules themselves: each of these has to be found.
+# Tests the rules themselves: each of these lines must be found.
 mkdir "$work/proof"
 # shellcheck disable=SC2016  # these are texts
 printf '%s\n' 'eval "writes_$pid=1"' 'x=1; eval $y' 'ls -l /proc/[0-9]*/fd 2>/dev/null |' 'x=$(ps -eo pid,args)' 'trap "rm $file" EXIT' \

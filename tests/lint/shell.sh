@@ -1,5 +1,6 @@
 #!/bin/sh
-# Fails when shellcheck finds something in a shell script. Usage: shell.sh SOURCE_DIR; exit code 77: no shellcheck.
+# Fails if shellcheck finds a problem in a shell script. Usage: shell.sh SOURCE_DIR; exit code 77: shellcheck is
+# missing.
 set -eu
 cd -- "${1:?source folder}"
 command -v shellcheck >/dev/null 2>&1 || { echo "shellcheck is not installed"; exit 77; }
@@ -13,7 +14,7 @@ while IFS= read -r file; do
   case $file:$first in
     *:'#!'*/sh | *:'#!'*bash) dialect= ;;
     *.bash:*) dialect=-sbash ;; # completion, which bash sources
-    *.sh:*) dialect=-ssh ;; # what runs on servers comes over stdin and has no first line of this kind
+    *.sh:*) dialect=-ssh ;; # scripts for servers are sent over stdin and have no shebang line
     *) continue ;;
   esac
   count=$((count + 1))

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs clang-tidy over src, newest changes first, for a limited time. Fails when it finds something; says how many
-# files it did not come to. Usage: tidy.sh BUILD_DIR SECONDS JOBS
+# Runs clang-tidy over src, newest changes first, for a limited time. Fails if it finds a problem; prints how many files
+# were not checked in time. Usage: tidy.sh BUILD_DIR SECONDS JOBS
 set -eu
 build=${1:?build folder}
 seconds=${2:?seconds}
@@ -9,7 +9,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export build work
 
-# What the last commits touched comes first, so that a change is looked at even when time is short.
+# Recently changed files come first, so that a change is checked even when time is short.
 {
   git diff --name-only HEAD 2>/dev/null || true
   git log -30 --format= --name-only 2>/dev/null || true

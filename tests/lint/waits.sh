@@ -1,11 +1,11 @@
 #!/bin/sh
-# A test waits for conditions. A fixed time needs a comment beside it that says why a time is what is tried.
+# Tests must wait for conditions. A fixed time needs a comment next to it that says why the time itself is under test.
 # Usage: waits.sh SOURCES
 set -eu
 cd "$1"
 found=$(
   find tests -name '*.cpp' -o -name '*.hpp' | sort | while read -r file; do
-    # Sleeps, and limits on how long something took
+    # Sleeps, and limits on durations
     awk -v file="$file" '
       function tell() { if (found != "" && !/\/\//) print found; found = "" }
       { tell() }
@@ -16,7 +16,7 @@ found=$(
       { before = $0 }
       END { if (found != "") print found }' "$file"
   done
-  # In end-to-end tests, a command of its own that is not in a loop
+  # In end-to-end tests, a separate command that is not in a loop
   for file in tests/e2e/*.sh; do
     awk -v file="$file" '
       /(until|while) / { loop = FNR }

@@ -1,4 +1,4 @@
-"""The command line of the tests: see tests/run."""
+"""The command line of tests/run; see there."""
 
 import os
 import pathlib
@@ -42,22 +42,23 @@ def main(words):
 
 
 def prepare_environment():
-    """Of this process and all that it starts."""
+    """Prepares the environment of this process and all of its children."""
     try:
         socket.getaddrinfo("localhost", None)
     except OSError:
         sys.exit("tests/run: localhost has no address here, and the tests need it: add the line '127.0.0.1 localhost' to /etc/hosts")
-    # A file that was compiled in another clone need not be compiled again.
+    # Files that were compiled in another clone need not be compiled again.
     os.environ["CCACHE_BASEDIR"] = os.getcwd()
     os.environ["CCACHE_NOHASHDIR"] = "1"
-    # If python3 is a script that looks for the right version (pyenv), each of thousands of calls would take a second.
+    # If python3 is a script that searches for the right version (pyenv), each of thousands of calls would take a
+    # second.
     python = os.path.dirname(os.path.realpath(sys.executable))
     if python not in os.environ["PATH"].split(":"):
         os.environ["PATH"] = python + ":" + os.environ["PATH"]
 
 
 def run(names, functions=PARTS, skip_passed=False):
-    """Runs these parts, and prints the report. Returns the exit status."""
+    """Runs these parts and prints the report. Returns the exit status."""
     done = []
     for name in names:
         tree = results.hash_tree()
@@ -78,7 +79,7 @@ def run(names, functions=PARTS, skip_passed=False):
 
 
 def run_under_load():
-    """The gate, beside four processes that never rest."""
+    """Runs the gate next to four busy processes."""
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
     try:
         return run(["gate"])
@@ -100,7 +101,7 @@ def run_libcxx(part, seconds="900"):
 
 
 def run_some(part, names):
-    """Tests of ctest (without their prefix, too), and suites and tests of GoogleTest."""
+    """Runs ctest tests (also named without their prefix), and suites and tests of GoogleTest."""
     part.install("build", "quick-test")
     part.build("quick")
     listing = subprocess.run(["ctest", "--preset", "quick", "-N"], capture_output=True, text=True, check=True).stdout

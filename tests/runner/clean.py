@@ -1,7 +1,7 @@
-"""What a run leaves behind: it is counted and removed at the end, also after a run that was killed.
+"""Finds and removes everything that a run leaves behind, even after a run that was killed.
 
-Three processes: the one that was started waits for the guard, which has the run as its child and adopts all that the run's processes leave
-(PR_SET_CHILD_SUBREAPER). If the first one dies, the guard kills the rest.
+There are three processes: the original process waits for the guard. The guard has the run as its child and adopts all
+processes that the run leaves behind (PR_SET_CHILD_SUBREAPER). If the original process dies, the guard kills the rest.
 """
 
 import ctypes
@@ -20,19 +20,19 @@ from results import hash_tree
 
 PR_SET_NAME = 15
 PR_SET_CHILD_SUBREAPER = 36
-TEST_NETWORKS = re.compile(r"bridge|eth1|nowhere|(to|host)\d+")  # names that tests give to interfaces and namespaces
-PATIENCE = 75  # seconds, for processes that are ending by themselves
+TEST_NETWORKS = re.compile(r"bridge|eth1|nowhere|(to|host)\d+")  # the names of interfaces and namespaces in tests
+PATIENCE = 75  # seconds, for processes that end on their own
 SHOWN = 20
 
-# Where the run names daemons to its guard: a pipe, by its two ends.
+# Through this pipe the run tells its guard which processes are daemons.
 daemons_out, daemons_in = os.pipe()
 daemons = set()
 
 
 def run_clean(work):
-    """Calls `work` in a process of its own. Returns its exit status, or 1 if it left something behind."""
+    """Calls `work` in a separate process. Returns its exit status, or 1 if it left something behind."""
     group = os.getpgrp()
-    alive, held = os.pipe()  # the guard sees the end of this process by the end of the pipe
+    alive, held = os.pipe()  # the guard notices the end of this process by the end of the pipe
     sys.stdout.flush()
     guard = os.fork()
     if guard == 0:
@@ -48,7 +48,7 @@ def run_clean(work):
 
 
 def keep_daemons():
-    """For the run, after it has installed packages: the daemons that they have started stay."""
+    """Called by the run after it has installed packages: the daemons that the packages started are kept."""
     guard = os.getppid()
     started = set(list_descendants(guard)) - set(list_descendants(os.getpid())) - {os.getpid()}
     os.write(daemons_in, b"".join(b"%d " % pid for pid in started))
@@ -58,12 +58,12 @@ def guard_run(work, group, alive):
     os.set_blocking(daemons_out, False)
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    libc.prctl(PR_SET_NAME, b"systemd", 0, 0, 0)  # which adopts processes as this one does: the program knows it by its name
+    libc.prctl(PR_SET_NAME, b"systemd", 0, 0, 0)  # systemd also adopts processes, and the program recognizes it by its name
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     before = Surroundings()
-    os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="t.")  # short: paths of sockets have at most 107 bytes
-    os.chmod(os.environ["TMPDIR"], 0o1777)  # as /tmp: some tests are several users
+    os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="t.")  # short, because a socket path has at most 107 bytes
+    os.chmod(os.environ["TMPDIR"], 0o1777)  # like /tmp, because some tests use several users
     run = os.fork()
     if run == 0:
         os.close(alive)
@@ -94,7 +94,7 @@ def guard_run(work, group, alive):
 
 
 def wait_for(run, alive):
-    """The exit status of the run; None if whoever started it is gone."""
+    """The exit status of the run; None if the original process is gone."""
     waking, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
@@ -110,7 +110,7 @@ def wait_for(run, alive):
 
 
 def reap(run=0):
-    """Ends all zombies among the children. Returns the exit status of `run`, if it is one of them."""
+    """Reaps all zombies among the children. Returns the exit status of `run`, if it is one of them."""
     code = None
     while True:
         try:
@@ -125,7 +125,7 @@ def reap(run=0):
 
 
 def list_left():
-    """The ids of the processes below the guard but for daemons, each with its command line and its folder."""
+    """The ids of the processes below the guard, without daemons, each with its command line and its folder."""
     try:
         daemons.update(int(word) for word in os.read(daemons_out, 65536).split())
     except BlockingIOError:
@@ -157,7 +157,7 @@ def list_descendants(top, without=()):
 def read_link(path):
     try:
         return os.readlink(path)
-    except PermissionError:  # of another user
+    except PermissionError:  # belongs to another user
         return "?"
 
 
@@ -174,7 +174,7 @@ def kill_left():
 
 
 class Surroundings:
-    """What tests could change outside their folder."""
+    """Everything that tests could change outside their folder."""
 
     def __init__(self):
         self.tree = hash_tree()
@@ -182,7 +182,7 @@ class Surroundings:
 
 
 def find_left(before):
-    """A line for each thing that is still there."""
+    """Returns a line for each remaining thing."""
     end = time.monotonic() + PATIENCE
     while list_left() and time.monotonic() < end:
         time.sleep(0.05)

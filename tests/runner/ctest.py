@@ -1,4 +1,4 @@
-"""Runs the tests of a build with ctest; tests that fail run a second time, alone."""
+"""Runs the tests of a build with ctest; failed tests run a second time, alone."""
 
 import dataclasses
 import json
@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ElementTree
 from results import Failure, Step, file_name
 
 KINDS = ("unit", "integration", "e2e", "lint")
-MOST_REPEATED = 10  # more failures than that are not the fault of single tests
+MOST_REPEATED = 10  # more failures than this are not caused by single tests
 
 
 @dataclasses.dataclass
@@ -22,9 +22,10 @@ class Outcome:
 
 
 def run_ctest(name, preset, options, folder, jobs, environment):
-    """Runs the tests that ctest's options select, several at once.
+    """Runs the tests that ctest's options select, in parallel.
 
-    preset: or the build folder, which has a slash. folder: for the output of failed tests. Returns a Step.
+    preset: a preset, or the build folder, which contains a slash. folder: for the output of failed tests. Returns a
+    Step.
     """
     begin = time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +72,7 @@ def call_ctest(preset, options, report, environment):
 
 
 def read_case(case):
-    skipped = case.find("skipped")  # a test whose program is missing has it, too
+    skipped = case.find("skipped")  # a test whose program is missing has this, too
     state = "passed" if case.get("status") == "run" else "failed"
     if skipped is not None and skipped.get("message", "").startswith("SKIP_"):
         state = "skipped"
@@ -83,7 +84,7 @@ def read_case(case):
 
 
 def read_kinds(preset):
-    """The kind of each test, by its labels."""
+    """The kind of each test, from its labels."""
     words = [*ctest_words(preset), "--show-only=json-v1"]
     tests = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)["tests"]
     kinds = {}
@@ -95,7 +96,8 @@ def read_kinds(preset):
 
 
 def command_for(preset, outcome):
-    """The command line that runs a test alone: of a suite, those tests of GoogleTest that its output lists as failed."""
+    """The command that runs a test alone. For a suite, it runs only the GoogleTest tests that its output lists as
+    failed."""
     if "/" in preset:
         return "%s -R '^%s$' --output-on-failure" % (" ".join(ctest_words(preset)), re.escape(outcome.name))
     if preset != "quick":

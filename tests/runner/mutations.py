@@ -1,9 +1,9 @@
-"""The part `mutations`: breaks the program in one way at a time, and checks that the gate notices.
+"""The part `mutations`: breaks the program in one way at a time, and checks that the gate notices it.
 
-Each file tests/mutations/NAME.patch breaks it once. The lines above the diff say what is broken, and `Noticed by:` names tests of the gate,
+Each file tests/mutations/NAME.patch breaks it once. The lines above the diff say what it breaks, and `Noticed by:` names tests of the gate,
 each of which must fail: the full name of a test of GoogleTest, or a test of ctest.
 
-They are tried in build/mutations, a copy of the sources with its own build, 2.5 GB in all. The copy has the folders of a clone, so ccache
+They are applied in build/mutations, a copy of the sources with its own build, 2.5 GB in all. The copy has the folders of a clone, so ccache
 finds what the clone has compiled. Each build has one mutation: if it had several, a test could fail because of another one. That would also
 save little time, because each mutation changes other objects.
 """
@@ -32,11 +32,11 @@ TEST_SECONDS = 120
 
 
 class OutOfTime(Exception):
-    """The next run tries the rest."""
+    """Raised when time is up; the next run continues."""
 
 
 class Failed(Exception):
-    """Says why a mutation was not noticed, or why none can be tried."""
+    """Raised with the reason why a mutation was not noticed, or could not be tried."""
 
 
 @dataclasses.dataclass
@@ -48,7 +48,8 @@ class Mutation:
 
 
 def read_mutations():
-    """Returns all mutations. Those of the agent are last, because it takes a minute to link, for all tests but those of its modules."""
+    """Returns all mutations. Those of the agent come last, because it takes a minute to link for all tests except those
+    of its modules."""
     mutations = []
     for path in sorted(PATCHES.glob("*.patch")):
         text = path.read_text()
@@ -59,7 +60,8 @@ def read_mutations():
 
 
 def run(part, gate, jobs, names=()):
-    """Tries these mutations, or all that were not noticed before on these very sources. `gate`: ctest's options for the gate's tests."""
+    """Tries these mutations, or all that were not noticed yet with the current sources. `gate`: ctest's options for the
+    gate's tests."""
     tree = results.hash_tree()
     if not tree:
         part.result.left_out = "the sources are not in a clone"
@@ -84,7 +86,7 @@ def run(part, gate, jobs, names=()):
 
 
 def load_noticed(tree):
-    """Returns which tests noticed each mutation on these sources."""
+    """Returns which tests noticed each mutation with the current sources."""
     try:
         data = json.loads(NOTICED.read_text())
     except FileNotFoundError:
@@ -131,7 +133,7 @@ def make_log(name):
 
 
 class Tries:
-    """The copy of the sources, and what happens in it."""
+    """The copy of the sources, and the commands that run in it."""
 
     def __init__(self, tree, gate, jobs, end):
         self.tree = tree
@@ -139,7 +141,7 @@ class Tries:
         self.jobs = jobs
         self.end = end
         self.files = read_tree(tree)
-        self.programs = {}  # of GoogleTest, with their tests that are in the gate
+        self.programs = {}  # of GoogleTest, with those of their tests that are in the gate
         self.ctests = set()  # the gate's other tests
 
     def prepare(self, log, tests):
@@ -179,7 +181,7 @@ class Tries:
         return None
 
     def try_one(self, log, mutation):
-        """Returns the tests that noticed it. Raises Failed unless all that it names did."""
+        """Returns the tests that noticed it. Raises Failed unless all the tests it names did."""
         commands = {test: self.find_command(test) for test in mutation.tests}
         if not commands:
             raise Failed("NOT NOTICED: the patch has no line `Noticed by:`")
@@ -201,12 +203,14 @@ class Tries:
         return self.call(log, "cmake", "--build", "--preset", "quick", "-j", str(self.jobs), "--target", *targets)
 
     def fails(self, log, test):
-        """Returns whether a test fails twice: an unsteady test does not notice anything. A test that does not end has failed."""
+        """Returns whether a test fails twice, because an unsteady test does not prove anything. A test that does not
+        end has failed."""
         command, _ = self.find_command(test)
         return all(self.call(log, *command, seconds=TEST_SECONDS) != 0 for _ in range(2))
 
     def call(self, log, *words, folder=COPY, seconds=None):
-        """Runs a command with its output in the log. Returns its exit status, or None if it takes longer than `seconds`."""
+        """Runs a command and appends its output to the log. Returns its exit status, or None if it takes longer than
+        `seconds`."""
         left = self.end - time.monotonic()
         if left <= 0:
             raise OutOfTime
@@ -221,7 +225,7 @@ class Tries:
 
 
 def run_limited(words, log, folder, environment, seconds):
-    """Runs a command. Returns its exit status, or None if it has to be ended after so many seconds."""
+    """Runs a command. Returns its exit status, or None if it was stopped after this many seconds."""
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=folder, env=environment,
                           start_new_session=True) as process:
         try:
@@ -233,7 +237,8 @@ def run_limited(words, log, folder, environment, seconds):
 
 
 def end_group(process):
-    """Ends a running command with its process group. SIGTERM is first, because compilers then remove unfinished objects."""
+    """Stops a running command with its process group. Sends SIGTERM first, because compilers then remove unfinished
+    objects."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         if process.returncode is None:
             os.killpg(process.pid, number)
@@ -257,7 +262,7 @@ def list_tests(listing):
 
 
 def read_tree(tree):
-    """Returns the files of a tree of git by their paths: whether each is a program, and its content."""
+    """Returns the files of a git tree by their paths: whether each is executable, and its content."""
     data = subprocess.run(["git", "archive", tree], capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         return {member.name: (member.mode & 0o100 != 0, archive.extractfile(member).read())
@@ -265,7 +270,8 @@ def read_tree(tree):
 
 
 def write_tree(files, folder):
-    """Writes these files, and removes all others outside the build. Unchanged files keep their times, so ninja does not compile them."""
+    """Writes these files, and removes all others outside the build. Unchanged files keep their times, so that ninja
+    does not compile them."""
     for name, (is_program, content) in files.items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != content:

@@ -11,19 +11,19 @@ from clean import keep_daemons
 from ctest import run_ctest
 from results import FOLDER, Failure, Result, Step, file_name, load, result_file
 
-# The gate's tests. Those with the label `release` need torch: the gate is the same with and without it.
+# The gate's tests. Tests with the label `release` need torch: the gate is the same with and without it.
 GATE = ("-L", "unit|quick|lint", "-LE", "release")
 
-# Tests that depend on the release of Debian run on Debian 13, and need a build of their own there.
+# Tests that depend on the release of Debian run on Debian 13, and need a separate build there.
 ON_TRIXIE = "unit|release|both"
 
 
 class Broken(Exception):
-    """The other steps of the part make no sense after this failure."""
+    """After this failure, the other steps of the part make no sense."""
 
 
 class Part:
-    """Runs steps and collects what they came to."""
+    """Runs steps and collects their results."""
 
     def __init__(self, name):
         self.result = Result(name)
@@ -59,12 +59,12 @@ class Part:
         self.require("build", "cmake", "--build", "--preset", preset, "-j", str(compilers()), *targets)
 
     def prepare(self, preset):
-        """Installs everything that tests need, and builds."""
+        """Installs everything that the tests need, and builds."""
         self.install("build", "test")
         self.build(preset)
 
     def check(self, preset, *options, **environment):
-        """Runs the tests that these options of ctest select."""
+        """Runs the tests that these ctest options select."""
         name = "tests"
         self.announce(name)
         jobs = int(os.environ.get("TEST_JOBS") or 2 * compilers())  # many of them wait
@@ -83,7 +83,7 @@ def can_make_roots():
 
 
 def without_those_on_trixie(labels):
-    """These labels, and that of the tests that run on Debian 13 unless this machine cannot do that."""
+    """Adds the label of the tests that run on Debian 13, unless this machine cannot run it."""
     return labels + "|release" if can_make_roots() else labels
 
 
@@ -129,7 +129,7 @@ def run_trixie(part):
     part.command("Debian 13", "tests/on", "trixie", "--preset", "quick", "-L", ON_TRIXIE)
     there = load(kept)
     if there is None:
-        return  # it failed before its tests began
+        return  # it failed before its tests started
     part.result.steps = there.steps
     for failure in there.failed() + there.unsteady():
         failure.output = str(inside / pathlib.Path(failure.output).relative_to(FOLDER))
@@ -179,7 +179,7 @@ def run_mutations(part, *names):
     mutations.run(part, GATE, compilers(), names)
 
 
-# In the order in which `--all` runs them.
+# In the order of `--all`.
 PARTS = {
     "gate": run_gate,
     "e2e": run_e2e,

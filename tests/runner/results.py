@@ -1,4 +1,4 @@
-"""What a part of the tests came to, and the report at the end of a run."""
+"""The results of a part of the tests, and the report at the end of a run."""
 
 import dataclasses
 import json
@@ -16,20 +16,20 @@ SHOWN_LINES = 30
 @dataclasses.dataclass
 class Failure:
     name: str
-    output: str  # the file with it
-    command: str  # runs it alone
+    output: str  # the file with its output
+    command: str  # runs the test alone
 
 
 @dataclasses.dataclass
 class Step:
-    """A piece of a part's work: the installation of packages, a build, tests."""
+    """A step of a part: the installation of packages, a build, tests."""
 
     name: str
     seconds: float = 0
     passed: int = 0
     skipped: int = 0
     failed: list[Failure] = dataclasses.field(default_factory=list)
-    unsteady: list[Failure] = dataclasses.field(default_factory=list)  # failed first, but not when repeated alone
+    unsteady: list[Failure] = dataclasses.field(default_factory=list)  # failed at first, but passed when repeated alone
     tests: list[tuple[str, str, float]] = dataclasses.field(default_factory=list)  # name, kind, seconds
 
 
@@ -63,13 +63,13 @@ def result_file(part, folder=FOLDER):
 
 
 def save(result, tree):
-    """Keeps a result; `tree` is the state of the sources that it belongs to."""
+    """Saves a result; `tree` identifies the sources that it belongs to."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     result_file(result.part).write_text(json.dumps({"tree": tree, **dataclasses.asdict(result)}))
 
 
 def load(path, tree=None):
-    """The result in a file, or None if there is none, or none for this tree."""
+    """Returns the result in a file, or None if there is none for this tree."""
     try:
         data = json.loads(path.read_text())
     except FileNotFoundError:
@@ -100,7 +100,7 @@ def hash_tree():
 
 
 def report(results):
-    """Prints what took how long, each failed and unsteady test, and a line for each part."""
+    """Prints how long everything took, each failed and unsteady test, and one line for each part."""
     for result in results:
         print_times(result)
     for result in results:

@@ -62,7 +62,7 @@ class HangPolicyTest : public testing::Test, public LaunchActs, public HangActs 
     double silent;
     double idle;
   };
-  // Both servers report, and the policy decides.
+  // Both servers report, then the policy decides.
   void at(double second, Still own, std::optional<Still> other) {
     StillnessMeter meter{Seconds(1000)};
     meter.add(sample(1, 0), Seconds(0));
@@ -98,10 +98,10 @@ TEST_F(HangPolicyTest, FindsAHangWhenAllAreIdle) {
   at(71, {71, 71}, Still{60, 71});
   EXPECT_EQ(done, Done{"take"});
   EXPECT_EQ(sent, std::vector<wire::LinkMessage>{wire::TakeEvidence{question}});
-  answer(false, false, 72);  // idle ranks need no proof
+  answer(false, false, 72);  // idle ranks need no evidence
   EXPECT_EQ(done, (Done{"take", "keep 60", "end 60"}));
   at(200, {190, 190}, Still{190, 190});
-  EXPECT_EQ(done.size(), 3U);  // once
+  EXPECT_EQ(done.size(), 3U);  // only once
   at(205, {195, 195}, Still{1, 195});
   at(300, {290, 290}, Still{96, 290});
   EXPECT_EQ(done, (Done{"take", "keep 60", "end 60", "continued", "take"}));
@@ -112,7 +112,7 @@ TEST_F(HangPolicyTest, NeedsTheEvidenceOfAllWhenOneComputes) {
   answer(true, false, 81);
   EXPECT_EQ(done, (Done{"take", "drop"}));
   at(82, {82, 0}, Still{82, 0});
-  EXPECT_EQ(done, (Done{"take", "drop"}));  // it does not ask again and again
+  EXPECT_EQ(done, (Done{"take", "drop"}));  // it does not keep asking
   at(142, {142, 0}, Still{142, 0});
   EXPECT_EQ(done, (Done{"take", "drop", "take"}));
   reset();

@@ -40,7 +40,7 @@ TEST_F(LaunchPolicyTest, EndsAllAfterTheGraceWhenARankFails) {
   EXPECT_EQ(acts.sent,
             (std::vector<wire::LinkMessage>{wire::JobFailed{failed}, wire::EndLaunch{wire::RankEnded{3}}}));
   EXPECT_EQ(policy.jobs_to_kill(Seconds(219)), Ids());
-  EXPECT_EQ(policy.jobs_to_kill(Seconds(220)), (Ids{"j0", "j1"}));  // also what the failed one left behind
+  EXPECT_EQ(policy.jobs_to_kill(Seconds(220)), (Ids{"j0", "j1"}));  // including the failed one's leftovers
   EXPECT_EQ(policy.jobs_to_kill(Seconds(230)), Ids{"j1"});
   policy.hear("b", wire::EndLaunch{wire::RankEnded{9}}, Seconds(230));
   EXPECT_EQ(policy.reason(), wire::EndReason(wire::RankEnded{3}));  // the first reason counts
@@ -50,7 +50,7 @@ TEST_F(LaunchPolicyTest, EndsAllAfterTheGraceWhenARankFails) {
   EXPECT_EQ(policy.jobs_to_kill(Seconds(250)), Ids());
 }
 
-// Some NATs forget a connection that is silent for 15 s.
+// Some NATs drop a connection that is silent for 15 s.
 TEST_F(LaunchPolicyTest, SendsSignsOfLifeInTime) {
   for (const Seconds timeout : {Seconds(4), Seconds(60), Seconds(100000)}) {
     const LaunchPolicy policy({"a", {"a", "b", "c"}, Seconds(20), timeout}, {}, Seconds(100), acts);
@@ -98,7 +98,7 @@ TEST_F(LaunchPolicyTest, KnowsAfterARestartWhomItHadHeard) {
     policy.restore(entry, Seconds(300));
   }
   policy.notice_silence(Seconds(361));
-  EXPECT_EQ(policy.reason(), wire::EndReason(wire::ServerLoss{"b"}));  // never heard by this supervisor
+  EXPECT_EQ(policy.reason(), wire::EndReason(wire::ServerLoss{"b"}));  // b sent it nothing
 }
 
 TEST_F(LaunchPolicyTest, SendsAMembersReportsOverEachLink) {
@@ -334,7 +334,7 @@ TEST_F(LaunchPolicyTest, MpirunNeedNotWaitForAServerWithAFailure) {
   EXPECT_EQ(policy.ended_there(Seconds(111)), std::set<std::string>{"b"});
 }
 
-// How a launch ended, for the notification.
+// The end of a launch, for the notification.
 class LaunchVerdictTest : public LaunchPolicyTest {
  protected:
   LaunchVerdictTest() {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr Seconds never{1e9};
 constexpr Seconds kill_time{2};
-constexpr Seconds patience{60};  // until everything has to have ended after the last trouble
+constexpr Seconds patience{60};  // time after the last fault until everything must have ended
 
 std::string name_server(std::size_t number) {
   return "s" + std::to_string(number);
@@ -21,12 +21,12 @@ class SimulatedSupervisor final : public rules::LaunchActs {
  public:
   SimulatedSupervisor(LaunchWorld& world, std::size_t number) : world_(world), number_(number) {}
 
-  // What the server has, whether or not its supervisor lives.
+  // The server's state, which does not depend on whether its supervisor is alive.
   std::vector<LaunchWorld::Rank> ranks;
   double clock_rate = 1;
   bool has_crashed = false;
   Seconds frozen_until{0};
-  Seconds started{0};  // when its supervisor was last started
+  Seconds started{0};  // last start of its supervisor
   Seconds left{0};
 
   bool is_frozen() const { return world_.now_ < frozen_until; }
@@ -43,7 +43,8 @@ class SimulatedSupervisor final : public rules::LaunchActs {
     }
     rules::LaunchSetup setup{name(), {}, world_.options_.grace, world_.options_.timeout};
     setup.needed = world_.options_.needed;
-    // A member hears only from the coordinator; ten thousand lists of all names would not fit into memory.
+    // A member receives messages only from the coordinator; ten thousand lists of all names would not fit
+    // into memory.
     const bool knows_all = is_coordinator() || world_.options_.servers < 100;
     for (std::size_t i = 0; i < world_.options_.servers; ++i) {
       if (knows_all || i == 0 || i == number_) {
@@ -150,7 +151,7 @@ class SimulatedSupervisor final : public rules::LaunchActs {
     wake_at(world_.now_ + pause_ / clock_rate);
   }
 
-  // As the loop of agent/launch/supervisor.cpp.
+  // Like the loop in agent/launch/supervisor.cpp.
   void work(Seconds now) {
     if (!is_coordinator() && is_linked() && now - heard_ > world_.options_.timeout / 3) {
       world_.close(number_, true);
@@ -339,7 +340,7 @@ class SimulatedSupervisor final : public rules::LaunchActs {
   int life_ = 0;
   std::deque<Received> inbox_;
   Seconds begun_{0};
-  Seconds next_wake_ = never;  // by the clock of the world; the others by this server's
+  Seconds next_wake_ = never;  // on the world's clock; the other times are on this server's clock
   Seconds next_beat_{0};
   Seconds next_try_{0};
   Seconds next_look_{0};
@@ -352,8 +353,8 @@ class SimulatedSupervisor final : public rules::LaunchActs {
 LaunchWorld::LaunchWorld(std::uint64_t seed, LaunchOptions options)
     : options_(options), random_(seed), connections_(options.servers) {
   longest_delay_ = random_.choose({Seconds(0.001), Seconds(0.05), Seconds(0.5)});
-  // In each slot all servers are suspended together, or the coordinator or some members have a trouble; so no
-  // two meet at a link.
+  // In each slot all servers are suspended together, or the coordinator or some members have a fault, so that
+  // two faults never affect the same link.
   enum class Slot { suspension, coordinator, members };
   std::vector<std::pair<Slot, Time>> slots;
   Time begin{10};
@@ -363,7 +364,7 @@ LaunchWorld::LaunchWorld(std::uint64_t seed, LaunchOptions options)
     begin += options_.timeout * (kind == Slot::suspension ? 3 : 1.5);
   }
   const Time end{random_.uniform(10, begin.count() + 10)};
-  // The last rank may work alone for a while.
+  // The last rank may run alone for a while.
   const Time spread = random_.chance() < 0.5 ? options_.timeout * 3 : Time(3);
   int number = 0;
   for (std::size_t i = 0; i < options_.servers; ++i) {
@@ -415,7 +416,7 @@ void LaunchWorld::violate(const std::string& what) {
   }
 }
 
-// Ends well before the other servers take this one for lost, and the next slot begins after that.
+// Ends well before the other servers consider this one lost; the next slot begins after that.
 void LaunchWorld::plan_harmless(std::size_t number, Time begin) {
   const Time when = begin + Seconds(random_.uniform(0, options_.timeout.count() * 0.4));
   const Seconds length{random_.uniform(0.1, options_.timeout.count() * 0.6)};
@@ -433,7 +434,7 @@ void LaunchWorld::plan_harmless(std::size_t number, Time begin) {
   } else if (kind == 1) {
     at(when, [&server, until = when + length] { server.frozen_until = until; });
   } else {
-    // Also when a supervisor is about to leave.
+    // Sometimes at the moment when a supervisor is about to leave.
     const auto& about = random_.choose(servers_);
     const Time death =
         random_.chance() < 0.5 ? when : about->ranks.back().ends + Seconds(random_.uniform(0, 0.5));
@@ -445,7 +446,7 @@ void LaunchWorld::plan_harmless(std::size_t number, Time begin) {
   calm_ = std::max(calm_, when + length);
 }
 
-// They wake up one after the other.
+// They wake up one after another.
 void LaunchWorld::plan_suspension(Time begin) {
   const Time until = begin + options_.timeout * random_.uniform(0.5, 2);
   for (const auto& server : servers_) {
@@ -481,7 +482,7 @@ void LaunchWorld::plan_fatal(Time when) {
     });
   } else if (options_.trouble == Trouble::lost_member || options_.trouble == Trouble::lost_first) {
     at(when, [this, &server] {
-      // Nothing of it is sent any more, not even that its links are closed.
+      // Nothing more is sent, not even that its links are closed.
       for (std::size_t other = 1; other < options_.servers; ++other) {
         if (blamed_ == 0 || blamed_ == other) {
           cut(other, true, true, never);
@@ -510,7 +511,7 @@ void LaunchWorld::plan_fatal(Time when) {
   }
 }
 
-// A rank is missing: the others hang, or they fail a moment later.
+// A rank is missing: the others hang, or fail a moment later.
 void LaunchWorld::break_launch(Time when) {
   if (broken_ || options_.needed != 0) {
     return;
@@ -644,7 +645,7 @@ void LaunchWorld::check_end() {
     if (!server->has_left()) {
       violate("the supervisor of " + server->name() + " has not left");
     }
-    // A failure is blamed on ranks that failed, a loss on servers that were lost.
+    // A failure must be blamed on a rank that failed, a loss on a server that was lost.
     const auto& reason = server->reason();
     if (const auto* ended = reason ? std::get_if<wire::RankEnded>(&*reason) : nullptr) {
       const Rank& rank = servers_[static_cast<std::size_t>(ended->rank) / options_.ranks]
@@ -663,8 +664,8 @@ void LaunchWorld::check_end() {
       verdict->end != rules::LaunchEnd::unknown) {
     violate("the verdict on a sound launch is not that it succeeded");
   }
-  // A coordinator that was started again does not learn of the failures of servers that have left, and a
-  // report that comes late is not taken for the cause (rules::longest_delay).
+  // A restarted coordinator does not learn of failures on servers that have left, and a late report is not
+  // considered the cause (rules::longest_delay).
   if (blamed_rank_ >= 0 && servers_[blamed_]->left > coordinator().started + Seconds(2) &&
       !(heard_blame_ && *heard_blame_ - std::max(coordinator().started, *broken_) > Seconds(4.5)) &&
       !(verdict && verdict->end == rules::LaunchEnd::failed && verdict->rank == blamed_rank_)) {

@@ -13,47 +13,47 @@
 #include "random.hpp"
 #include "rules/launch_policy.hpp"
 
-// A launch in one process on a virtual clock: on each server a supervisor with the real policy, and ranks
-// that live, hang, or end. The links behave as TCP does: messages are late, but in order; they wait while the
-// network is cut, and are lost when a side closes the link or dies.
+// A launch in one process on a virtual clock. Each server has a supervisor with the real policy, and ranks
+// that run, hang, or end. The links behave like TCP: messages may be late but stay in order; they wait while
+// the network is cut, and are lost when one side closes the link or dies.
 
 namespace remote::simulation {
 
 using rules::Seconds;
 
-// A rule that a test leaves out, to see whether the simulation notices.
+// A rule that a test disables, to check that the simulation notices.
 enum class Rule {
   none,
   report_again,      // a member repeats its reports over each new link
-  discount_pauses,   // a paused supervisor takes no other server for silent
-  read_journal,      // a supervisor that is started again knows what its predecessor knew
+  discount_pauses,   // a supervisor that was paused does not consider other servers silent
+  read_journal,      // a restarted supervisor knows what its predecessor knew
   notice_silence,    // a silent server is lost
-  tell_late_comers,  // a member that connects late hears that the launch ends
+  tell_late_comers,  // a member that connects late is told that the launch is ending
   wait_for_members,  // the coordinator stays until the others have left
   stop_leftovers,    // jobs are stopped when the launch ends
-  await_answer       // a member stays until the coordinator has noted its bye
+  await_answer       // a member stays until the coordinator has recorded its bye
 };
 
 enum class Trouble {
-  harmless,       // short cuts, pauses, and deaths of supervisors: the launch must not notice
+  harmless,       // short cuts, pauses, and deaths of supervisors: the launch must not be affected
   failed_rank,    // a rank fails
   failed_in_cut,  // a rank fails while its server is cut off for less than the timeout
   lost_member,    // a member crashes
   lost_first,     // the coordinator crashes
   long_cut,       // a member is cut off for longer than the timeout
   long_pause,     // a member is paused for longer than the timeout
-  dead_watchers   // a member's supervisor dies together with its watchdog, and is started again late
+  dead_watchers   // a member's supervisor dies together with its watchdog, and is restarted late
 };
 
 struct LaunchOptions {
   std::size_t servers = 3;
-  std::size_t ranks = 2;  // of each server
+  std::size_t ranks = 2;  // per server
   Seconds grace{2};
   Seconds timeout{20};
   int needed = 0;             // see rules::LaunchSetup
   bool peers_notice = false;  // ranks fail after a rank elsewhere has ended early; otherwise they hang
   Trouble trouble = Trouble::harmless;
-  bool is_calm = false;  // without harmless troubles besides
+  bool is_calm = false;  // no additional harmless faults
   Rule without = Rule::none;
 };
 
@@ -66,16 +66,16 @@ class LaunchWorld {
   LaunchWorld(const LaunchWorld&) = delete;
   LaunchWorld& operator=(const LaunchWorld&) = delete;
 
-  // Plays the launch to its end. Returns the first violation of an invariant; "" if all held.
+  // Simulates the launch until it ends. Returns the first violated invariant; "" if all held.
   std::string play();
 
  private:
   friend class SimulatedSupervisor;
-  using Time = Seconds;  // since the begin, by the clock of the world
+  using Time = Seconds;  // since the start, on the world's clock
 
   struct Event {
     Time when;
-    std::uint64_t number;  // events of the same time happen in order
+    std::uint64_t number;  // keeps events with the same time in order
     std::function<void()> happen;
     bool operator<(const Event& other) const {
       return when != other.when ? when > other.when : number > other.number;
@@ -83,7 +83,7 @@ class LaunchWorld {
   };
   struct Rank {
     int number = 0;
-    Time ends{0};  // by itself, if no other rank is missing
+    Time ends{0};  // on its own, if no other rank is missing
     bool lives = true;
     bool failed = false;
     bool was_stopped = false;
@@ -96,12 +96,12 @@ class LaunchWorld {
     Time cut_until{0};
     bool pumps = false;
   };
-  // The connection of a member to the coordinator. Each new one has another number.
+  // The connection of a member to the coordinator. Each new connection has a new number.
   struct Connection {
     int number = 0;
     bool member_has_it = false;
     bool coordinator_has_it = false;
-    bool is_greeted = false;  // the coordinator knows whose it is
+    bool is_greeted = false;  // the coordinator knows which member it is from
     Channel up;
     Channel down;
   };
@@ -131,11 +131,11 @@ class LaunchWorld {
   std::vector<std::unique_ptr<SimulatedSupervisor>> servers_;
   std::vector<Connection> connections_;  // by member; the first is unused
   Time longest_delay_{0.05};
-  std::optional<Time> broken_{};  // when a rank first went missing
-  std::size_t blamed_ = 0;        // the server of the fatal trouble
+  std::optional<Time> broken_{};  // when the first rank went missing
+  std::size_t blamed_ = 0;        // the server of the fatal fault
   int blamed_rank_ = -1;
-  std::optional<Time> heard_blame_{};  // when the coordinator first heard of its failure
-  Time calm_{0};                       // when the last trouble is over
+  std::optional<Time> heard_blame_{};  // when the coordinator learned of its failure
+  Time calm_{0};                       // end of the last fault
   std::string violation_;
 };
 

@@ -23,7 +23,7 @@ LaunchOptions choose_options(std::uint64_t seed) {
   return options;
 }
 
-// The first violation with a seed below `seeds`; "" without one.
+// The first violation with a seed below `seeds`; "" if there is none.
 std::string find_violation(std::uint64_t seeds, Rule without) {
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     LaunchOptions options = choose_options(seed);

@@ -102,12 +102,12 @@ TEST_F(LeaseTurnsTest, ANewCoordinatorContinues) {
   EXPECT_EQ(decide(0), (Orders{{"a", order}, {"b", order}, {"c", order}}));
 }
 
-// Launches on some of four servers, each of which has room for one. Messages are late, get lost, and arrive
-// twice. The rules can be broken, to see that this is found.
+// Launches on some of four servers, each with capacity for one. Messages are delayed, lost, and duplicated.
+// The rules can be broken, to check that this is noticed.
 struct Broken {
   bool order = false;     // servers take their leases in any order
-  bool one_each = false;  // all servers take theirs at the same time
-  bool limit = false;     // nothing is given back
+  bool one_each = false;  // all servers take their leases at the same time
+  bool limit = false;     // leases are never given back
 };
 
 class Play {
@@ -131,7 +131,7 @@ class Play {
   }
   Play(const Play&) = delete;
 
-  // Returns whether each launch had all of its leases within the time.
+  // Returns whether each launch got all of its leases in time.
   bool run() {
     constexpr int most_steps = 2000;
     for (int i = 0; i < most_steps; ++i) {
@@ -193,7 +193,7 @@ class Play {
     }
   }
 
-  // As agent/lease/wait_for_lease does.
+  // Like agent/lease/wait_for_lease.
   void obey(std::size_t number, const std::string& name) {
     Launch& launch = launches_[number];
     LeaseTurn& state = launch.states.at(name);
@@ -240,7 +240,7 @@ TEST(LeaseTurnsPlay, EveryLaunchGetsAllOfItsLeases) {
   }
 }
 
-// Launches that take their leases in different orders wait for each other until the time is over.
+// Launches that take their leases in different orders wait for each other until the time is up.
 TEST(LeaseTurnsPlay, ALeftOutRuleIsFound) {
   for (const Broken broken :
        {Broken{.order = true, .limit = true}, Broken{.one_each = true, .limit = true}}) {
@@ -252,7 +252,7 @@ TEST(LeaseTurnsPlay, ALeftOutRuleIsFound) {
   }
 }
 
-// The order alone suffices: no launches wait for each other, even if nothing is ever given back.
+// The order alone is enough: no launches wait for each other, even if leases are never given back.
 TEST(LeaseTurnsPlay, TheOrderPreventsADeadlock) {
   for (std::uint64_t seed = 0; seed < simulation::count_seeds(); ++seed) {
     EXPECT_TRUE(Play(seed, {.limit = true}).run()) << "seed " << seed;

@@ -7,8 +7,8 @@
 
 namespace remote::simulation {
 
-// The same numbers for the same seed on every platform: the standard's distributions differ between
-// libraries.
+// Gives the same numbers for the same seed on every platform, because the standard distributions differ
+// between libraries.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}

@@ -7,7 +7,7 @@ namespace remote::simulation {
 namespace {
 
 constexpr Seconds lease{6};
-constexpr double longest_kill = 2;  // seconds, of a simulated rank
+constexpr double longest_kill = 2;  // seconds, for a simulated rank
 
 }  // namespace
 
@@ -230,7 +230,7 @@ void SimulatedServer::pass_time() {
   if (lives && dies_at_ && world_.now >= *dies_at_) {
     end_round({wire::EndKind::signal, 15});
   }
-  if (lives && !dies_at_ && clock() > lease_until_ && !is_stubborn) {  // the guard ends them
+  if (lives && !dies_at_ && clock() > lease_until_ && !is_stubborn) {  // the guard stops them
     dies_at_ = world_.now + Seconds(world_.random.uniform(0, longest_kill));
   }
   if (kill_done_at_ && world_.now >= *kill_done_at_) {

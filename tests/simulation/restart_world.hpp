@@ -10,9 +10,9 @@
 #include "random.hpp"
 #include "rules/restart_policy.hpp"
 
-// Servers of a launch with restarts, in one process on a virtual clock: a policy each, with one job whose
-// ranks live, are being stopped, or are dead. Messages are late, lost or reordered, supervisors die and are
-// started again, and clocks drift.
+// The servers of a launch with restarts, in one process on a virtual clock. Each has a policy and one job
+// whose ranks are running, being stopped, or dead. Messages are delayed, lost or reordered, supervisors die
+// and are restarted, and clocks drift.
 
 namespace remote::simulation {
 
@@ -27,7 +27,7 @@ struct WorldOptions {
   rules::RestartSetup::Kinds kinds{.any = true};
   std::set<int> final_codes = {};
   rules::RestartTimes times{.longest_kill = Seconds(3), .longest_pause = Seconds(1)};
-  std::optional<Seconds> longest_delay = {};  // of a message; nullopt: by the seed
+  std::optional<Seconds> longest_delay = {};  // of a message; nullopt: from the seed
 };
 
 // An attempt that was followed by another one.
@@ -47,17 +47,17 @@ class RestartWorld {
   RestartWorld(std::uint64_t seed, WorldOptions options);
   ~RestartWorld();
 
-  // Half a second.
+  // Advances by half a second.
   void step();
-  // Cuts, deaths and failures, each with its chance.
+  // Cuts, deaths and failures, each with its own probability.
   void make_trouble();
   void post(const std::string& from, const std::string& to, const wire::LinkMessage& message);
 
   SimulatedServer& server(std::size_t number) { return *servers_.at(number); }
   std::set<int> living_attempts() const;
-  // Whether these servers and no others have ranks of this attempt.
+  // Whether exactly these servers have ranks of this attempt.
   bool lives(int attempt, const std::set<std::string>& names) const;
-  // Every message to and from a server is lost from now on.
+  // From now on every message to and from this server is lost.
   void lose(const std::string& name);
   void drop_mail() { mail_.clear(); }
   void mend() { cut_.clear(); }
@@ -93,7 +93,7 @@ class SimulatedServer final : public rules::RestartActs {
   void hear(const std::string& from, const wire::LinkMessage& message);
   void pass_time();
   void work();
-  // The supervisor dies and is started again.
+  // Kills and restarts the supervisor.
   void revive();
   // Its ranks fail.
   void fail(wire::Ending ending);
@@ -105,7 +105,7 @@ class SimulatedServer final : public rules::RestartActs {
   Seconds clock() const { return world_.now * drift_; }
 
   bool lives = true;
-  bool is_stubborn = false;  // nothing ends its ranks
+  bool is_stubborn = false;  // nothing stops its ranks
   int attempt = 1;
   bool released = false;
   std::optional<NoRestart> no_restart;
@@ -116,7 +116,7 @@ class SimulatedServer final : public rules::RestartActs {
   std::set<std::string> refused;
   std::uint64_t last_question = 0;
 
-  // What the policy causes.
+  // Actions of the policy.
   void broadcast(const wire::LinkMessage& message) override;
   void record(const wire::LaunchEntry& entry) override { journal_.push_back(entry); }
   void tell(const std::string& server, const wire::LinkMessage& message) override;

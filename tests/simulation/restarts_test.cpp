@@ -9,7 +9,7 @@ namespace {
 constexpr int steps = 300;
 
 struct Played {
-  bool two_attempts = false;  // lived at once
+  bool two_attempts = false;  // were alive at the same time
   int restarts = 0;
 };
 
@@ -35,7 +35,7 @@ Played play(std::uint64_t seed, const rules::RestartTimes& times) {
 
 const rules::RestartTimes short_times{.longest_kill = Seconds(3), .longest_pause = Seconds(1)};
 
-// The first seed below `seeds` with two living attempts.
+// The first seed below `seeds` with ranks of two attempts alive at the same time.
 std::optional<std::uint64_t> find_overlap(std::uint64_t seeds, const rules::RestartTimes& times) {
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     if (play(seed, times).two_attempts) {
@@ -74,7 +74,7 @@ TEST(SimulatedRestarts, NeedARevivedCoordinatorToWait) {
   EXPECT_TRUE(find_overlap(1000, times));
 }
 
-// Nothing is late or lost unless a test says so.
+// No message is delayed or lost unless a test does so.
 class QuietWorld : public RestartWorld {
  public:
   explicit QuietWorld(WorldOptions wanted) : RestartWorld(1, without_delay(std::move(wanted))) {}
@@ -117,9 +117,9 @@ TEST(Restarts, GiveThePlaceOfALostServerToASpare) {
   ASSERT_TRUE(world.reaches([&] { return world.lives(2, {"s0", "s2", "s3"}); }));
   const wire::Shape spare = world.server(3).starts.front();
   EXPECT_EQ(spare.world_size, 3);
-  EXPECT_EQ(spare.first_rank, 1);  // those of s1
+  EXPECT_EQ(spare.first_rank, 1);  // the ranks of s1
   EXPECT_EQ(spare.node_rank, 1);
-  EXPECT_EQ(world.server(2).starts.front().first_rank, 2);  // as before
+  EXPECT_EQ(world.server(2).starts.front().first_rank, 2);  // unchanged
   world.server(3).fail(exit_9);
   ASSERT_TRUE(world.reaches([&] { return world.lives(3, {"s0", "s2", "s3"}); }));
   ASSERT_EQ(world.attempts.size(), 2U);
@@ -179,7 +179,7 @@ TEST(Restarts, LeaveOutAServerThatFailsTwiceByItself) {
   ASSERT_TRUE(world.reaches([&] { return world.server(1).released; }));
   EXPECT_EQ(world.sick, std::set<std::string>{"s1"});
   ASSERT_TRUE(world.reaches_second(world.now.count() + 20));
-  EXPECT_TRUE(world.lives(3, {"s0", "s2"}));  // its end is not that of the others
+  EXPECT_TRUE(world.lives(3, {"s0", "s2"}));  // its end does not end the others
   ASSERT_EQ(world.attempts.size(), 2U);
   EXPECT_FALSE(world.attempts[0].sick);
   EXPECT_TRUE(world.attempts[1].sick);
@@ -237,7 +237,7 @@ TEST(Restarts, BlameTheCauseOfAPeersFailure) {
   ASSERT_TRUE(world.reaches_second(10));
   world.server(0).fail({wire::EndKind::exit, 1});
   world.step();
-  world.server(1).fail({wire::EndKind::exit, 7});  // a code after which no attempt follows
+  world.server(1).fail({wire::EndKind::exit, 7});  // no attempt follows after this exit code
   ASSERT_TRUE(world.reaches([&] { return world.server(1).released; }));
   EXPECT_EQ(world.server(0).policy->reason(), wire::EndReason(wire::RankEnded{1}));
   EXPECT_EQ(world.server(0).no_restart, NoRestart::exit_code);
@@ -248,7 +248,7 @@ TEST(Restarts, DoNotDecideByAFailureAfterAPeers) {
   QuietWorld world({.servers = 2, .most = 3, .least = 2, .kinds = {.signal = true}});
   ASSERT_TRUE(world.reaches_second(5));
   world.server(0).after_peer = true;
-  world.server(0).fail({wire::EndKind::exit, 1});  // no attempt would follow after this one
+  world.server(0).fail({wire::EndKind::exit, 1});  // this alone would not be followed by another attempt
   world.step();
   world.server(1).fail({wire::EndKind::signal, 9});
   ASSERT_TRUE(world.reaches([&] { return world.lives(2, {"s0", "s1"}); }));
@@ -258,7 +258,7 @@ TEST(Restarts, DoNotDecideByAFailureAfterAPeers) {
   EXPECT_EQ(world.server(0).no_restart, NoRestart::cause);
 }
 
-// Where mpirun runs, ranks are ended before the server of the cause has reported it.
+// With mpirun, ranks are stopped before the server of the cause has reported it.
 TEST(Restarts, WaitForTheCauseOnAServerWhoseRanksRun) {
   QuietWorld world({.servers = 2, .least = 2});
   ASSERT_TRUE(world.reaches_second(5));
@@ -270,7 +270,7 @@ TEST(Restarts, WaitForTheCauseOnAServerWhoseRanksRun) {
   EXPECT_EQ(rank_failure(world.attempts[0])->rank, 1);
 }
 
-// As a provider does that takes a machine back.
+// As when a provider reclaims a machine.
 TEST(Restarts, FollowALossThatASigtermAnnounced) {
   for (const wire::Ending& told : {wire::Ending{wire::EndKind::signal, 15}, {wire::EndKind::exit, 143}}) {
     for (const bool goes : {true, false}) {
@@ -335,7 +335,7 @@ TEST(Restarts, EndWhenTheCoordinatorIsLost) {
 TEST(Restarts, EndWhenAUserStopsAJob) {
   QuietWorld world({.servers = 2, .least = 2, .grace = Seconds(5)});
   ASSERT_TRUE(world.reaches_second(5));
-  world.server(0).fail({wire::EndKind::exit, 1});  // because of the stop, but heard of first
+  world.server(0).fail({wire::EndKind::exit, 1});  // because of the stop, but reported first
   world.step();
   world.server(1).stop();
   ASSERT_TRUE(world.reaches([&] { return world.server(0).released && world.server(1).released; }));
@@ -396,14 +396,14 @@ TEST(Restarts, LeaveAnEndedJobToItsGuardForAMoment) {
   ASSERT_TRUE(world.reaches([&] { return server.released; }));
   rules::RestartPolicy& policy = *server.policy;
   EXPECT_EQ(policy.reason(), wire::EndReason(wire::RankEnded{1}));
-  EXPECT_TRUE(policy.jobs_to_kill(server.clock()).empty());  // else it would look as if this had ended it
+  EXPECT_TRUE(policy.jobs_to_kill(server.clock()).empty());  // otherwise it would seem to be the cause
   EXPECT_EQ(world.server(0).policy->jobs_to_kill(world.server(0).clock()),
             std::vector<std::string>{"job-s0"});
   EXPECT_EQ(policy.jobs_to_kill(server.clock() + Seconds(3)), std::vector<std::string>{"job-s1"});
   EXPECT_EQ(world.server(0).no_restart, std::nullopt) << "no restart was left";
 }
 
-// On a busy server its guards need longer for that than a few more kills would take.
+// On a busy server, recording takes its guards longer than a few more kills would take.
 TEST(Restarts, WaitForTheGuardsRecordsAfterAKill) {
   QuietWorld world({.servers = 2});
   ASSERT_TRUE(world.reaches_second(5));
@@ -444,7 +444,7 @@ TEST(Restarts, EndAfterTwoFailuresAtOnePlace) {
     QuietWorld world({.servers = 2, .least = 2});
     world.checkpoint = "c1";
     world.server(1).mark = "m1";
-    for (const int attempt : {1, 2, 3}) {  // the first one had no checkpoint
+    for (const int attempt : {1, 2, 3}) {  // the first attempt had no checkpoint
       ASSERT_TRUE(world.reaches([&] {
         return world.lives(attempt, {"s0", "s1"}) && world.now > Seconds(3);
       }));
@@ -480,7 +480,7 @@ TEST(Restarts, ResumeOnlyFromACheckpointThatTheServerOffered) {
     SimulatedServer& member = world.server(1);
     member.fail(exit_9);
     ASSERT_TRUE(world.reaches([&] { return world.server(0).attempt == 2; }));
-    // The coordinator's grant is under way; a hostile one would name a file of its choice.
+    // The coordinator's grant is in transit; a hostile grant would name any file.
     world.drop_mail();
     member.policy->tick(member.clock() + Seconds(1));
     wire::GrantLease grant{

@@ -51,7 +51,7 @@ TEST(FollowsStop, WithinTheDelay) {
 
 TEST(LostServer, IsTheOneThatMostAccuse) {
   EXPECT_EQ(find_lost_server({}, {}), "");
-  // n7 was cut off, and takes the first server for lost.
+  // n7 was cut off, and considers the first server lost.
   EXPECT_EQ(find_lost_server({{"n5", "n7"}, {"n6", "n7"}, {"n7", "n5"}, {"n8", "n7"}}, {}), "n7");
   EXPECT_EQ(find_lost_server({{"n7", "n5"}, {"n5", "n7"}}, {}), "n5");
   EXPECT_EQ(find_lost_server({{"n7", "n5"}}, {"n5"}), "n7");
@@ -87,7 +87,7 @@ TEST(LeaseSurvey, CountsWhatOthersHoldAndWhoCameFirst) {
   EXPECT_EQ(survey.free_cpus(), 5U);
   EXPECT_EQ(survey.free_memory(), 60U);
   EXPECT_TRUE(survey.has_earlier_waiter(6, "a"));
-  EXPECT_FALSE(survey.has_earlier_waiter(4, "a"));  // who only announced stops nobody
+  EXPECT_FALSE(survey.has_earlier_waiter(4, "a"));  // an entry that is only announced blocks no other
   EXPECT_EQ(survey.position(6, "a"), 3U);
   EXPECT_TRUE(survey.has_earlier_claim(3, "a"));
   EXPECT_FALSE(survey.has_earlier_claim(1, "a"));
@@ -97,7 +97,7 @@ TEST(LeaseSurvey, CountsWhatOthersHoldAndWhoCameFirst) {
   EXPECT_TRUE(LeaseSurvey(machine, others, {0, 9, 0, std::nullopt}).is_never_enough());
 }
 
-// Other users have their own control groups, and the processors are for all of them.
+// Other users have their own control groups, and all users share the processors.
 TEST(LeaseSurvey, TheLimitOfAControlGroupIsForTheJobsOfItsUser) {
   LeaseMachine machine{{}, 64, 1000, 1000};
   machine.limits = {.uid = 7, .cpus = 4, .memory = 100};

@@ -5,7 +5,7 @@
 
 namespace remote::simulation {
 
-// How many seeds to play: SIMULATION_SEEDS, or 200. `tests/run --part simulation` plays more.
+// The number of seeds: SIMULATION_SEEDS, or 200. `tests/run --part simulation` uses more.
 inline std::uint64_t count_seeds() {
   const char* text = std::getenv("SIMULATION_SEEDS");
   return text != nullptr ? std::strtoull(text, nullptr, 10) : 200;

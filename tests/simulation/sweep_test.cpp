@@ -12,8 +12,8 @@
 #include "rules/sweep_policy.hpp"
 #include "seeds.hpp"
 
-// The points of a sweep, with delays, cuts, deaths, full disks and starts that fail: no point runs twice, and
-// none is forgotten.
+// The points of a sweep, with delays, cuts, deaths, full disks and failed starts: no point runs twice, and
+// none is lost.
 
 namespace remote::simulation {
 namespace {
@@ -48,7 +48,7 @@ class SweepServer final : public rules::SweepJournal, public rules::SweepTakerAc
   SweepWorld& world_;
   std::string name;
   std::vector<wire::SweepEntry> disk;
-  std::map<std::string, std::optional<Seconds>> jobs;  // point -> until when it runs; nullopt: ended
+  std::map<std::string, std::optional<Seconds>> jobs;  // point -> end of its run; nullopt: has ended
   std::set<int> leases;
   std::unique_ptr<rules::SweepTaker> taker;
   bool linked = false;
@@ -119,15 +119,15 @@ class SweepWorld {
     if (trouble && random.chance() < 0.01) {
       const std::size_t number = random.below(servers.size());
       cut(*servers[number]);
-      servers[number]->taker.reset();  // killed; its points run on
+      servers[number]->taker.reset();  // killed, but its points keep running
       if (number == 0) {
         giver.reset();
       }
     }
   }
 
-  // What Project::resume_sweep does: all supervisors end, and points without a job on any server are given
-  // anew.
+  // Like Project::resume_sweep: all supervisors end, and points without a job on any server are handed out
+  // again.
   void resume() {
     std::set<std::string> started;
     std::set<std::string> begun;
@@ -141,7 +141,7 @@ class SweepWorld {
     }
     std::vector<std::string> left;
     for (std::string& id : ids) {
-      id += begun.contains(id) ? "+" : "";  // an id that began is not used again
+      id += begun.contains(id) ? "+" : "";  // an id that started is not used again
       if (!started.contains(without_tries(id))) {
         left.push_back(id);
       }
@@ -154,13 +154,13 @@ class SweepWorld {
   Seconds now{0};
   double full_disk = 0;
   double bad_start = 0;
-  std::map<std::string, int> starts;  // point -> how often it started
+  std::map<std::string, int> starts;  // point -> number of starts
   std::vector<std::unique_ptr<SweepServer>> servers;
   std::vector<std::string> ids;
   std::unique_ptr<rules::SweepGiver> giver;
 
  private:
-  // Some of the messages that are under way, in order.
+  // Delivers some of the messages in transit, in order.
   void talk(SweepServer& server) {
     for (int i = random.choose({0, 1, 1, 3}); i > 0; --i) {
       if (!server.outbox.empty() && giver) {
@@ -309,7 +309,7 @@ TEST(SweepGiver, WaitsForNoSilentServerAndGivesItsPointsToNoOther) {
   giver.hear("s0", wire::WantPoint{}, send);
   EXPECT_EQ(sent,
             (std::vector<wire::SweepMessage>{wire::GivePoint{"a"}, wire::GivePoint{"b"}, wire::NoPoint{}}));
-  giver.hear("s0", wire::EndedPoints{{"a", "b"}}, send);  // b is not its own
+  giver.hear("s0", wire::EndedPoints{{"a", "b"}}, send);  // b does not belong to s0
   EXPECT_FALSE(giver.is_over({}));
   EXPECT_TRUE(giver.is_over({"s1"}));
   giver.hear("s0", wire::ReturnPoint{"b"}, send);

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The next line with its end; what there is at the end of the stream.
+// Returns the next line with its newline, or the rest of the stream at its end.
 std::string read_answer_line(int fd) {
   std::string line;
   char c = 0;
@@ -40,7 +40,7 @@ std::string as_text(const wire::Bytes& frames) {
   return {frames.begin(), frames.end()};
 }
 
-// The first request, behind the line with its size.
+// The first request, after the line with its size.
 std::string make_request() {
   wire::FactsRequest request;
   request.clock = true;
@@ -50,7 +50,7 @@ std::string make_request() {
   return std::to_string(frames.size()) + "\n" + as_text(frames);
 }
 
-// Whether these are the frames of an answer to it.
+// Whether these frames answer the first request.
 bool is_answer(const std::string& bytes) {
   wire::FrameReader reader;
   reader.add(std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()));
@@ -77,7 +77,7 @@ std::string AgentServer::own_architecture() {
 }
 
 AgentServer::AgentServer(ServerShell shell) {
-  std::signal(SIGPIPE, SIG_IGN);  // a shell that has ended reads no more
+  std::signal(SIGPIPE, SIG_IGN);  // a shell that has exited no longer reads
   fs::permissions(root(), fs::perms::others_exec | fs::perms::group_exec, fs::perm_options::add);
   fs::create_directory(home());
   shell_ = root() / "sh";

@@ -13,23 +13,23 @@ namespace remote::test {
 
 // One start of the agent.
 struct AgentStart {
-  std::vector<std::string> lines;  // those of its answer, without empty ones
+  std::vector<std::string> lines;  // of its output, without empty lines
   std::size_t empty_lines = 0;
-  bool needed = false;  // the installation was sent
-  bool has_xz = false;  // and was compressed
-  std::string place;    // the file that runs, as /proc names it; "" if none does
+  bool needed = false;  // whether the installation was sent
+  bool has_xz = false;  // and whether it was compressed
+  std::string place;    // path of the running executable, from /proc; "" if it does not run
   std::vector<std::string> environment;
   std::vector<std::string> open_files;
-  bool answered = false;  // its first request
+  bool answered = false;  // whether it answered its first request
   std::string err;
   int status = 0;
 
   bool runs() const { return answered; }
-  // The reasons of its last line; "" if that is another one.
+  // The reasons in its last line; "" if the last line is something else.
   std::string failure() const;
 };
 
-// A server that knows nothing of the agent: a home directory, a PATH and one of the shells as /bin/sh.
+// A server without the agent: a home directory, a PATH and one of the shells as /bin/sh.
 class AgentServer {
  public:
   explicit AgentServer(ServerShell shell);
@@ -41,18 +41,18 @@ class AgentServer {
   std::filesystem::path cache() const { return home() / ".cache/remote"; }
   std::filesystem::path version() const { return cache() / agent.digest; }
   std::filesystem::path program() const { return version() / "remote-agent"; }
-  // Replaces PATH by a folder with the tools of bootstrap.sh but these.
+  // Replaces PATH with a folder that has all tools of bootstrap.sh except these.
   void remove_tools(const std::vector<std::string>& names);
   // Runs the login shell in a mount namespace, after these commands.
   void set_mounts(const std::string& commands);
 
   server::Agent agent = *server::find_agent(own_architecture());
-  std::vector<std::string> before;  // words in front of the login shell
+  std::vector<std::string> before;  // prefix of the login shell's command line
   std::vector<std::string> login_shell{"sh"};
   std::map<std::string, std::string> environment;
-  std::string folder;  // `agent:` of the configuration
+  std::string folder;  // `agent:` in the configuration
   std::string bin;
-  std::function<void(std::string&)> change = [](std::string&) {};  // applied to what is sent
+  std::function<void(std::string&)> change = [](std::string&) {};  // applied to all data sent
 
   static std::string own_architecture();
 

@@ -35,7 +35,7 @@ std::ostream& operator<<(std::ostream& stream, const CommandResult& result) {
 }
 
 Capture::Capture() : fd_(::memfd_create("capture", MFD_CLOEXEC)) {
-  // Appending, so that a reader does not move the place of the writer.
+  // Append mode, so that reading does not move the writer's position.
   if (!fd_ || ::fcntl(fd_.get(), F_SETFL, O_APPEND) != 0) {
     throw std::runtime_error("no memory file");
   }
@@ -62,7 +62,7 @@ PretendedTerminal::PretendedTerminal(const std::string& typed)
     throw std::runtime_error("no pseudoterminal");
   }
   settings.c_lflag &= ~static_cast<tcflag_t>(ECHO);
-  settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);  // a newline stays one
+  settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);  // do not turn a newline into CR LF
   ::tcsetattr(slave_.get(), TCSANOW, &settings);
   winsize size{};
   size.ws_row = 24;
@@ -117,7 +117,7 @@ Variable::~Variable() {
 
 namespace {
 
-// The end of a pipe from which this text can be read, and then its end.
+// The read end of a pipe that holds this text, followed by end of file.
 UniqueFd pipe_with(const std::string& text) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {

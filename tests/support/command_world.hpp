@@ -38,26 +38,26 @@ struct CommandResult {
   std::string out;
   std::string err;
 
-  // stdout as one JSON value; throws when it is anything else.
+  // Parses stdout as a single JSON value; throws if it is anything else.
   nlohmann::json json() const { return nlohmann::json::parse(out); }
-  // The lines of stdout.
   std::vector<std::string> lines() const;
 };
 std::ostream& operator<<(std::ostream& stream, const CommandResult& result);
 
-// How a command ended: Ends(0, "text\n", HasSubstr("words")).
+// Matches the result of a command: Ends(0, "text
+// ", HasSubstr("words")).
 template <typename Out, typename Err>
 auto Ends(int code, const Out& out, const Err& err) {
   return ::testing::AllOf(::testing::Field("code", &CommandResult::code, code),
                           ::testing::Field("out", &CommandResult::out, ::testing::Matcher<std::string>(out)),
                           ::testing::Field("err", &CommandResult::err, ::testing::Matcher<std::string>(err)));
 }
-// Wrong usage: exit code 2, nothing on stdout, and these words on stderr.
+// Usage error: exit code 2, nothing on stdout, and this text on stderr.
 inline auto Refused(const std::string& words) {
   return Ends(2, "", ::testing::HasSubstr(words));
 }
 
-// A stand-in for a file or a pipe: what is written to fd() can be read at any time.
+// A file that stands in for a file or a pipe. Everything written to fd() can be read at any time.
 class Capture {
  public:
   Capture();
@@ -68,10 +68,10 @@ class Capture {
   UniqueFd fd_;
 };
 
-// A terminal of 24 rows and 100 columns, without echo. What is written to fd() is read by a thread.
+// A terminal of 24 rows and 100 columns, without echo. A thread reads what is written to fd().
 class PretendedTerminal {
  public:
-  // `typed` waits there to be read; "\x04" at the beginning of a line is the end of the input.
+  // `typed` is the pending input; "\x04" at the beginning of a line is end of file.
   explicit PretendedTerminal(const std::string& typed = "");
   ~PretendedTerminal();
   PretendedTerminal(const PretendedTerminal&) = delete;
@@ -79,7 +79,7 @@ class PretendedTerminal {
 
   int fd() const { return slave_.get(); }
   std::string text() const;
-  // Closes fd() and returns all that was written to it.
+  // Closes fd() and returns all output.
   std::string finish();
 
  private:
@@ -90,25 +90,25 @@ class PretendedTerminal {
   std::thread reader_;
 };
 
-// Which streams of a command are terminals, and what is typed on stdin (or, where that is none, comes through
-// a pipe). The others are /dev/null and files.
+// Which streams of a command are terminals, and the input on stdin (through a pipe if stdin is not a
+// terminal). The other streams are /dev/null and files.
 struct Terminals {
   bool in = false;
   bool out = false;
   bool err = false;
   std::string typed{};
 };
-// As for a person in front of a screen.
+// All streams are terminals, as for an interactive user.
 inline Terminals screen(const std::string& typed = "") {
   return {true, true, true, typed};
 }
 
-// As behind a pipe: "echo y | remote …".
+// Input from a pipe: "echo y | remote …".
 inline Terminals piped(const std::string& text) {
   return {false, false, false, text};
 }
 
-// A variable of this process's environment, set (or, with nullptr, absent) as long as the object lives.
+// Sets an environment variable of this process (or unsets it, with nullptr) for the lifetime of the object.
 class Variable {
  public:
   Variable(std::string name, const char* value);
@@ -121,7 +121,7 @@ class Variable {
   std::optional<std::string> before_;
 };
 
-// A command that runs on a thread of its own. The destructor interrupts it, as Ctrl-C does, and waits for it.
+// A command that runs on its own thread. The destructor interrupts it, like Ctrl-C, and waits for it.
 class RunningCommand {
  public:
   RunningCommand(std::vector<std::string> words, std::shared_ptr<LocalServers> servers,
@@ -130,11 +130,11 @@ class RunningCommand {
   RunningCommand(const RunningCommand&) = delete;
   RunningCommand& operator=(const RunningCommand&) = delete;
 
-  // What it has printed so far.
+  // The output so far.
   std::string out() const { return out_screen_ ? out_screen_->text() : out_.text(); }
   std::string err() const { return err_screen_ ? err_screen_->text() : err_.text(); }
   void interrupt() { cancel_.cancel(); }
-  // Waits for its end; once.
+  // Waits until it ends. Call it once.
   CommandResult wait();
 
  private:
@@ -148,42 +148,42 @@ class RunningCommand {
   std::thread thread_;
 };
 
-// The record of a job of server `a` that succeeded an hour ago, without a folder there.
+// The record of a job on server `a` that succeeded an hour ago and has no folder there.
 Job old_record(const std::string& command);
 
-// A project whose servers `a` and `b` are pretended and have its folder, for commands that run in this
-// process, with an empty home folder of their own. Nothing of a command is left behind: LocalServers ends
-// what runs there.
+// A project with simulated servers `a` and `b`, which have the project's folder. Commands run in this
+// process, with an empty home folder of their own. LocalServers kills everything that still runs on the
+// servers.
 class CommandWorld {
  public:
   explicit CommandWorld(ServerShell shell = ServerShell::dash);
 
-  // The words behind the program's name; --project is added.
+  // Takes the arguments after the program's name; adds --project.
   CommandResult run(const std::vector<std::string>& words, const Terminals& terminals = {}) {
     return start(words, terminals)->wait();
   }
   std::unique_ptr<RunningCommand> start(std::vector<std::string> words, const Terminals& terminals = {});
-  // The same in another folder with a project, for the same servers.
+  // Runs a command in another project folder, with the same servers.
   CommandResult run_in(const std::filesystem::path& project, std::vector<std::string> words);
 
   const std::filesystem::path& project() const { return project_; }
   const std::filesystem::path& home() const { return home_; }
-  // Takes the place of .remote/configs.yaml.
+  // Replaces .remote/configs.yaml.
   void configure(const std::string& yaml);
   LocalServers& servers() { return *servers_; }
   // The project's folder on a server.
   std::filesystem::path there(const std::string& server) { return servers_->home(server) / "proj"; }
-  // From now on there is no way to these servers.
+  // From now on these servers are unreachable.
   void cut_off(const std::vector<std::string>& names) { servers_->set_faults({.unreachable = names}); }
   jobs::Store store() const;
-  // The record of the job with this key, and a file of its folder in .remote/jobs.
+  // The record of the job with this key, and a file in its folder in .remote/jobs.
   Job stored(int key) const;
   std::filesystem::path brought(const Job& job, const char* file) const {
     return store().job_folder(job.id) / file;
   }
-  // Starts a job with `job-run`, which has to succeed; its record. `more`: further options.
+  // Starts a job with `job-run`, which must succeed; returns its record. `more`: further options.
   Job job(const std::string& server, const std::string& command, const std::vector<std::string>& more = {});
-  // The same, and waits for its end.
+  // Starts a job and waits until it ends.
   Job ended_job(const std::string& server, const std::string& command,
                 const std::vector<std::string>& more = {});
 
@@ -192,7 +192,7 @@ class CommandWorld {
   std::filesystem::path project_ = temp_.path() / "my project";
   std::filesystem::path home_ = temp_.path() / "home";
   std::shared_ptr<LocalServers> servers_;
-  // What the environment of whoever runs the tests may have: keys, and how to colour.
+  // Hides the user's own environment: keys and color settings.
   Variable home_variable_{"HOME", home_.c_str()};
   Variable agent_{"SSH_AUTH_SOCK", nullptr};
   Variable no_color_{"NO_COLOR", nullptr};

@@ -92,7 +92,7 @@ void CutProxy::cut_all() {
   cut_now_ = false;
   ++cuts_;
   if (cuts_ % 2 == 0) {
-    // close(2) then sends a reset, and drops what was not yet sent.
+    // close(2) then sends a reset and drops unsent data.
     const linger reset{1, 0};
     for (const Link& link : links_) {
       ::setsockopt(link.client.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
@@ -126,7 +126,7 @@ void CutProxy::read_from(Link& link, bool from_target) {
   std::size_t room = piece.size();
   if (from_target) {
     const std::lock_guard lock(mutex_);
-    if (!cut_at_.empty()) {  // not one byte more than asked for
+    if (!cut_at_.empty()) {  // not a byte more than requested
       room = std::min<std::uint64_t>(room, cut_at_.front() - std::min(cut_at_.front(), from_target_));
     }
   }
@@ -176,7 +176,7 @@ void CutProxy::relay_loop() {
     for (const Link& link : links_) {
       const short client = wanted(link.to_target, link.to_client);
       const short target = wanted(link.to_client, link.to_target);
-      // An end of which nothing is wanted is left out: its hang-up would wake this for ever.
+      // An end with no wanted events is skipped: its hang-up would wake poll() forever.
       slots.push_back({client != 0 ? link.client.get() : -1, client, 0});
       slots.push_back({target != 0 ? link.target.get() : -1, target, 0});
     }

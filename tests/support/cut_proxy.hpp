@@ -14,33 +14,33 @@
 
 namespace remote::test {
 
-// A TCP relay on 127.0.0.1 whose links can be cut, for faults that lie below SSH. Its members may be called
-// from any thread. The destructor cuts what is left.
+// A TCP relay on 127.0.0.1 whose links can be cut, to test faults below SSH. Members may be called from any
+// thread. The destructor cuts the remaining links.
 class CutProxy {
  public:
-  // Relays to this port of 127.0.0.1.
+  // Relays to this port on 127.0.0.1.
   explicit CutProxy(int target_port);
   ~CutProxy();
   CutProxy(const CutProxy&) = delete;
   CutProxy& operator=(const CutProxy&) = delete;
 
   int port() const { return port_; }
-  // Every time that so many bytes in all have come from the target, all links are cut: the rest of what came
-  // last is dropped, and the two ends see a reset or an end of the stream, in turn. Rising; call it before
-  // the first connection.
+  // Cuts all links each time this many bytes in total have come from the target. Drops the rest of the last
+  // read; the two ends see a reset or end of file, alternately. Totals must be ascending; call it before the
+  // first connection.
   void cut_at(std::vector<std::uint64_t> totals);
   // Cuts all links now.
   void cut();
-  int cuts() const;         // how often links were cut
-  int connections() const;  // how many were taken
+  int cuts() const;         // how many times links were cut
+  int connections() const;  // how many connections were accepted
   std::uint64_t from_target() const;
 
  private:
-  // What was read from one end and is not yet with the other.
+  // Data read from one end and not yet written to the other.
   struct Half {
     std::string waiting;
-    bool ended = false;   // nothing more comes
-    bool closed = false;  // and the other end was told
+    bool ended = false;   // end of file was read
+    bool closed = false;  // and was passed on
   };
   struct Link {
     UniqueFd client;
@@ -68,7 +68,7 @@ class CutProxy {
   int cuts_ = 0;
   int connections_ = 0;
   std::uint64_t from_target_ = 0;
-  std::list<Link> links_;  // the relay thread's own
+  std::list<Link> links_;  // used only by the relay thread
   std::thread relaying_;
 };
 

@@ -20,19 +20,19 @@
 
 namespace remote::test {
 
-// A connection to a server whose agent answers each question with the same messages, whatever it is asked.
+// A connection to a server whose agent answers every request with the same messages.
 class FakeAgent final : public ssh::Connection {
  public:
-  // What it answers: each is the CBOR of a message.
+  // The answer: the CBOR of each message.
   std::vector<wire::Bytes> messages;
-  // Then it ends, without the end of the answer.
+  // Exit after these messages, without ending the answer.
   bool dies = false;
-  // What it was asked.
+  // The requests received.
   std::vector<nlohmann::json> requests;
-  std::string received;  // that followed these requests
+  std::string received;  // the data after these requests
 
   void answer(const wire::Reply& reply) { messages.push_back(wire::encode(reply)); }
-  // A message that may break the rules.
+  // Adds a message, which may be invalid.
   void answer(const nlohmann::json& message) { messages.push_back(nlohmann::json::to_cbor(message)); }
 
   std::unique_ptr<ssh::Channel> open(const std::string& /*command*/, ssh::Sink sink) override {
@@ -53,7 +53,7 @@ class FakeAgent final : public ssh::Connection {
   struct State {
     ssh::Sink sink;
     std::string output;
-    std::string before;  // the size of the first request, until its line is whole
+    std::string before;  // the size of the first request, until that line is complete
     bool has_begun = false;
     wire::FrameReader reader;
     std::optional<ExitStatus> status;

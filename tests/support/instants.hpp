@@ -6,7 +6,7 @@
 
 namespace remote {
 
-// So many seconds, or milliseconds, after the epoch.
+// The time this many seconds, or milliseconds, after the epoch.
 constexpr Instant instant(std::int64_t seconds) {
   return Instant(std::chrono::seconds(seconds));
 }

@@ -19,7 +19,7 @@ inline bool has_ended(const std::filesystem::path& job_folder) {
          journal.find("\"kind\":\"never_starts\"") != std::string::npos;
 }
 
-// A line for the end of a job with this exit code.
+// A journal line for the end of a job with this exit code.
 inline std::string format_end(int code, const std::string& at = "1700000000000") {
   return "{\"kind\":\"ended\",\"end\":{\"how\":{\"code\":" + std::to_string(code) + ",\"signal\":0}" +
          (at.empty() ? "" : ",\"at\":" + at) + ",\"by\":\"supervisor\",\"node\":\"\"}}\n";

@@ -10,7 +10,7 @@
 #include "wire/jobs.hpp"
 #include "wire/start.hpp"
 
-// What tests often expect of the agent's answers about jobs.
+// Common expectations of the agent's answers about jobs.
 
 namespace remote::jobs {
 
@@ -19,7 +19,7 @@ using StopOutcome = KillResult::Entry::Outcome;
 using wire::CleanOutcome;
 using wire::StartOutcome;
 
-// Who stops jobs in these tests.
+// The user who stops jobs in these tests.
 inline const wire::StoppedBy by_ada{.text = "ada@laptop"};
 
 inline wire::StoppedBy after_rank(int rank) {

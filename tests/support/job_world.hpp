@@ -13,7 +13,7 @@
 
 namespace remote::test {
 
-// A project with two pretended servers, `a` and `b`, and a job store.
+// A project with two simulated servers, `a` and `b`, and a job store.
 struct JobWorld {
   JobWorld() {
     config.project = temp.path();
@@ -38,7 +38,7 @@ struct JobWorld {
     entry.process.command = command;
     return entry;
   }
-  // One job, started; its record.
+  // Starts one job; returns its record.
   Job run(const std::string& server, const std::string& command) {
     return run_all({job(server, command)}).front();
   }
@@ -49,7 +49,7 @@ struct JobWorld {
     }
     return std::move(result.jobs);
   }
-  // The next command loses its link: before it, after it, or after so many bytes of its answer.
+  // The next command loses its connection: before it, after it, or after this many bytes of its answer.
   void break_next(int Faults::*how, std::size_t cut_bytes) {
     Faults faults;
     faults.*how = servers.commands() + 1;

@@ -34,9 +34,9 @@ struct LocalServers::State {
   std::map<std::string, std::string> variables;
   int commands = 0;
   int connects = 0;
-  std::vector<Subprocess> left;  // commands whose channel went away before they ended
+  std::vector<Subprocess> left;  // commands whose channel closed before they ended
 
-  // Numbers a command and says what is to go wrong with it.
+  // Counts a command and returns the fault to inject.
   enum class Fault { none, before, after, cut };
   std::pair<Fault, std::size_t> next_command() {
     const std::scoped_lock lock(mutex);
@@ -64,7 +64,7 @@ ssh::Unreachable dead_link(bool lost_packets) {
   return {"connection lost", "the link broke (injected fault)", lost_packets ? ssh::path_hint : ""};
 }
 
-// What the channel and its connection share.
+// State shared by a channel and its connection.
 struct Pipes {
   explicit Pipes(const SubprocessSpec& spec) : process(spec) {
     for (const UniqueFd* fd : {&process.stdin_fd, &process.stdout_fd, &process.stderr_fd}) {
@@ -73,13 +73,13 @@ struct Pipes {
   }
   Subprocess process;
   ssh::Sink sink;
-  std::string pending;  // for stdin
+  std::string pending;  // data not yet written to stdin
   bool input_closed = false;
   bool paused = false;
   std::optional<ExitStatus> status;
   State::Fault fault = State::Fault::none;
   std::size_t cut_bytes = 0;
-  bool dropped = false;  // its Channel is gone
+  bool dropped = false;  // its Channel was destroyed
 
   bool done() const { return !process.stdout_fd && !process.stderr_fd && status.has_value(); }
 };
@@ -89,7 +89,7 @@ class LocalChannel : public ssh::Channel {
   LocalChannel(std::shared_ptr<Pipes> pipes, std::shared_ptr<State> state)
       : pipes_(std::move(pipes)), state_(std::move(state)) {}
   ~LocalChannel() override {
-    // as sshd: the pipes close, and the command is left to find that out
+    // like sshd: closes the pipes and lets the command find out
     pipes_->dropped = true;
     pipes_->process.stdin_fd.reset();
     pipes_->process.stdout_fd.reset();
@@ -122,7 +122,7 @@ class LocalChannel : public ssh::Channel {
   std::shared_ptr<State> state_;
 };
 
-// One TCP connection that the server makes, and its end here.
+// A TCP connection that the server makes, and its local end.
 struct LocalTcp {
   UniqueFd fd;
   ssh::Sink sink;
@@ -215,7 +215,7 @@ class LocalConnection : public ssh::Connection {
       die();
     }
     SubprocessSpec spec;
-    // Its own shell stands for the server's /bin/sh, too.
+    // The simulated shell is also used in place of the server's /bin/sh.
     const std::string shell = (state_->folder.path() / "bin/sh").string();
     const std::string hang = shell_quote((state_->folder.path() / "bin/hang").string());
     spec.argv = {shell, "-c",
@@ -248,7 +248,7 @@ class LocalConnection : public ssh::Connection {
     std::erase_if(tcp_, [](const auto& one) { return one->dropped; });
     std::erase_if(channels_, [](const auto& one) { return one->dropped || one->done(); });
     std::vector<pollfd> fds;
-    std::vector<std::pair<std::shared_ptr<Pipes>, int>> owners;  // which channel, and which of its fds
+    std::vector<std::pair<std::shared_ptr<Pipes>, int>> owners;  // the channel and the index of its fd
     bool only_exit = false;
     for (const auto& pipes : channels_) {
       const auto add = [&](const UniqueFd& fd, int which, short events) {
@@ -267,7 +267,7 @@ class LocalConnection : public ssh::Connection {
       only_exit = only_exit || (!pipes->process.stdout_fd && !pipes->process.stderr_fd);
     }
     if (only_exit) {
-      timeout = std::min(timeout, std::chrono::milliseconds(2));  // an exit is nothing that poll() sees
+      timeout = std::min(timeout, std::chrono::milliseconds(2));  // poll() does not report exits
     }
     const std::size_t own = fds.size();
     const auto links = tcp_;
@@ -322,7 +322,7 @@ class LocalConnection : public ssh::Connection {
       if (count > 0) {
         pipes.pending.erase(0, static_cast<std::size_t>(count));
       } else if (count < 0 && errno != EAGAIN && errno != EINTR) {
-        pipes.pending.clear();  // the command reads no more
+        pipes.pending.clear();  // the command no longer reads
         pipes.process.stdin_fd.reset();
       }
       if (pipes.pending.empty() && pipes.input_closed) {
@@ -398,8 +398,8 @@ std::string to_string(ServerShell shell) {
 
 LocalServers::LocalServers(ServerShell shell) : state_(std::make_shared<State>()) {
   state_->shell = shell;
-  std::signal(SIGPIPE, SIG_IGN);      // a command that has ended reads no more: that is EPIPE, not our end
-  for (int fd = 3; fd < 256; ++fd) {  // whatever runs the tests may have left us files of its own
+  std::signal(SIGPIPE, SIG_IGN);      // writing to an exited command must give EPIPE, not a signal
+  for (int fd = 3; fd < 256; ++fd) {  // close files inherited from the test runner
     const int flags = ::fcntl(fd, F_GETFD);
     if (flags >= 0) {
       ::fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
@@ -423,7 +423,7 @@ LocalServers::LocalServers(ServerShell shell) : state_(std::make_shared<State>()
 }
 
 LocalServers::~LocalServers() {
-  // Known by their HOME, a folder that only they have; again and again, as one may just be making another.
+  // Finds processes by HOME, a folder that nothing else uses. Repeats, because a process may be forking.
   for (int round = 0; round < 100; ++round) {
     const std::vector<int> pids = processes();
     if (pids.empty()) {
@@ -432,7 +432,7 @@ LocalServers::~LocalServers() {
     for (const int pid : pids) {
       ::kill(pid, SIGKILL);
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // between two looks
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // poll interval
   }
 }
 
@@ -499,7 +499,7 @@ void LocalServers::add_gpus(int count) {
   for (int i = 0; i < count; ++i) {
     file << i << ", GPU-" << i << ", A\n";
   }
-  std::ofstream(folder / "apps.csv").flush();  // no process uses them
+  std::ofstream(folder / "apps.csv").flush();  // no process uses the GPUs
   add_nvidia_smi(folder);
 }
 

@@ -12,28 +12,27 @@
 
 namespace remote::test {
 
-// Whose sh and tools a pretended server has: bash is called as sh (its POSIX mode); busybox brings its own
-// tools too and nothing of GNU's but what it lacks.
+// The sh and tools of a simulated server. bash is called as sh (POSIX mode). busybox also uses its own tools,
+// and GNU tools only for what it lacks.
 enum class ServerShell { dash, bash, busybox };
 std::string to_string(ServerShell shell);
 
-// What shall go wrong. Commands are counted over all servers and connections, from 1; 0 means never. After a
-// fault that connection is dead: every further use of it throws ssh::Unreachable.
+// The faults to inject. Commands are counted over all servers and connections, from 1; 0 means never. After a
+// fault the connection is dead: every further use of it throws ssh::Unreachable.
 struct Faults {
   int before = 0;  // this command never reaches the server
-  int after = 0;   // this command runs to its end, but its answer never arrives
-  int cut = 0;     // this command's link breaks once cut_bytes of its output have arrived
+  int after = 0;   // this command runs to completion, but its answer never arrives
+  int cut = 0;     // the link breaks after cut_bytes of this command's output
   std::size_t cut_bytes = 0;
-  bool lost_packets = false;                  // what breaks the link
+  bool lost_packets = false;                  // the cause of the broken link
   int connect = 0;                            // this call of connect() fails
-  std::vector<std::string> unreachable = {};  // calls of connect() to servers of these names fail
+  std::vector<std::string> unreachable = {};  // connect() to these servers fails
   int max_channels = 10;                      // sshd's MaxSessions: more at a time throw ssh::TooManyChannels
 };
 
-// Pretended servers on this machine, without ssh: one temporary home folder a name, commands run by a local
-// shell as sshd would (a session of its own, pipes, no terminal). What they leave running is ended by the
-// destructor. connect() and the counters may be used by several threads; a connection belongs to one, as the
-// real one.
+// Simulated servers on this machine, without ssh. Each name has a temporary home folder. A local shell runs
+// the commands as sshd would (own session, pipes, no terminal). The destructor kills the processes they leave
+// behind. connect() and the counters are thread-safe; a connection belongs to one thread, like a real one.
 class LocalServers : public ssh::Connector {
  public:
   explicit LocalServers(ServerShell shell = ServerShell::dash);
@@ -42,29 +41,29 @@ class LocalServers : public ssh::Connector {
   std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel,
                                            ssh::ConnectLimit limit = {}) override;
   std::unique_ptr<ssh::Connection> connect(const std::string& name);
-  // Looks into the server's ~/.ssh/authorized_keys, as sshd does.
+  // Checks the server's ~/.ssh/authorized_keys, like sshd.
   std::unique_ptr<ssh::Connection> connect_with_key(const config::Server& server,
                                                     const std::filesystem::path& key,
                                                     const Cancel& cancel) override;
 
-  // A server's home folder; made when first named.
+  // A server's home folder; created on first use.
   std::filesystem::path home(const std::string& name);
-  // Put first into every command's PATH: tests may add programs.
-  // A command that begins while there is a file `hang` in it hangs before it answers.
+  // The first folder in the PATH of every command: tests may add programs. If it has a file `hang`, a new
+  // command hangs before it answers.
   std::filesystem::path bin() const;
-  // A program of this name there, or another in its place: a script without its first line.
+  // Adds or replaces a program in bin(): a shell script without its first line.
   void add_program(const std::string& name, const std::string& body);
-  // In the environment of each later login.
+  // Sets a variable in the environment of later logins.
   void set_variable(const std::string& name, const std::string& value);
-  // A pretended nvidia-smi that answers from the files of this folder (tests/data/gpus), and writes into
-  // `log` what it was asked.
+  // A simulated nvidia-smi that answers from the files in this folder (tests/data/gpus) and logs its
+  // arguments to `log`.
   void add_nvidia_smi(const std::filesystem::path& folder, const std::filesystem::path& log = {});
-  // The same, with so many GPUs.
+  // Like add_nvidia_smi, with this many GPUs.
   void add_gpus(int count);
 
   void set_faults(const Faults& faults);
-  int commands() const;  // how many have been counted
-  // Processes whose HOME is one of these servers', zombies left out.
+  int commands() const;  // the number of commands counted so far
+  // Processes whose HOME is on one of these servers, without zombies.
   std::vector<int> processes() const;
   // How many of them run this program: the first word of their command line.
   std::ptrdiff_t count_running(const std::string& program) const;
@@ -75,7 +74,7 @@ class LocalServers : public ssh::Connector {
   std::shared_ptr<State> state_;
 };
 
-// A stand-in for make_connector()'s result that shares `servers`.
+// Replaces the result of make_connector(); shares `servers`.
 std::unique_ptr<ssh::Connector> share(std::shared_ptr<LocalServers> servers);
 
 }  // namespace remote::test

@@ -17,7 +17,7 @@
 
 namespace remote::test {
 
-// The two ends of a connection, which sends each write as one packet.
+// The two ends of a connection that sends each write as one packet.
 inline std::pair<UniqueFd, UniqueFd> connect_over_loopback() {
   const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   UniqueFd one(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -35,8 +35,7 @@ inline std::pair<UniqueFd, UniqueFd> connect_over_loopback() {
   return {std::move(one), std::move(other)};
 }
 
-// From now on, packets with more bytes than this, including their TCP header, do not arrive at the socket. 0:
-// none arrives.
+// From now on the socket drops incoming packets larger than this, including the TCP header. 0: drops all.
 inline void lose_packets_above(int socket, std::uint32_t bytes) {
   std::array<sock_filter, 4> code{{{BPF_LD | BPF_W | BPF_LEN, 0, 0, 0},
                                    {BPF_JMP | BPF_JGT | BPF_K, 0, 1, bytes},
@@ -46,7 +45,7 @@ inline void lose_packets_above(int socket, std::uint32_t bytes) {
   EXPECT_EQ(::setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program), 0);
 }
 
-// The number of packets that the socket has lost.
+// The number of packets the socket has dropped.
 inline std::uint32_t count_lost_packets(int socket) {
   std::array<std::uint32_t, SK_MEMINFO_VARS> counts{};
   socklen_t size = sizeof counts;
@@ -54,7 +53,7 @@ inline std::uint32_t count_lost_packets(int socket) {
   return counts[SK_MEMINFO_DROPS];
 }
 
-// The socket of this process that is connected to this port of 127.0.0.1; -1: none.
+// The socket in this process that is connected to this port on 127.0.0.1; -1 if there is none.
 inline int find_socket_to(int port) {
   constexpr int most = 1024;
   for (int fd = 0; fd < most; ++fd) {

@@ -6,8 +6,8 @@
 
 namespace remote::test {
 
-// While it lives, no thread can be created, as where a user runs as many as he may: its stack would not fit
-// into any address space.
+// While it exists, no thread can be created, as if the user's process limit were reached: a thread's stack
+// would not fit into any address space.
 class NoThreads {
  public:
   NoThreads() {

@@ -6,7 +6,8 @@
 
 namespace remote::test {
 
-// The text with one to four random changes: a byte, a piece taken out, a piece twice, the end cut off.
+// The text with one to four random changes: a changed byte, a removed part, a repeated part, or a truncated
+// end.
 inline std::string damaged(std::string text, std::mt19937& random) {
   for (unsigned changes = 1 + random() % 4; changes > 0 && !text.empty(); --changes) {
     const std::size_t at = random() % text.size();

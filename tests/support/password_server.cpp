@@ -17,7 +17,7 @@
 #include "server/agent_command.hpp"
 #include "support/test_sshd.hpp"
 
-// libssh's server offers keyboard-interactive through these alone.
+// Only these functions of libssh's server offer keyboard-interactive.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace remote::test {
@@ -39,7 +39,7 @@ class Doorman {
   Doorman(const PasswordRules& rules, std::filesystem::path home, std::atomic<int>& attempts)
       : rules_(rules), home_(std::move(home)), attempts_(attempts) {}
 
-  // True when the message let the client in.
+  // True if the message logged the client in.
   bool handle(ssh_session session, ssh_message message) {
     const auto kind = static_cast<unsigned>(ssh_message_subtype(message));
     if (!rules_.banner.empty() && (!rules_.closes || kind != SSH_AUTH_METHOD_NONE)) {
@@ -51,7 +51,7 @@ class Doorman {
         return false;
       }
       while (rules_.opened && !*rules_.opened) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));  // between two looks
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));  // poll interval
       }
       return rules_.opened && answer(message, true);
     }
@@ -114,7 +114,7 @@ class Doorman {
     const auto known = read_file_if_there(home_ / ".ssh/authorized_keys");
     const bool there = known && known->find(" " + blob) != std::string::npos;
     const ssh_publickey_state_e state = ssh_message_auth_publickey_state(message);
-    if (there && state == SSH_PUBLICKEY_STATE_NONE) {  // it only asks whether the key would do
+    if (there && state == SSH_PUBLICKEY_STATE_NONE) {  // the client only asks whether the key is acceptable
       ssh_message_auth_reply_pk_ok_simple(message);
       return false;
     }
@@ -150,19 +150,19 @@ void write_all_to(ssh_channel channel, const std::string& text, bool err) {
   }
 }
 
-// Whether a request to the agent is complete: a line with the number of bytes that follow it.
+// Whether a request to the agent is complete: a line with a size, then that many bytes.
 bool is_agent_request(const std::string& input) {
   const std::size_t line = input.find('\n');
   return line != std::string::npos && input.size() >= line + 1 + std::stoul(input);
 }
 
-// What an agent printed after it was installed.
+// The output of an agent after its installation.
 std::string without_agent_needed(const std::string& out) {
   const std::size_t here = out.find(server::agent_here);
   return here == std::string::npos ? out : "\n" + out.substr(here);
 }
 
-// Runs a command once all of its input has come. It gets the agent if it needs that.
+// Runs a command after all of its input has arrived. Gives it the agent if it needs that.
 void run_really(ssh_channel channel, const std::string& command, const std::filesystem::path& home) {
   const bool agent = command == server::agent_command();
   std::string input;
@@ -174,7 +174,7 @@ void run_really(ssh_channel channel, const std::string& command, const std::file
     }
   }
   SubprocessSpec spec;
-  // An agent whose input ends takes its client for gone.
+  // An agent treats the end of its input as a disconnected client, so stdin stays open for a second.
   spec.argv = {"sh", "-c", agent ? "{ cat; sleep 1; } | { " + command + "\n}" : command};
   spec.directory = home;
   spec.set_env["HOME"] = home.string();
@@ -245,7 +245,7 @@ void PasswordServer::accept_loop() {
     const int fd = ::accept(listener_.get(), nullptr, nullptr);
     if (fd >= 0) {
       const std::lock_guard lock(mutex_);
-      connections_.push_back(::dup(fd));  // a number of its own, so that a reused one is never shut down
+      connections_.push_back(::dup(fd));  // a duplicate fd, so that a reused number is never shut down
       threads_.emplace_back([this, fd] { serve(fd); });
     }
   }
@@ -273,7 +273,7 @@ void PasswordServer::serve(int fd) {
     const int type = ssh_message_type(message.get());
     if (type == SSH_REQUEST_AUTH) {
       const char* name = ssh_message_auth_user(message.get());
-      user = name != nullptr ? name : user;  // an answer to a question has none
+      user = name != nullptr ? name : user;  // answers to prompts have no user name
       inside = doorman.handle(session.get(), message.get()) || inside;
     } else if (inside && type == SSH_REQUEST_CHANNEL_OPEN) {
       channel = ssh_message_channel_request_open_reply_accept(message.get());

@@ -13,24 +13,22 @@
 
 namespace remote::test {
 
-// What a PasswordServer accepts.
 struct PasswordRules {
-  std::string password;              // empty: the method is off
-  std::vector<std::string> prompts;  // keyboard-interactive: what it asks …
-  std::vector<bool> echo;            // … whether the answers may be seen …
-  std::vector<std::string> answers;  // … and what they must be. No prompts: the method is off
-  bool all = false;   // a key of home()'s .ssh/authorized_keys first, and then one of the above
-  bool real = false;  // commands run with sh in home(), and the keys in its .ssh/authorized_keys log in too
-  bool open = false;  // no method is needed, as with Tailscale
-  std::string banner{};  // is all that it answers, as if it waited for a page in a browser …
-  std::shared_ptr<std::atomic<bool>> opened{};  // … until this is true; nullptr: for ever
-  bool closes =
-      false;  // sends the banner only when a method is tried, and closes the connection, as PAM does
+  std::string password;              // empty: disables the method
+  std::vector<std::string> prompts;  // keyboard-interactive: the prompts …
+  std::vector<bool> echo;            // … whether the answers are echoed …
+  std::vector<std::string> answers;  // … and the right answers. No prompts: disables the method
+  bool all = false;   // requires a key from home()'s .ssh/authorized_keys first, and then one of the above
+  bool real = false;  // runs commands with sh in home(); the keys in its .ssh/authorized_keys can also log in
+  bool open = false;  // no authentication needed, as with Tailscale
+  std::string banner{};  // sends only this banner, like a server that waits for a login in a browser …
+  std::shared_ptr<std::atomic<bool>> opened{};  // … until this is true; nullptr: forever
+  bool closes = false;  // sends the banner only when a method is tried, and closes the connection, like PAM
 };
 
-// A small SSH server inside the test, over libssh's server half, for the ways to log in that an sshd without
-// root does not have. Every command that runs on it says "welcome USER" and exits with 0, unless the rules
-// say `real`.
+// A small SSH server inside the test, based on libssh's server functions, for login methods that an sshd
+// without root does not support. Every command prints "welcome USER" and exits with 0, unless the rules set
+// `real`.
 class PasswordServer {
  public:
   explicit PasswordServer(PasswordRules rules);
@@ -40,7 +38,7 @@ class PasswordServer {
 
   int port() const { return port_; }
   std::filesystem::path home() const { return folder_.path() / "home"; }
-  // Passwords that were tried, right or wrong.
+  // The number of passwords tried, right or wrong.
   int attempts() const { return attempts_; }
   config::Server server(const std::string& name, const std::string& user = "ann") const;
 

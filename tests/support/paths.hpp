@@ -2,8 +2,8 @@
 
 namespace remote::test {
 
-// Absolute paths of this build. They stand in one file of their own, because a compiler cache would otherwise
-// miss on every test file in every other checkout.
+// Absolute paths of this build. They are in their own file, because otherwise a compiler cache would miss on
+// every test file in every other checkout.
 extern const char* const remote_binary;
 extern const char* const remote_agent;
 extern const char* const source_folder;

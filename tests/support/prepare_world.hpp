@@ -24,8 +24,8 @@
 #include "support/paths.hpp"
 #include "support/test_sandbox.hpp"
 
-// For tests that prepare a real sshd's server: with the server's own python3, wheels that are made here, and
-// Miniconda's installer as a stand-in that behaves as it does, served over HTTP on loopback.
+// For tests that prepare a server with a real sshd, the server's own python3, and wheels made here. A script
+// replaces Miniconda's installer, behaves like it, and is served over HTTP on loopback.
 
 namespace remote::servers {
 namespace fs = std::filesystem;
@@ -36,14 +36,14 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
-inline constexpr const char* python = "/usr/bin/python3";  // what the practice servers have
+inline constexpr const char* python = "/usr/bin/python3";  // as on the practice servers
 
 inline void write(const fs::path& file, const std::string& content) {
   fs::create_directories(file.parent_path());
   std::ofstream(file, std::ios::binary) << content;
 }
 
-// A wheel with one module `tinywheel` whose VALUE is the version.
+// Makes a wheel with one module `tinywheel` whose VALUE is the version.
 inline void make_wheel(const fs::path& folder, const std::string& version) {
   fs::create_directories(folder);
   SubprocessSpec spec;
@@ -75,7 +75,7 @@ struct Recorder : PrepareListener {
   std::string log_folder;
 };
 
-// Practice servers, and what reaches them.
+// Practice servers and a connector for them.
 class SandboxTest : public ::testing::Test {
  protected:
   explicit SandboxTest(int nodes, sandbox::SandboxOptions options = {})
@@ -115,7 +115,7 @@ class PrepareTest : public SandboxTest {
     recorder_ = Recorder();
     return prepare(*connection_, config_, server(), steps_, recorder_, Cancel());
   }
-  // The same, which is to go well.
+  // Prepares; must succeed.
   PrepareReport prepare_well() {
     try {
       return prepare_once();
@@ -124,7 +124,7 @@ class PrepareTest : public SandboxTest {
       return {};
     }
   }
-  // The same, which is to fail.
+  // Prepares; must fail.
   Error failure() {
     try {
       prepare_once();
@@ -134,7 +134,7 @@ class PrepareTest : public SandboxTest {
     ADD_FAILURE() << "it did not fail";
     return {"", ""};
   }
-  // What a command prints in the environment; stderr too.
+  // The output of a command in the environment, including stderr.
   std::string in_environment(const std::string& command) {
     ssh::ExecRequest request;
     request.command = "sh -s";
@@ -147,7 +147,7 @@ class PrepareTest : public SandboxTest {
   Recorder recorder_;
 };
 
-// A folder that is served over HTTP on loopback.
+// A folder served over HTTP on loopback.
 class WebFolder {
  public:
   WebFolder() {
@@ -169,7 +169,7 @@ class WebFolder {
   }
   const fs::path& folder() const { return folder_.path(); }
   std::string url() const { return "http://127.0.0.1:" + port_; }
-  // What was asked for, as http.server logs it.
+  // The requests, as logged by http.server.
   std::string log() const { return read_file(log_folder_.path() / "log"); }
 
  private:
@@ -180,7 +180,7 @@ class WebFolder {
   std::string port_;
 };
 
-// An installer as Miniconda's is: -b -p PREFIX; conda that makes environments; hooks of packages.
+// An installer like Miniconda's: -b -p PREFIX; a conda that makes environments; package hooks.
 inline constexpr const char* installer = R"sh(#!/bin/sh
 prefix=
 while [ $# -gt 0 ]; do

@@ -11,10 +11,10 @@
 
 namespace remote::test {
 
-// The program, started on a terminal of its own as a shell would. The destructor ends it by SIGKILL.
+// The program, started on its own terminal as a shell would. The destructor kills it with SIGKILL.
 class ProgramOnTerminal {
  public:
-  // `words`: behind the program's name. `home`: its HOME; there is no SSH agent.
+  // `words`: arguments of the program. `home`: its HOME. There is no SSH agent.
   ProgramOnTerminal(const std::vector<std::string>& words, const std::filesystem::path& home, int rows = 24,
                     int columns = 80);
   ~ProgramOnTerminal();
@@ -23,22 +23,22 @@ class ProgramOnTerminal {
 
   pid_t pid() const { return pid_; }
   void type(const std::string& text) const { write_all(master_.get(), text); }
-  // As when a person drags the window's corner.
+  // Resizes the terminal, as when a user drags the corner of the window.
   void resize(int rows, int columns) const;
   termios settings() const;
-  // The terminal's settings as they were before the program began.
+  // The terminal's settings before the program started.
   const termios& first_settings() const { return first_; }
   bool echoes() const { return (settings().c_lflag & ECHO) != 0; }
-  // All that was written so far.
+  // All output so far.
   const std::string& screen();
-  // Whether this text comes to stand on the screen.
+  // Waits until this text is on the screen; false if it does not appear.
   bool shows(const std::string& text);
-  // As a shell has it; -1 when it does not end.
+  // Exit status as in a shell; -1 if it does not end.
   int end();
 
  private:
   UniqueFd master_;
-  UniqueFd slave_;  // kept open: the terminal's settings outlive the program
+  UniqueFd slave_;  // kept open so that the terminal's settings outlive the program
   pid_t pid_ = -1;
   termios first_{};
   std::string screen_;

@@ -1,6 +1,6 @@
-# Root folders with a release of Debian, for tests/on and tests/packages, which source this file. They need root.
-# REMOTE_ROOTS   where such roots are kept, with their packages (default: /var/cache/remote-tests)
-# DEBIAN_MIRROR  where Debian comes from (default: the mirror of this machine)
+# Root folders with a release of Debian, for tests/on and tests/packages, which source this file. Requires root.
+# REMOTE_ROOTS   where the root folders and their packages are kept (default: /var/cache/remote-tests)
+# DEBIAN_MIRROR  the Debian mirror (default: this machine's mirror)
 # shellcheck shell=sh
 roots=${REMOTE_ROOTS:-/var/cache/remote-tests}
 
@@ -11,8 +11,8 @@ roots_possible() {
   $as_root unshare --mount --propagation private --pid --fork --mount-proc mount -t tmpfs tmpfs /mnt 2>/dev/null
 }
 
-# in_namespaces NAME PROGRAM WORDS...: goes on as `PROGRAM WORDS...` in mounts and processes of its own: however that ends,
-# nothing of them is left. It does nothing where it has been done with this name.
+# in_namespaces NAME PROGRAM WORDS...: replaces this process with `PROGRAM WORDS...` in its own mount and process
+# namespaces, so that no process or mount is left however it ends. It does nothing if it already ran with this name.
 in_namespaces() {
   [ "${REMOTE_TESTS_INSIDE-}" != "$1" ] || return 0
   export REMOTE_TESTS_INSIDE="$1"
@@ -20,7 +20,7 @@ in_namespaces() {
   exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$@"
 }
 
-# make_root RELEASE [NAME]: makes $roots/NAME (default: RELEASE) unless it is there
+# make_root RELEASE [NAME]: makes $roots/NAME (default: RELEASE) if it does not exist
 make_root() {
   name=${2:-$1}
   [ ! -d "$roots/$name" ] || return 0
@@ -34,7 +34,7 @@ make_root() {
   mv "$unfinished" "$roots/$name"
 }
 
-# mount_root FOLDER: what a running system has beside its files
+# mount_root FOLDER: mounts the file systems of a running system
 mount_root() {
   mount --rbind /dev "$1/dev"
   mount -t proc proc "$1/proc"
@@ -45,7 +45,7 @@ mount_root() {
   cp /etc/resolv.conf /etc/hosts "$1/etc/"
 }
 
-# in_root FOLDER COMMAND...: runs it there, with a new environment and the proxies of this one
+# in_root FOLDER COMMAND...: runs it in the root folder, with a new environment and this environment's proxies
 in_root() {
   folder=$1
   shift

@@ -23,28 +23,28 @@
 
 namespace remote::test {
 
-// For tests of what servers do with jobs: on the local shell, without ssh, in a project
-// whose path has a space in it. One server, `a`, with the shell that is the test's parameter.
+// For tests of how servers handle jobs: on a local shell, without ssh, in a project whose path has a space.
+// There is one server, `a`; its shell is the test's parameter.
 class ScriptTest : public ::testing::TestWithParam<ServerShell> {
  protected:
   const RemoteFolder jobs_folder{"~/my proj", ".jobs"};
 
   ScriptTest();
 
-  // The project's folder, a job's, and the content of a file there, empty without it.
+  // The project's folder, a job's folder, and the content of a file in the latter (empty if there is none).
   std::filesystem::path place();
   std::filesystem::path folder(const JobId& id);
   std::string file(const JobId& id, const std::string& name);
   pid_t supervisor_of(const JobId& id);
 
   std::vector<wire::StartedJob> start_all(const std::vector<jobs::StartRequest>& requests);
-  // Starts one job; its id.
+  // Starts one job; returns its id.
   JobId start(const std::string& command, std::vector<std::pair<std::string, std::string>> env = {},
               std::string activate = "");
   // Starts a job with --enable-stacks.
   JobId start_with_stacks(const std::string& command,
                           std::vector<std::pair<std::string, std::string>> env = {});
-  // The server's agent, which is started for each question.
+  // The server's agent. It is started for each request.
   jobs::AnyAgent agent() { return {*connection, cancel}; }
   wire::JobReport status(const JobId& id, bool claim = false);
   std::map<JobId, wire::JobReport> status_of(const std::vector<JobId>& ids);
@@ -55,9 +55,9 @@ class ScriptTest : public ::testing::TestWithParam<ServerShell> {
   wire::CleanedJob clean(const JobId& id);
 
   wire::JobReport wait_end(const JobId& id);
-  // Until the job has written this to its stdout.
+  // Waits until the job has written this to its stdout.
   void until_out(const JobId& id, const std::string& text);
-  // Until nothing runs any more on the server.
+  // Waits until no process of the server is left.
   void expect_nothing_left();
 
   LocalServers servers;
@@ -65,7 +65,7 @@ class ScriptTest : public ::testing::TestWithParam<ServerShell> {
   const Cancel cancel;
 };
 
-// Answers as the user `nobody` gets them, for tests that run as root.
+// Answers for the user `nobody`, for tests that run as root.
 class AsNobody {
  public:
   explicit AsNobody(LocalServers& servers);
@@ -83,7 +83,7 @@ inline const auto shell_name = [](const auto& one) { return to_string(one.param)
 
 }  // namespace remote::test
 
-// What the tests of these scripts say often.
+// Shortcuts for these tests.
 namespace remote::jobs {
 namespace fs = std::filesystem;
 using test::until;

@@ -1,12 +1,13 @@
-# A small Slurm cluster on this machine for tests, which source this file: one slurmctld and two slurmd, without
-# systemd, munge or root's own configuration, with ports and files of their own in the folder $slurm.
-# slurm_up FOLDER (an absolute path without blanks, as slurm.conf allows none) starts it and exports SLURM_CONF; slurm_down ends it and all that runs on it.
+# A small Slurm cluster on this machine, for tests that source this file: one slurmctld and two slurmd, without
+# systemd, munge or root's own configuration, with their own ports, and with files in the folder $slurm.
+# slurm_up FOLDER (an absolute path without blanks, as slurm.conf allows none) starts it and exports SLURM_CONF.
+# slurm_down stops it and all of its jobs.
 # shellcheck shell=sh
 
 slurm=''
 slurm_daemons=''
 
-# Why there can be no such cluster here, into $slurm_missing; empty where there can.
+# Sets $slurm_missing to the reason why this machine cannot run such a cluster; empty if it can.
 slurm_is_missing() {
   slurm_missing=''
   for program in slurmctld slurmd sbatch srun squeue scancel; do
@@ -16,7 +17,7 @@ slurm_is_missing() {
   [ -n "$slurm_missing" ]
 }
 
-# free_ports COUNT: ports that nobody listens on, for the moment
+# free_ports COUNT: prints ports that are free at this moment
 free_ports() {
   python3 -c '
 import socket, sys
@@ -26,7 +27,7 @@ for one in sockets:
 print(*[one.getsockname()[1] for one in sockets])' "$1"
 }
 
-# slurm_write_conf FOLDER: the configuration, with ports that are free now
+# slurm_write_conf FOLDER: writes the configuration, with currently free ports
 slurm_write_conf() {
   slurm=$1
   mkdir -p "$slurm/state"
@@ -71,7 +72,7 @@ END
   export SLURM_CONF
 }
 
-# slurm_start PROGRAM OPTIONS...: a daemon in the background; its process id into $!
+# slurm_start PROGRAM OPTIONS...: starts a daemon in the background; its process id is in $!
 slurm_start() {
   "$@" >>"$slurm/daemons.log" 2>&1 &
   slurm_daemons="$slurm_daemons $!"
@@ -106,7 +107,7 @@ slurm_up() {
   done
 }
 
-# slurm_processes: the steps' daemons, which outlive a slurmd; they are known by the spool folder of their node
+# slurm_processes: the step daemons, which outlive slurmd; found by the spool folder of their node
 slurm_processes() {
   grep -lzF "SLURM_CONF=$slurm/slurm.conf" /proc/[0-9]*/environ 2>/dev/null | while IFS=/ read -r _ _ process _; do
     [ "$process" = $$ ] || echo "$process"
@@ -119,7 +120,7 @@ slurm_down() {
   for process in $slurm_daemons; do
     kill "$process" 2>/dev/null
   done
-  # one that is busy with a node's end may take a minute
+  # a daemon that is still handling the end of a node may take a minute
   slurm_tries=0
   for process in $slurm_daemons; do
     while kill -0 "$process" 2>/dev/null && [ $slurm_tries -lt 30 ]; do

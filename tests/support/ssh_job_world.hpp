@@ -22,7 +22,7 @@
 
 namespace remote::test {
 
-// Cancels what would never come to its end, so that the test fails and cleans up.
+// Cancels a test that would hang, so that it fails and cleans up.
 class Limit {
  public:
   explicit Limit(std::chrono::seconds time = std::chrono::seconds(200))
@@ -41,8 +41,8 @@ class Limit {
   std::jthread watch_;
 };
 
-// A job store and one server, `one`, which is a real sshd. The destructor ends every job that was started and
-// fails the test when something of one is left.
+// A job store and one server, `one`, which is a real sshd. The destructor stops all started jobs and fails
+// the test if any of their processes is left.
 struct SshJobWorld {
   explicit SshJobWorld(std::vector<std::string> sshd_config = {})
       : sshd(client.public_key(), std::move(sshd_config)) {
@@ -72,7 +72,7 @@ struct SshJobWorld {
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what();
     }
-    // Not left to what is tested here; again and again, as one may just be making another.
+    // Does not rely on the code under test. Repeats, because a process may be forking.
     const bool clean = eventually([this] { return processes().empty(); });
     EXPECT_TRUE(clean) << processes().size() << " processes of the jobs were left";
     for (int round = 0; round < 100 && !processes().empty(); ++round) {
@@ -84,7 +84,7 @@ struct SshJobWorld {
   SshJobWorld(const SshJobWorld&) = delete;
   SshJobWorld& operator=(const SshJobWorld&) = delete;
 
-  // Without what a test put in between.
+  // The configuration without a proxy in front of the server.
   config::Config direct_config() const {
     config::Config direct = config;
     direct.servers.at(0).port = sshd.port();
@@ -118,7 +118,7 @@ struct SshJobWorld {
     spec.set_env = {{"HOME", client.folder().string()}};
     return run_subprocess(std::move(spec));
   }
-  // What runs on the server, supervisors included; of one job with its id.
+  // The processes on the server, including supervisors; with an id, only those of this job.
   std::vector<pid_t> processes(const std::string& id = {}) const {
     return processes_with(id.empty() ? "HOME=" + home().string() : "REMOTE_JOB_ID=" + id);
   }

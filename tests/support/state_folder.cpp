@@ -1,4 +1,4 @@
-// What the tests allow to their projects is kept in a folder that goes with the process.
+// Permissions that tests give to their projects are stored in a folder that is removed with the process.
 
 #include <cstdlib>
 

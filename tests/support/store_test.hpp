@@ -56,7 +56,7 @@ class StoreTest : public ::testing::Test {
       EXPECT_TRUE(keys.insert(job.key).second) << "key " << job.key << " twice";
     }
   }
-  // The key that one more job gets.
+  // The key that the next job gets.
   int next_key() {
     auto next = make_jobs(1);
     store_.add(next);

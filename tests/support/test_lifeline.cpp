@@ -32,9 +32,9 @@ pid_t read_lifeline_pid(const std::filesystem::path& job_folder) {
 
 void kill_lifeline(const std::filesystem::path& job_folder) {
   const pid_t lifeline = read_lifeline_pid(job_folder);
-  ::kill(lifeline, SIGSTOP);  // it starts no other watchdog
+  ::kill(lifeline, SIGSTOP);  // so that it starts no other watchdog
   EXPECT_TRUE(eventually([&] { return read_proc(lifeline, "stat").find(") T ") != std::string::npos; }));
-  // Every child of it: on a busy machine a watchdog may not have its name yet.
+  // All of its children: on a busy machine a watchdog may not have its name yet.
   const std::string task = "task/" + std::to_string(lifeline) + "/children";
   for (const std::string& word : split_words(read_proc(lifeline, task))) {
     const pid_t child = parse_number<pid_t>(word).value();

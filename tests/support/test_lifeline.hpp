@@ -11,9 +11,9 @@ namespace remote::test {
 // A launch on the simulated servers "a", the coordinator, and "b", on a free port of this machine.
 wire::LaunchSpec launch_of_two();
 
-// The pid on record in a job's folder.
+// The recorded pid in a job's folder.
 pid_t read_lifeline_pid(const std::filesystem::path& job_folder);
-// Kills the lifeline on record together with its watchdog, which would take over.
+// Kills the recorded lifeline together with its watchdog, which would otherwise take over.
 void kill_lifeline(const std::filesystem::path& job_folder);
 
 }  // namespace remote::test

@@ -19,7 +19,7 @@ TestSandbox::TestSandbox(int nodes, sandbox::SandboxOptions options)
   try {
     servers_ = sandbox_.up(options);
   } catch (...) {
-    sandbox_.down();  // the destructor does not run for an object that was never complete
+    sandbox_.down();  // the destructor does not run if the constructor throws
     throw;
   }
 }

@@ -11,8 +11,8 @@
 
 namespace remote::test {
 
-// Practice servers for a test, in a temporary project folder that has a space in its path. Its destructor
-// ends every process of them, and fails the test when it cannot.
+// Practice servers for a test, in a temporary project folder whose path has a space. The destructor stops all
+// of their processes, and fails the test if it cannot.
 class TestSandbox {
  public:
   explicit TestSandbox(int nodes, sandbox::SandboxOptions options = {});
@@ -26,14 +26,14 @@ class TestSandbox {
   const std::vector<sandbox::SandboxServer>& servers() const { return servers_; }
   const std::filesystem::path& home(std::size_t index) const { return servers_.at(index).home; }
 
-  // The servers as configs.yaml would give them: address, port, user, key, known_hosts; python: system.
+  // The servers as they would be in configs.yaml: address, port, user, key, known_hosts; python: system.
   config::Config config() const;
-  // The same as configs.yaml in the project, for tests that run the program.
+  // Writes the same as configs.yaml in the project, for tests that run the program.
   void write_config() const;
 
-  // The words of an ssh(1) command line that reaches a server: {"ssh", …, "127.0.0.1"}; add the command.
+  // The arguments of an ssh(1) command that connects to a server: {"ssh", …, "127.0.0.1"}; add the command.
   std::vector<std::string> ssh_command(std::size_t index) const;
-  // Runs a command there with ssh(1).
+  // Runs a command on the server with ssh(1).
   ExecResult ssh(std::size_t index, const std::string& command, const std::string& input = {}) const;
 
  private:

@@ -46,7 +46,7 @@ void make_key(const fs::path& file, const std::string& type, const std::string& 
 }
 
 std::string own_user() {
-  // Asked once: getpwuid(3) is not for several threads.
+  // Read once, because getpwuid(3) is not thread-safe.
   static const std::string name = [] {
     const passwd* entry = ::getpwuid(::getuid());
     return std::string(entry != nullptr ? entry->pw_name : "root");
@@ -61,7 +61,7 @@ bool over_openssh() {
 
 TestClient::TestClient() : folder_("remote-client-") {
   make_key(key());
-  // The machine's own /etc/ssh/ssh_config is read too; Debian's hashes.
+  // ssh also reads the machine's own /etc/ssh/ssh_config; Debian's version hashes.
   write_file_atomic(ssh_config(), "HashKnownHosts no\n");
 }
 
@@ -123,7 +123,7 @@ void TestSshd::change_host_key(const std::string& type) {
 
 void TestSshd::start() {
   if (::getuid() == 0) {
-    ::mkdir("/run/sshd", 0755);  // where sshd run by root confines its helper
+    ::mkdir("/run/sshd", 0755);  // sshd run by root confines its helper there
   }
   std::string text = fmt::format(
       "Port {}\nListenAddress 127.0.0.1\nHostKey {}/host_key\nAuthorizedKeysFile {}/authorized_keys\n"
@@ -156,7 +156,7 @@ std::vector<pid_t> sshd_sessions(pid_t listener) {
   for (const std::string& word :
        split_words(read_proc(listener, fmt::format("task/{}/children", listener)))) {
     const pid_t pid = parse_number<pid_t>(word).value();
-    // A user's sshd has two processes a session: the one that holds the link is the other one's child.
+    // A user's sshd has two processes per session: the one that holds the link is a child of the other.
     if (read_proc(pid, "comm").starts_with("sshd")) {
       pids.push_back(pid);
       const std::vector<pid_t> below = sshd_sessions(pid);

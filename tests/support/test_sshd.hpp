@@ -13,21 +13,20 @@
 
 namespace remote::test {
 
-// A port of 127.0.0.1 on which nobody listens now.
+// A currently free port on 127.0.0.1.
 int free_port();
-// Runs ssh-keygen, and throws when it fails.
+// Runs ssh-keygen; throws if it fails.
 void make_key(const std::filesystem::path& file, const std::string& type = "ed25519",
               const std::string& passphrase = "");
 
-// Whether connections are to go over an OpenSSH master, as ctest's over_openssh.* want it:
-// REMOTE_TEST_CONNECTION.
+// Whether to connect over an OpenSSH master, as ctest's over_openssh.* tests require: REMOTE_TEST_CONNECTION.
 bool over_openssh();
 
-// A folder with a client's things in it: keys, ~/.ssh/config, known_hosts.
+// A folder with a client's files: keys, ~/.ssh/config, known_hosts.
 class TestClient {
  public:
   TestClient();
-  ~TestClient();  // ends the masters
+  ~TestClient();  // stops the masters
   TestClient(const TestClient&) = delete;
   TestClient& operator=(const TestClient&) = delete;
   const std::filesystem::path& folder() const { return folder_.path(); }
@@ -40,17 +39,17 @@ class TestClient {
   config::Config config() const;
   ssh::ConnectorOptions options() const;
   std::unique_ptr<ssh::Connector> connector() const;
-  // The host keys that the connectors told of since the last call.
+  // The new host keys that the connectors have reported since the last call.
   std::vector<NewHostKey> take_new_host_keys() const;
 
  private:
-  SigpipeGuard guard_;  // connections are used under one, as in each call of Project
+  SigpipeGuard guard_;  // connections need one, as in each call of Project
   TempFolder folder_;
   std::shared_ptr<std::vector<NewHostKey>> new_keys_ = std::make_shared<std::vector<NewHostKey>>();
 };
 
-// A real sshd on 127.0.0.1 with a host key of its own. Any user can run it; it lets its own user in with
-// `authorized` keys. The destructor ends it and every session process it started.
+// A real sshd on 127.0.0.1 with its own host key. Any user can run it; only that user can log in, with the
+// `authorized` keys. The destructor stops it and all of its session processes.
 class TestSshd {
  public:
   explicit TestSshd(const std::string& authorized, std::vector<std::string> extra_config = {},
@@ -63,18 +62,18 @@ class TestSshd {
   pid_t pid() const { return process_->pid(); }
   const std::filesystem::path& folder() const { return folder_.path(); }
   std::string log() const;
-  // sshd_sessions() of it.
+  // The sshd_sessions() of this server.
   std::vector<pid_t> session_pids() const;
-  // Sends a signal to each of them; returns whom.
+  // Sends a signal to all session processes; returns their pids.
   std::vector<pid_t> signal_sessions(int number) const;
-  // Kills them, and waits until all have ended and thereby closed their links: a process that is just ending
-  // is not listed any more while its files are still open.
+  // Kills the session processes and waits until all have exited and closed their links: an exiting process is
+  // no longer listed although its files are still open.
   void kill_sessions() const;
-  // Another host key on the same port, as after a reinstallation.
+  // Changes the host key on the same port, as after a reinstallation.
   void change_host_key(const std::string& type = "ed25519");
   void stop();
   void start();
-  // How configs.yaml would name it, with `key` as private_key.
+  // The server's entry as in configs.yaml, with `key` as private_key.
   config::Server server(const std::filesystem::path& key, const std::string& name = "one") const;
 
  private:
@@ -84,13 +83,14 @@ class TestSshd {
   std::unique_ptr<Subprocess> process_;
 };
 
-// The sshd processes that serve the connections of a listener: of root's one a connection, of a user's two.
+// The sshd processes that serve the connections of a listener: one per connection if root runs it, two if a
+// user does.
 std::vector<pid_t> sshd_sessions(pid_t listener);
 
-// The login name of who runs the tests.
+// The login name of the user who runs the tests.
 std::string own_user();
 
-// Serves the connection until that throws, or for a while that is longer than it may take.
+// Serves the connection until it throws, or for longer than a broken connection should take.
 void pump_until_broken(ssh::Connection& connection);
 
 }  // namespace remote::test

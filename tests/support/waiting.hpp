@@ -9,7 +9,7 @@
 
 namespace remote::test {
 
-// How long a test waits at most. Only what fails takes so long, on a slow machine, too.
+// The maximum time a test waits. Only failing tests take this long, even on a slow machine.
 inline constexpr std::chrono::seconds patience{120};
 
 // Waits until `condition` holds; false if it does not within `patience`.
@@ -19,12 +19,12 @@ inline bool eventually(const std::function<bool()>& condition) {
     if (std::chrono::steady_clock::now() > end) {
       return false;
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // between two looks
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // poll interval
   }
   return true;
 }
 
-// The same for a test that cannot go on without it: fails the test and says what was waited for.
+// For tests that cannot continue otherwise: on a timeout, fails the test and prints what it waited for.
 inline void until(const std::function<bool()>& condition, const std::string& what) {
   ASSERT_TRUE(eventually(condition)) << "waited too long: " << what;
 }

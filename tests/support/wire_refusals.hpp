@@ -7,11 +7,11 @@
 
 #include "wire/json.hpp"
 
-// Messages with one wrong value or without one field.
+// Messages with one wrong value or one missing field.
 
 namespace remote::test {
 
-// Why the message is refused; "": it is not.
+// Why the message is rejected; "" if it is accepted.
 template <typename Message>
 std::string refusal_of(const wire::Json& json) {
   try {
@@ -22,7 +22,7 @@ std::string refusal_of(const wire::Json& json) {
   return "";
 }
 
-// A value that does not belong at this place of a message.
+// A value that is invalid at this place in a message.
 struct Odd {
   const char* place;
   wire::Json value;

@@ -10,8 +10,8 @@
 
 namespace remote::test {
 
-// A connection that passes everything on to another one, counts what goes to the server's commands, may run
-// them behind another command, and may give itself out for another server.
+// Passes everything on to another connection and counts the bytes sent to commands on the server. It can also
+// run them behind another command and pretend to be another server.
 class WrappedConnection final : public ssh::Connection {
  public:
   explicit WrappedConnection(ssh::Connection& inner) : inner_(inner), login_(inner.login()) {}
@@ -33,11 +33,11 @@ class WrappedConnection final : public ssh::Connection {
     return inner_.forward_agent(socket, keys);
   }
 
-  // Each command is run as a shell's by this one from now on: "exec setpriv …".
+  // From now on, runs each command through a shell behind this command: "exec setpriv …".
   void run_behind(const std::string& command) { before_ = command; }
-  // What login() says from now on.
+  // The result of login() from now on.
   ssh::LoginFacts& told() { return login_; }
-  // Bytes written to the stdin of all commands.
+  // The bytes written to the stdin of all commands.
   std::uint64_t sent() const { return *sent_; }
 
  private:

@@ -12,7 +12,7 @@
 namespace remote::server {
 namespace {
 
-// The line behind the script, and the program.
+// The line after the script, and the program.
 std::string what_follows_the_script(const Agent& agent, std::string_view program) {
   return fmt::format("\n{} {} {}\n{}", agent.digest, program.size(), agent.size, program);
 }

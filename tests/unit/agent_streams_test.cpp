@@ -20,7 +20,7 @@ using wire::FrameKind;
 // The server's end of the channel.
 struct AgentEnd {
   ssh::Sink sink;
-  std::deque<std::string> output{"\n@remote-agent here\n"};  // a piece a pump
+  std::deque<std::string> output{"\n@remote-agent here\n"};  // one piece per pump
   std::string input;
   std::optional<ExitStatus> status;
 
@@ -36,7 +36,7 @@ struct AgentEnd {
     send(stream, wire::Refusal{reason});
     send(FrameKind::end, stream);
   }
-  // What the client has sent since the last call, but for the line before the first frame.
+  // The frames that the client has sent since the last call, without the line before the first frame.
   std::vector<std::pair<FrameKind, std::uint32_t>> take_frames() {
     if (!std::exchange(has_first_line_, true)) {
       input.erase(0, input.find('\n') + 1);
@@ -104,7 +104,7 @@ class AgentStreams : public ::testing::Test {
       agent.wait(milliseconds(10));
     }
   }
-  // Collects what happens on a stream as text.
+  // Records the events of a stream as text.
   Agent::Handlers collect(std::string& into) {
     return {[&](const wire::Reply& reply) { into += reason_of(reply) + ";"; },
             [&](std::string_view data) { into += std::to_string(data.size()) + ";"; },
@@ -181,7 +181,7 @@ TEST_F(AgentStreams, NothingComesOfAnAbortedStream) {
   wait_for_all();
   EXPECT_EQ(one, "");
   EXPECT_EQ(two, "here;end");
-  agent.close(stream);  // of no effect
+  agent.close(stream);  // has no effect
   end.send(FrameKind::data, 1, wire::Bytes(10));
   EXPECT_THROW(wait_for_all(), Error) << "it had ended";
   EXPECT_THROW(agent.wait(milliseconds(1)), Error);
@@ -212,7 +212,7 @@ TEST_F(AgentStreams, AnAnswerMayHaveSeveralMessages) {
   agent.ask({}, [&](const wire::Reply& reply) { reasons.push_back(reason_of(reply)); });
   EXPECT_THAT(reasons, ElementsAre("one", "two"));
 
-  // An error of the caller comes after the answer, and the agent stays of use.
+  // An exception in the caller is thrown after the whole answer, and the agent stays usable.
   end.send(2, wire::Refusal{"one"});
   end.answer(2, "two");
   EXPECT_THROW(

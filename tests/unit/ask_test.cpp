@@ -13,7 +13,7 @@
 #include "support/instants.hpp"
 #include "support/noise.hpp"
 
-// What the client makes of an agent's answers about jobs, honest ones and others.
+// How the client handles an agent's answers about jobs, whether valid or not.
 
 namespace remote::jobs {
 namespace {
@@ -44,7 +44,7 @@ class AskJobs : public ::testing::Test {
     return ask_state({agent, cancel}, question);
   }
   StopAnswer stop() { return ask_stop({agent, cancel}, {.folder = folder, .ids = {job_a, job_b}}); }
-  // A message of this kind with these jobs, changed by hand.
+  // Encodes a reply after changing its JSON.
   static Json changed(const wire::Reply& reply, const std::function<void(Json&)>& change) {
     Json message = Json::from_cbor(wire::encode(reply));
     change(message);
@@ -153,7 +153,7 @@ TEST_F(AskJobs, WhatDoesNotFitTogetherIsRefused) {
   EXPECT_THROW(ask(), Error) << "the answer to another question";
 }
 
-// The limits of src/wire/jobs.hpp, as an answer meets them.
+// The limits in src/wire/jobs.hpp, as applied to an answer.
 TEST_F(AskJobs, OddValuesAreRefused) {
   using Change = std::function<void(Json&)>;
   wire::JobReport report = report_of(id_a, wire::JobPhase::ended);
@@ -365,7 +365,7 @@ TEST_F(AskJobs, SurviveNoise) {
   const wire::Bytes state = wire::encode(wire::Reply(wire::StateReply{milliseconds(1), {report}}));
   const wire::Bytes stopped = wire::encode(wire::Reply(wire::StopReply{milliseconds(1), {result}, {report}}));
   int refused = 0;
-  for (int i = 0; i < 300; ++i) {  // the fuzzers do more
+  for (int i = 0; i < 300; ++i) {  // the fuzzers run more
     for (const wire::Bytes& good : {state, stopped}) {
       const std::string text = test::damaged(std::string(good.begin(), good.end()), random);
       agent.messages = {wire::Bytes(text.begin(), text.end())};

@@ -19,7 +19,7 @@ TEST(PublicKey, IsReadFromTheTextOfAFile) {
   EXPECT_EQ(key.blob, blob);
   EXPECT_EQ(key.line(), key_text + " ann at home");
   EXPECT_EQ(parse_public_key(key_text, "k.pub").line(), key_text);
-  EXPECT_EQ(parse_public_key(key_text + " a\x1b[2Jb\n", "k.pub").comment, "");  // nothing that moves a cursor
+  EXPECT_EQ(parse_public_key(key_text + " a\x1b[2Jb\n", "k.pub").comment, "");  // no control sequences
 }
 
 TEST(PublicKey, WhatIsNoneIsRefused) {

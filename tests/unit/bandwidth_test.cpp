@@ -8,7 +8,7 @@
 #include "project/check/network.hpp"
 #include "servers/pairs.hpp"
 
-// In which order servers measure, and what it means.
+// The order in which servers measure, and the interpretation of the results.
 
 namespace remote {
 namespace {
@@ -37,7 +37,7 @@ TEST(BandwidthRounds, AllMeetAllAndNobodyTwiceAtATime) {
   }
 }
 
-// Three servers; from the last one it is slow.
+// Three servers; sending from the last one is slow.
 Network measured() {
   Network network;
   for (const std::string n : {"1", "2", "<3>"}) {

@@ -24,7 +24,7 @@ class Beneath : public ::testing::Test {
     fs::create_symlink(target, folder_ / name);
   }
   std::optional<std::string> read(const fs::path& name) const { return read_beneath(folder_, name); }
-  // Why it is refused; "" if it is not.
+  // The reason for the refusal; "" if the path is accepted.
   std::string reason(const fs::path& name) const {
     try {
       read(name);
@@ -53,7 +53,7 @@ TEST_F(Beneath, ReadsFilesAndLinksInTheFolder) {
   EXPECT_EQ(read("absolute"), "other");
   link("absolute", "sub/../twice");
   EXPECT_EQ(read("twice"), "other");
-  // The folder's own path may have links.
+  // The folder's own path may contain links.
   fs::create_directory_symlink(folder_, temp_.path() / "alias");
   EXPECT_EQ(read_beneath(temp_.path() / "alias", "absolute"), "other");
   EXPECT_EQ(read_beneath(temp_.path() / "alias", "sub/up"), "inside");

@@ -153,7 +153,7 @@ TEST(BurnFindings, SayWhyTheRanksExchangedDataWithGloo) {
   EXPECT_EQ(all[1][1].status, CheckStatus::warn);
   EXPECT_THAT(all[1][1].detail, HasSubstr("torch sees no CUDA here, so all ranks exchanged data with gloo"));
 
-  // Where no rank could use NCCL, gloo is what there is.
+  // If no rank can use NCCL, gloo is expected.
   for (BurnDevice& device : burn.devices) {
     device.lacks = "cuda";
   }

@@ -32,7 +32,7 @@ Config read(const std::string& text) {
   return parse(text, "/p/demo");
 }
 
-// The error that a text gives, as "FILE:LINE:COLUMN: reason"; the file's path cut off.
+// The error for a text, as "FILE:LINE:COLUMN: reason" without the file's path.
 std::string failure(const std::string& text) {
   try {
     read(text);
@@ -254,7 +254,7 @@ TEST(Config, WrongTypesNameTheirPlace) {
   EXPECT_THAT(failure("host_keys: no"), HasSubstr("accept-new or strict"));
   EXPECT_THAT(failure("connect_timeout: 0"), HasSubstr("from 1 to 3600"));
   EXPECT_THAT(failure("system_packages: [git, '-y']"), HasSubstr("'-y' is not the name of a package"));
-  // apt takes the first three for "remove", and a pattern for all that fits it.
+  // apt reads the first three as "remove", and a pattern as every package that matches.
   for (const char* name :
        {"tmux-", "tmux-=1", "tmux-:amd64", "git curl", "*", "a/sid", "Git", "x=", "./x.deb", "x=1-"}) {
     EXPECT_THAT(failure("system_packages: ['" + std::string(name) + "']"),
@@ -326,7 +326,7 @@ TEST(Config, FoldersStayInTheProject) {
     }
   }
   EXPECT_EQ(read("logs_folder: ./a/../my logs").logs_folder, "my logs");
-  // .git/index would be our own; a repository may be anywhere in the project
+  // otherwise .git/index could be one of our files; a repository may be anywhere in the project
   for (const char* path :
        {".git", "./.git/hooks", "a/../.GIT/x", "sub/.git", "sub/.git/hooks", "a/b/.Git/x"}) {
     EXPECT_THAT(failure(std::string("jobs_folder: ") + path), HasSubstr("it is git's own")) << path;
@@ -347,7 +347,7 @@ TEST(Config, FoldersStayInTheProject) {
     }
   }
   EXPECT_THAT(failure("name: -x"), HasSubstr("begins with '-'"));
-  for (const char* key : {"environment: /opt/a:b", "conda: /opt/a:b"}) {  // their bin is put into PATH
+  for (const char* key : {"environment: /opt/a:b", "conda: /opt/a:b"}) {  // their bin folder is added to PATH
     EXPECT_THAT(failure(std::string("python: {manager: conda, ") + key + "}"), HasSubstr("it has a ':'"))
         << key;
   }
@@ -414,7 +414,7 @@ TEST(Config, SyntaxErrorsAreReadable) {
   EXPECT_THAT(failure("name: *nobody\n"), HasSubstr("refers to nothing"));
   EXPECT_THAT(failure("name: @x\n"), HasSubstr("1:7: "));
   EXPECT_THAT(failure("a: &x [*x]\n"), HasSubstr("inside the node that it refers to"));
-  // yaml-cpp finds documents without an end in what the search for a missing ':' makes of this.
+  // yaml-cpp's search for a missing ':' makes it find endless documents here.
   EXPECT_THAT(failure("  hos\n,servers:\nservers:\n    h <<:\n"), HasSubstr(":"));
   EXPECT_THAT(failure("a: 1\n---\nb: 2\n"), HasSubstr("second YAML document"));
   EXPECT_THAT(failure("? [a]\n: b\n"), HasSubstr("a key must be plain text"));
@@ -434,7 +434,7 @@ TEST(Config, WhatIsNoText) {
 
 TEST(Config, HostileFilesAreRefusedQuickly) {
   const auto begin = std::chrono::steady_clock::now();
-  // "Billion laughs": each level refers ten times to the one before.
+  // "Billion laughs": each level refers ten times to the previous one.
   std::string laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 30; ++i) {
     const std::string one = "*a" + std::to_string(i - 1);
@@ -613,7 +613,7 @@ TEST(Config, ProloguesAndCondasInstallation) {
               HasSubstr("does not work with 'manager: venv'"));
 }
 
-// docs/configuration.md: each example loads without a warning, and each key has a line in a table.
+// docs/configuration.md: each example loads without warnings, and each key has a row in a table.
 TEST(Config, DocumentationIsComplete) {
   const std::string text = read_file(std::string(test::source_folder) + "/docs/configuration.md");
   int examples = 0;

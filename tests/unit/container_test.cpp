@@ -76,7 +76,7 @@ TEST(Container, TheImageOfARequestStandsBeforeTheConfiguredOne) {
   EXPECT_THROW(container_of(server, std::nullopt), Error);
 }
 
-// The error of ready_container(), if the agent answers so.
+// The error of ready_container() if the agent gives this reply.
 std::string refusal_of(const wire::ContainerReply& reply, const std::string& pull = "never") {
   test::FakeAgent connection;
   connection.answer(reply);

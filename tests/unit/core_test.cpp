@@ -20,8 +20,8 @@
 namespace remote::project {
 namespace {
 
-// A fan-out's threads ask for the connector at the same moment: two made would leave one of them destroyed in
-// use.
+// The threads of a fan-out request the connector at the same time. If two were created, one would be
+// destroyed while in use.
 TEST(Core, ConnectIsByOneConnectorWhicheverThreadAsksFirst) {
   const TempFolder folder;
   make_folders(folder.path() / ".remote");

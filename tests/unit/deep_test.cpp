@@ -1,4 +1,4 @@
-// remote check --deep: what it makes of imports of torch.
+// remote check --deep: how it judges imports of torch.
 
 #include "project/check/deep.hpp"
 
@@ -16,7 +16,7 @@ using ::testing::SizeIs;
 
 const std::string end = "remote-deep {\"kind\": \"end\"}\n";
 
-// These messages as lines, without the end.
+// These messages as lines, without the end marker.
 std::string print(std::initializer_list<std::string> messages) {
   std::string lines;
   for (const std::string& json : messages) {
@@ -108,7 +108,7 @@ TEST(DeepAnswer, HasNoControlCharacters) {
   const ImportFacts facts =
       read(print({R"({"kind":"library","digest":"0","size":1,"path":"/a\u001b/b\u0007.so"})"}));
   EXPECT_EQ(facts.libraries.at(0).path, "/a\\x1b/b\\x07.so");
-  // raw ones are not JSON
+  // raw control characters are not valid JSON
   EXPECT_THAT(message_of(print({"{\"kind\":\"failed\",\"reason\":\"\x1b[31mred\"}"}) + end),
               HasSubstr("\\x1b"));
 }

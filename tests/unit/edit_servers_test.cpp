@@ -62,7 +62,7 @@ TEST(EditServers, ChangesTheAddressAlone) {
             "gpus: 2\n    port: 40022 # often\n");
   EXPECT_EQ(put("servers:\n  b: {hostname: old, username: 'me', gpus: 2}  # x\n", b),
             "servers:\n  b: {hostname: 192.0.2.2, port: 40022, username: root, gpus: 2}  # x\n");
-  // No port means 22; user and key stay if none is given.
+  // Without a port, it is 22; user and key stay the same if not given.
   EXPECT_EQ(put("servers:\n  b:\n    hostname: old\n    port: 40022\n    username: me\n",
                 {"b", "new", std::nullopt, std::nullopt, std::nullopt}),
             "servers:\n  b:\n    hostname: new\n    port: 22\n    username: me\n");

@@ -60,7 +60,7 @@ TEST(FactsReply, ArrivesAsItWasSent) {
   EXPECT_TRUE(received.disks_hang && received.has_leases);
 }
 
-// A server may send anything: what it could not have meant is no answer.
+// A server may send anything: impossible values are rejected.
 TEST(FactsReply, OddValuesAreRefused) {
   const Json good = wire::to_json(full_reply());
   const std::vector<std::pair<const char*, Json>> odd{
@@ -110,11 +110,11 @@ TEST(FactsReply, OddValuesAreRefused) {
   }
 }
 
-// Any bytes give a reply or Malformed, and nothing else.
+// Any bytes give a reply or Malformed, nothing else.
 TEST(FactsReply, SurvivesAnyBytes) {
   const wire::Bytes good = wire::encode(full_reply());
   std::mt19937 random(1);
-  for (int round = 0; round < 5000; ++round) {  // the fuzzers do more
+  for (int round = 0; round < 5000; ++round) {  // the fuzzers run more
     const std::string bytes = test::damaged(std::string(good.begin(), good.end()), random);
     try {
       wire::decode<FactsReply>(wire::Bytes(bytes.begin(), bytes.end()));

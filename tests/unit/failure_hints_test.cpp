@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// The remedies for failures whose last lines show the cause. Each row of the table has a line here, as the
-// program prints it.
+// Hints for failures whose last lines show the cause. Each row of the table has a line here, as the program
+// prints it.
 
 namespace remote::cli {
 namespace {
@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 struct Failure {
   const char* line;
-  const char* hint;  // a part of it
+  const char* hint;  // a part of the hint
 };
 
 class FailureHints : public ::testing::TestWithParam<Failure> {};

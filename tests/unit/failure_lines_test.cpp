@@ -7,7 +7,7 @@
 #include "base/strings.hpp"
 #include "support/paths.hpp"
 
-// With what torch 2.11 wrote to stderr on an H100.
+// Uses the stderr of torch 2.11 on an H100.
 
 namespace remote {
 namespace {

@@ -19,7 +19,7 @@ TEST(Gpus, AreInUseAlsoWhereNoProcessIsSeen) {
   EXPECT_EQ(cli::in_short(facts), "2 of 2, 62.0 GiB of 160 GiB");
 }
 
-// As of an integrated one, or one that is broken.
+// Integrated GPUs, or broken ones.
 TEST(Gpus, OfWhichNothingIsKnownAreNotCalledFree) {
   GpuFacts facts;
   facts.gpus = {Gpu{}};

@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// "a b:0,2/2": names, GPUs, and after a slash the slots; "-" before GPUs that are left out.
+// "a b:0,2/2": names, GPUs, and the slots after a slash; "-" marks excluded GPUs.
 std::string shown(const std::vector<LaunchHost>& hosts) {
   std::vector<std::string> words;
   for (const LaunchHost& host : hosts) {
@@ -97,7 +97,7 @@ TEST(HostFilter, GpusAreThoseThatThereAre) {
               }),
               HasSubstr("GPU 0 of b is not for jobs"));
   EXPECT_THAT(filter_refusal([&] { gpus("b:0", true, 1, {}); }), HasSubstr("no GPU of b is left"));
-  // Those of the hostfile's slots that are left; a GPU that is not there is named as it was typed.
+  // The remaining slots of the hostfile; a GPU that does not exist is shown as typed.
   LaunchHost left =
       exclude_hosts(parse_hostfile("b slots=4\n", "hosts"), parse_host_filter("b:0", "--exclude"))[0];
   EXPECT_THAT(gpus_of(left, make_gpus(8), {}), ElementsAre(1, 2, 3));

@@ -42,7 +42,7 @@ TEST(KnownHosts, JudgesKeys) {
   EXPECT_EQ(judge_key({{"f", 1, "ssh-rsa", "B", true}}, "ssh-rsa", "X"), KeyState::fresh);
   EXPECT_EQ(judge_key({{"f", 1, "ssh-rsa", "B", false, true}}, "ssh-rsa", "B"), KeyState::fresh)
       << "an authority's key is none of a host";
-  // A revoked key stays revoked, whatever else is listed.
+  // A revoked key stays revoked, no matter what else is listed.
   EXPECT_EQ(judge_key({{"f", 1, "ssh-rsa", "B", false}, {"f", 2, "ssh-rsa", "B", true}}, "ssh-rsa", "B"),
             KeyState::revoked);
 }

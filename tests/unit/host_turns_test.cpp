@@ -1,4 +1,4 @@
-// Servers on this machine have their turn some at a time, all others at once.
+// Servers on this machine run a few at a time; all others run at once.
 
 #include <atomic>
 #include <chrono>
@@ -14,7 +14,7 @@
 namespace remote::jobs {
 namespace {
 
-// How many of these servers are at it at the same time, at most.
+// The maximum number of these servers that run at the same time.
 int most_at_once(const config::Config& config) {
   HostTurns turns(config);
   std::atomic<int> now = 0;
@@ -27,7 +27,7 @@ int most_at_once(const config::Config& config) {
         const int mine = ++now;
         for (int seen = most; seen < mine && !most.compare_exchange_weak(seen, mine);) {
         }
-        // Until all that may come are there.
+        // Wait until the maximum is reached.
         const int wanted = config.servers.front().hostname == "127.0.0.1" ? 16 : 40;
         const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
         while (most < wanted && std::chrono::steady_clock::now() < end) {

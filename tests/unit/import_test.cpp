@@ -21,7 +21,7 @@ ServerList read(const std::string& text) {
   return read_server_list(text, "list", "/lists", "/work/proj");
 }
 
-// "name=user@host:port key=… internal=… jump=…" a server.
+// "name=user@host:port key=… internal=… jump=…" for each server.
 std::vector<std::string> shown(const ServerList& list) {
   std::vector<std::string> lines;
   for (const config::NewServer& server : list.servers) {
@@ -35,7 +35,7 @@ std::vector<std::string> shown(const ServerList& list) {
   return lines;
 }
 
-// Whatever is taken over must load.
+// The imported configuration must load.
 void expect_loads(const ServerList& list) {
   config::NewProject project{"/work/proj", std::nullopt, list.servers};
   EXPECT_EQ(config::parse(config::new_config_text(project), project.folder).servers.size(),

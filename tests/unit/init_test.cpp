@@ -65,7 +65,7 @@ TEST(Init, TextLoadsWithTheValuesGiven) {
   EXPECT_EQ(config.servers[2].name, "123");
 }
 
-// Each comment of the template is a key with its value: taken as written, they must load without a warning.
+// Each comment in the template is a key with its value: uncommented, they must load without warnings.
 TEST(Init, CommentedKeysAreRealKeys) {
   std::string text = new_config_text({"/p/demo", "demo", {}});
   EXPECT_THAT(parse(text, "/p/demo").servers, IsEmpty());

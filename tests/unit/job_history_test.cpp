@@ -8,7 +8,7 @@
 #include "wire/json_text.hpp"
 #include "wire/read_json.hpp"
 
-// The state of a job, from the entries of its journal.
+// Derives the state of a job from the entries of its journal.
 
 namespace remote::rules {
 namespace {
@@ -50,7 +50,7 @@ TEST(JobHistory, OfAJobThatEnded) {
   EXPECT_EQ(history.end, exit_3.end);
 }
 
-// The ranks of a job with a lease begin later.
+// The ranks of a job with a lease start later.
 TEST(JobHistory, TheLastStartCounts) {
   EXPECT_EQ(fold(Entries{wire::JobStarted{milliseconds(5)}, wire::JobStarted{milliseconds(9)}}).started_at,
             milliseconds(9));
@@ -76,7 +76,7 @@ TEST(JobHistory, AnEndedJobHasStarted) {
   EXPECT_EQ(fold(Entries{never, wire::JobNeverStarts{milliseconds(8)}}).never_starts_since, milliseconds(4));
 }
 
-// Slurm runs a job again.
+// Slurm runs the job again.
 TEST(JobHistory, ARestartReopensTheJob) {
   const wire::OutOfMemory oom{milliseconds(900)};
   const wire::JobRestarted restart{milliseconds(1500)};
@@ -143,7 +143,7 @@ TEST(JobHistory, TheSurvivorsOfTheLastStop) {
   EXPECT_TRUE(fold(Entries{first, finish(stop_by("bob", 11, 2), false)}).survivors.empty());
 }
 
-// Entries of the fallback folder are first copied to the journal, and then removed.
+// Entries of the fallback folder are first copied to the journal and then removed.
 TEST(JobHistory, RepeatedEntriesChangeNothing) {
   const auto ada = stop_by("ada", 10, 1, true);
   const std::vector<Entries> tails{{exit_3},

@@ -1,4 +1,4 @@
-// Programs read the fields of --json: none may disappear.
+// Programs read the fields of --json, so none may disappear.
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

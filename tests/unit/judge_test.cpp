@@ -73,7 +73,7 @@ std::vector<Finding> judged(const ServerFacts& facts, const std::string& yaml = 
   return judge_server(config, config.servers.front(), facts);
 }
 
-// A launch has the version of the driver, and not which CUDA it knows.
+// A launch has the version of the driver, but not the CUDA version it supports.
 TEST(Judge, TheVersionOfADriverTellsWhichCudaItKnows) {
   const auto torch = [](const char* cuda, const char* hip, GpuVendor vendor, const char* driver) {
     ServerFacts facts;
@@ -105,12 +105,12 @@ TEST(Judge, TorchMustKnowTheGpusOfTheServer) {
   struct Case {
     const char* torch;
     const char* cuda;
-    const char* driver;  // the CUDA that it knows
-    const char* detail;  // "": nothing is wrong
+    const char* driver;  // the CUDA version it supports
+    const char* detail;  // "": no problem
   };
   constexpr Case cases[] = {
       {"2.6.0+cu124", "12.4", "11.4", "CUDA 12.4: the driver supports CUDA up to 11.4"},
-      {"2.6.0+cu124", "12.4", "12.0", ""},  // of one major version
+      {"2.6.0+cu124", "12.4", "12.0", ""},  // same major version
       {"2.6.0+cu118", "11.8", "12.4", ""},
       {"2.6.0+cpu", "", "12.4", "2.6.0+cpu: it is built for CPUs only, but the server has 1 GPU"},
       {"2.6.0+cu124", "12.4", "", ""}};
@@ -141,12 +141,12 @@ TEST(Judge, AHealthyServerGetsNoWarning) {
   }
 }
 
-// What is usual though it looks odd.
+// Normal values that look unusual.
 TEST(Judge, AUsualServerGetsNoWarning) {
   ServerFacts facts = healthy();
   facts.torch.clear();
   facts.sockets = facts.cores = 0;       // ARM
-  facts.load = {500, 300, 10};           // as many ranks as there are threads, of one's own
+  facts.load = {500, 300, 10};           // as many of the user's own ranks as there are threads
   disk_of(facts, "project").inodes = 0;  // btrfs
   disk_of(facts, "project").free_inodes = 0;
   facts.in_session = facts.kill_user_processes = true;
@@ -376,7 +376,7 @@ TEST(JudgeLaunch, StopsWhatWouldFailAndWarnsOfTheRest) {
     return one;
   };
   ServerFacts well;
-  well.disks = {disk("project", gib), disk("shm", 64 * mib)};  // a container's
+  well.disks = {disk("project", gib), disk("shm", 64 * mib)};  // as in a container
   EXPECT_TRUE(judge(well).empty());
   EXPECT_TRUE(judge({}).empty());
   const auto only = [&](const std::function<void(ServerFacts&)>& spoil) {
@@ -426,8 +426,8 @@ TEST(JudgeLaunch, OnlyHoldersOfTheGpusThatItUsesCount) {
   hold(0, 12, "bob");
   hold(3, 13, "eve");
   hold(3, 14, "");
-  hold(0, 15, "joe").memory = 8 * mib;            // a desktop's
-  hold(0, 16, "ada").job = std::string(32, 'a');  // a job of ours
+  hold(0, 15, "joe").memory = 8 * mib;            // a desktop
+  hold(0, 16, "ada").job = std::string(32, 'a');  // one of our jobs
   const auto told = [&](const Env& env) {
     const auto findings = judge_launch(facts, "~/proj/.jobs", "ada", visible_gpus(env));
     return findings.empty() ? "" : findings.front().detail;
@@ -475,7 +475,7 @@ TEST(JudgeSame, WarnsOfMachinesWithOneMachineId) {
   };
   set(0, "1", "a");
   set(1, "2", "b");
-  set(2, "2", "b");  // a second name of the same machine
+  set(2, "2", "b");  // another name for the same machine
   set(3, "3", "");   // a container
   for (const auto& findings : judge_same(all)) {
     EXPECT_EQ(found(findings, "machine-id"), nullptr);
@@ -553,7 +553,7 @@ TEST(JudgeSame, APackageThatIsMissingIsNamed) {
   auto findings = judge_same(all);
   EXPECT_EQ(found(findings[0], "same-packages")->status, CheckStatus::ok);
   EXPECT_EQ(found(findings[1], "same-packages")->detail, "numpy missing on gpu2, 1.26.4 on the 2 others");
-  // What only one of them has is never to be removed.
+  // The hint never suggests removing a package that only one server has.
   all[0].facts.packages.erase("numpy");
   all[0].facts.torch = all[1].facts.torch = "";
   findings = judge_same(all);

@@ -41,7 +41,7 @@ TEST(KeepProgram, SendsTheArchiveOnceIfTheCopyIsMissing) {
   EXPECT_TRUE(agent.received == server::archive());
 }
 
-// Nothing has started yet, so the server has refused.
+// Nothing has started yet, so an error counts as a refusal by the server.
 TEST(KeepProgram, EveryErrorIsARefusal) {
   const auto fails = [](const std::function<void(test::FakeAgent&)>& prepare) {
     test::FakeAgent agent;

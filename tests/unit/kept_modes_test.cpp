@@ -33,7 +33,7 @@ TEST(KeptModes, ChmodIsAdvisedAndAlsoAnotherPlaceIfItMayHaveNoEffect) {
 }
 
 TEST(KeptModes, LinksAreNotKeptEither) {
-  for (const int error : {EPERM, EOPNOTSUPP, ENOSYS}) {  // of vfat, of 9p, and of file systems in user space
+  for (const int error : {EPERM, EOPNOTSUPP, ENOSYS}) {  // errors of vfat, 9p, and FUSE file systems
     EXPECT_TRUE(shows_no_links({error, std::generic_category()})) << error;
     EXPECT_TRUE(shows_no_links({error, std::system_category()})) << error;
   }

@@ -128,7 +128,8 @@ TEST_F(LaunchStoreTest, WhatIsWrittenIsReadAndTheListSaysTheSameFromItsIndex) {
   EXPECT_EQ(records_.list(), (std::vector<LaunchSummary>{summary})) << "from the index that was made anew";
 }
 
-// What a write that is cut at any byte leaves: a part of the temporary file, and a part of the index's line.
+// The remains of a write that was cut off at any byte: a part of the temporary file, and a part of the line
+// in the index.
 TEST_F(LaunchStoreTest, AWriteThatIsCutAtAnyByteLeavesWhatWasThere) {
   const PastLaunch record = make_record();
   records_.add(record, "");
@@ -159,11 +160,11 @@ TEST_F(LaunchStoreTest, WhatCannotBeHadIsAskedForThreeTimes) {
   EXPECT_TRUE(records_.open().empty());
 }
 
-// That no launch is on record is said only where it could be seen.
+// An empty list is only returned if the folder could be read.
 TEST_F(LaunchStoreTest, AFolderThatCannotBeReadIsNotAnEmptyOne) {
   EXPECT_TRUE(records_.list().empty());
   make_folders(folder_);
-  fs::create_directory_symlink("launches", folder_ / "launches");  // open(2) refuses it, also for root
+  fs::create_directory_symlink("launches", folder_ / "launches");  // open(2) fails, even for root
   EXPECT_THROW(records_.list(), Error);
   EXPECT_THROW(records_.open(), Error);
 }

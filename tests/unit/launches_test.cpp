@@ -127,7 +127,7 @@ TEST(Launches, OneThatWritesNothingAnyMoreIsToldAsSilent) {
               ElementsAre("launch 45 has been silent for 5m 00s: remote job-stacks --launch 45"));
   batch[0].wrote_nothing = true;
   EXPECT_EQ(age_of_output(batch[0]), "never");
-  batch[1].failed_at = exact_instant(990'000);  // one writes, as usual
+  batch[1].failed_at = exact_instant(990'000);  // one rank writes as usual
   EXPECT_EQ(silence_of(batch), std::nullopt);
   EXPECT_EQ(state_text(batch), "running");
   batch[1].failed_at.reset();

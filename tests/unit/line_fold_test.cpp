@@ -19,7 +19,7 @@ constexpr OutputStream out = OutputStream::out;
 
 class LineFoldTest : public ::testing::Test {
  protected:
-  // The ranks 0 to 3 write.
+  // Ranks 0 to 3 write.
   LineFoldTest() {
     for (int rank = 0; rank < 4; ++rank) {
       fold.open(rank);
@@ -32,7 +32,7 @@ class LineFoldTest : public ::testing::Test {
     now += time;
     fold.give_due(now);
   }
-  // What was given since the last time, as "0-3: line".
+  // The lines passed on since the last call, as "0-3: line".
   std::vector<std::string> given() { return std::exchange(given_, {}); }
 
   LineFold::Clock::time_point now{};
@@ -100,14 +100,14 @@ TEST_F(LineFoldTest, WhatOnlyOneRankWritesDoesNotWaitAgain) {
   EXPECT_THAT(given(), ElementsAre("0: step 1 loss 0.5"));
   write(0, "step 2 loss 0.25");
   EXPECT_THAT(given(), ElementsAre("0: step 2 loss 0.25"));
-  write(0, "epoch 1");  // nothing is known of these
+  write(0, "epoch 1");  // unknown whether other ranks write such lines
   write(0, "step 3 loss 0.125");
   EXPECT_THAT(given(), IsEmpty());
   for (const int rank : {1, 2, 3}) {
     write(rank, "epoch 1");
   }
   EXPECT_THAT(given(), ElementsAre("0-3: epoch 1", "0: step 3 loss 0.125"));
-  // Ranks that write such lines, but not the same
+  // Other ranks write such lines with different values
   write(1, "step 3 loss 0.0625");
   EXPECT_THAT(given(), ElementsAre("1: step 3 loss 0.0625"));
 }
@@ -116,7 +116,7 @@ TEST_F(LineFoldTest, WhatAnotherRankWritesTooWaitsFromThenOn) {
   write(0, "epoch 1");
   pass(LineFold::longest_wait);
   write(0, "epoch 2");
-  write(1, "epoch 2");  // it comes too late, once
+  write(1, "epoch 2");  // too late, for the last time
   EXPECT_THAT(given(), ElementsAre("0: epoch 1", "0: epoch 2", "1: epoch 2"));
   for (int rank = 0; rank < 4; ++rank) {
     write(rank, "epoch 3");
@@ -134,7 +134,7 @@ TEST_F(LineFoldTest, ARankThatHasEndedIsNotWaitedFor) {
   fold.close(2);
   EXPECT_THAT(given(), ElementsAre("0-1: step 1"));
   write(0, "step 2");
-  fold.close(0);  // its last line may still have its like
+  fold.close(0);  // other ranks may still write its last line
   EXPECT_THAT(given(), IsEmpty());
   write(1, "step 2");
   EXPECT_THAT(given(), ElementsAre("0-1: step 2"));
@@ -177,7 +177,7 @@ TEST_F(LineFoldTest, ALineThatARankRepeatsIsGivenAsOftenAsItWroteIt) {
 }
 
 TEST_F(LineFoldTest, NothingIsLostWhateverComesWhen) {
-  // Lines with their number by rank: each rank's come in order, none is missing, none comes twice.
+  // Numbered lines by rank: the lines of each rank arrive in order, without gaps or repeats.
   std::vector<std::vector<std::string>> expected(4);
   std::vector<std::vector<std::string>> seen(4);
   LineFold any([&](std::span<const int> ranks, OutputStream, std::string_view line) {

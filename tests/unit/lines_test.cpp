@@ -18,10 +18,10 @@ TEST(LineAssembler, ReducesAProgressBarToItsLastState) {
   LineAssembler lines("");
   EXPECT_EQ(lines.take("\r10%\r50%"), "");
   EXPECT_EQ(lines.take("\r100%\n"), "100%\n");
-  // A Windows line end is one line end, also when it is cut in two.
+  // A Windows line ending is a single line ending, even when it is split.
   EXPECT_EQ(lines.take("a\r"), "");
   EXPECT_EQ(lines.take("\nb\r\n"), "a\nb\n");
-  // What stands at the end of the stream is the last state.
+  // At the end of the stream, the last state is shown.
   EXPECT_EQ(lines.take("x\ry\r"), "");
   EXPECT_EQ(lines.finish(), "y\n");
 }
@@ -61,7 +61,7 @@ TEST(EscapeFilter, OnlyColorAndMovementWithinTheLinePass) {
   EXPECT_EQ(filtered("\xc2\x9b"
                      "2J\x0e\x7f"),
             "\\x9b2J^N^?");
-  // A sequence may come in pieces.
+  // An escape sequence may arrive in pieces.
   EscapeFilter filter;
   EXPECT_EQ(filter.take("a\033"), "a");
   EXPECT_EQ(filter.take("[3"), "");

@@ -22,7 +22,7 @@ TEST(LinkTokens, AreRandom) {
   EXPECT_TRUE(make_link_tokens(0).empty());
 }
 
-// Otherwise a server could use the name of another one.
+// Otherwise a server could use another server's name.
 TEST(LinkTokens, AMemberOfALaunchGetsOnlyItsOwn) {
   wire::LaunchSpec spec;
   spec.servers = {{"a", 2, ""}, {"b", 1, ""}, {"c", 1, ""}};

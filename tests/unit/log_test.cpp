@@ -9,7 +9,7 @@
 
 namespace remote {
 
-// A value that counts how often it is made text.
+// A value that counts how often it is formatted.
 struct Counting {
   int* count;
 };

@@ -68,7 +68,7 @@ TEST_F(LossesTest, TwoSilentServersDoNotWaitForEachOther) {
   jobs[2].server = "c";
   Losses losses(jobs, options);
   losses.ended(0, ended(jobs[0]), begin + seconds(5));
-  EXPECT_FALSE(losses.gives_up("b", begin, begin + seconds(70)));  // c runs, as far as is known
+  EXPECT_FALSE(losses.gives_up("b", begin, begin + seconds(70)));  // as far as is known, c is still running
   EXPECT_TRUE(losses.gives_up("c", begin, begin + seconds(70)));
   EXPECT_TRUE(losses.gives_up("b", begin, begin + seconds(71)));
   losses.answers("c");
@@ -79,7 +79,7 @@ TEST_F(LossesTest, ALaptopWithoutANetworkWaits) {
   Losses losses(jobs, options);
   EXPECT_FALSE(losses.gives_up("b", begin, begin + seconds(3600)));
   losses.ended(0, ended(jobs[0]), begin + seconds(5));
-  EXPECT_FALSE(losses.gives_up("b", begin + seconds(6), begin + seconds(3600)));  // nothing was heard since
+  EXPECT_FALSE(losses.gives_up("b", begin + seconds(6), begin + seconds(3600)));  // no answer since then
 }
 
 TEST_F(LossesTest, JobsOfNoLaunchAreWaitedFor) {

@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Cuts a text that comes in pieces of this size into lines.
+// Splits a text into lines; it arrives in pieces of this size.
 std::vector<std::string> lines_of(LineCutter cutter, std::string_view text, std::size_t piece) {
   std::vector<std::string> lines;
   while (!text.empty()) {
@@ -50,7 +50,7 @@ std::string print_word(const std::string& text) {
   return "mark {\"text\":\"" + text + "\"}\n";
 }
 
-// Reads a text that comes in pieces of this size. Adds the error, if there is one.
+// Reads a text that arrives in pieces of this size. Appends the error, if any.
 std::vector<std::string> read_words(std::string_view text, std::size_t piece = 1000) {
   std::vector<std::string> words;
   MarkedLines lines("mark ", [&](std::string_view json) { words.push_back(parse_message<Word>(json).text); });
@@ -88,7 +88,7 @@ TEST(MarkedLines, MalformedOnesAreRefused) {
            {"mark \x1b[2J", "is not JSON in 'mark \\x1b[2J'"},
            {"mark {\"text\":\"" + std::string(LineCutter::longest, 'x') + "\"}",
             "the message is too long"}}) {
-    // Nothing is read after it.
+    // Nothing after the error is read.
     EXPECT_THAT(read_words(print_word("first") + line + "\n" + print_word("next")),
                 ElementsAre("first", HasSubstr(why)))
         << line.substr(0, 100);

@@ -70,7 +70,7 @@ TEST(MuxProtocol, WhatNoMasterSaysIsAnError) {
        {number(0), number(3) + "abc", number(longest_message + 1), number(0xffffffff),
         framed(number(0x80000004) + number(9)),                             // no code
         framed(number(0x80000004) + number(9) + number(3) + "x"),           // too long
-        framed(number(0x80000003) + number(2) + number(0xffffffff) + "a"),  // a text beyond its message
+        framed(number(0x80000003) + number(2) + number(0xffffffff) + "a"),  // a text longer than its message
         framed(number(0x80000003) + number(2) + number(3) + "ab"), framed(number(1))}) {
     std::string copy = data;
     EXPECT_THROW(take_message(copy), Error) << base64_encode(data);

@@ -14,7 +14,7 @@
 #include "wire/cbor.hpp"
 #include "wire/request.hpp"
 
-// What the agents answer about the network, and what it means.
+// The agents' answers about the network, and their interpretation.
 
 namespace remote {
 namespace {
@@ -30,7 +30,7 @@ servers::PairsAnswer answer_of_three() {
   return {0, {"10.0.0.1", "10.0.0.2", "node-3"}};
 }
 
-// As it comes from a server.
+// Encodes and decodes, as if received from a server.
 template <typename Reply>
 Reply sent(const Reply& reply) {
   return std::get<Reply>(wire::decode<wire::Reply>(wire::encode(wire::Reply(reply))));
@@ -183,7 +183,7 @@ TEST(Barrier, WaitsForAllThatStay) {
   EXPECT_TRUE(b.complete());
 }
 
-// Two servers that reach each other.
+// Two servers that can reach each other.
 Network healthy() {
   Network network;
   for (const std::string n : {"1", "2"}) {
@@ -261,7 +261,7 @@ TEST(NetworkFindings, OfANameWithTwoAddressesTheOneThatWorksIsNamed) {
   auto all = project::network_findings(network);
   EXPECT_THAT(all[0][0], finding("network-port", CheckStatus::fail, "node-2 at fd00::2 port 20001"));
   EXPECT_THAT(all[0][0].fix->text, HasSubstr("under node-2: internal_address: 10.0.0.2"));
-  // The address on the interface that ranks use fails: the name's own one would not help against that.
+  // The address on the interface that ranks use fails, so the address of the host name would not help.
   network.servers[1].data_address = "192.168.0.2";
   pair.addresses = {"10.0.0.2"};
   pair.tries = {{.address = "10.0.0.2", .port = 20001, .kind = ReachKind::ok},

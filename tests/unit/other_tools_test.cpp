@@ -1,5 +1,5 @@
-// What is said for the commands of other tools: each line that is offered can be typed, and means what the
-// typed one does.
+// Hints for commands of other tools. Each suggested line can be typed and means the same as the typed
+// command.
 
 #include "cli/other_tools.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 
 struct TypedLine {
   const char* typed;
-  const char* hint;  // with the servers a and b
+  const char* hint;  // in a project with the servers a and b
 };
 
 constexpr TypedLine typed_lines[] = {
@@ -168,7 +168,7 @@ constexpr TypedLine typed_lines[] = {
      "names "
      "the servers"},
     {"sky exec c ls", "use `remote run --help`"},
-    // nothing of the kind
+    // no equivalent
     {"salloc", "`remote shell SERVER --allocate OPTIONS` opens a shell on a node of Slurm"},
     {"config", "`remote servers --verbose` shows the settings, `remote help configs` what they mean"},
     {"version", "use `remote --version`"},
@@ -182,8 +182,8 @@ std::string hint_for(const std::string& typed, const std::vector<std::string>& s
 }
 
 struct OfferedLine {
-  std::vector<std::string> words;  // behind "remote"
-  bool is_offered = false;         // to be typed so; otherwise only the command is named
+  std::vector<std::string> words;  // after "remote"
+  bool is_offered = false;         // as a line to type; otherwise only the command is named
 };
 
 std::vector<OfferedLine> offered_lines(const std::string& hint) {
@@ -199,7 +199,7 @@ bool is_placeholder(const std::string& word) {
   return word.size() > 1 && word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string::npos;
 }
 
-// Empty if the line can be typed in a project with these servers; otherwise what is wrong.
+// Empty if the line can be typed in a project with these servers; otherwise the problem.
 std::string find_fault(const OfferedLine& offered, const std::vector<std::string>& servers) {
   const std::vector<std::string>& line = offered.words;
   if (!offered.is_offered && find_command(line.front()) != nullptr) {
@@ -266,7 +266,7 @@ TEST(OtherTools, EachOfferedLineCanBeTyped) {
   }
 }
 
-// Each word of the tables, with what people put behind it.
+// Every word in the tables, with typical arguments.
 TEST(OtherTools, EachWordIsAnsweredWithALineThatCanBeTyped) {
   const char* words[] = {
       "ps",      "ls",       "list",       "jobs",      "queue",     "squeue",       "sacct",

@@ -76,7 +76,7 @@ TEST_F(Packages, TheDigestSeesAllThatCounts) {
   EXPECT_EQ(digest(), seen.back()) << "the code does not count";
 }
 
-// As pip reads them, whoever wrote them.
+// They are read as pip reads them, no matter which tool wrote them.
 TEST_F(Packages, FilesThatRequirementsNameAreFound) {
   using Kind = RequirementPlace::Kind;
   const std::vector<std::pair<const char*, std::vector<RequirementPlace>>> texts = {
@@ -130,7 +130,7 @@ TEST_F(Packages, TheDigestReadsRequirementsAsPipDoes) {
   }
 }
 
-// A package of the project whose code is used where it is.
+// A project package whose code is used in place.
 TEST_F(Packages, AnEditablePackageCountsByWhatDescribesIt) {
   write("requirements.txt", "-e ./libs/p\n");
   write("libs/p/pyproject.toml", "[project]\nname = 'p'\ndependencies = []\n");
@@ -169,7 +169,7 @@ TEST_F(Packages, AFileWithTheProjectsDependenciesCounts) {
   expect_counts("setup.py", "setup(install_requires=open('deps.txt').read().split())\n");
 }
 
-// They are read on the server: package_files() knows only their names.
+// These are read on the server: package_files() knows only their names.
 TEST_F(Packages, PlacesOutsideTheProjectAreNamed) {
   write("requirements.txt",
         "-r more/all.txt\n-c /etc/limits.txt\np @ file:///opt/p\n-e ~/q\n../r-1.tar.gz\n-f /opt/wheels\n");

@@ -14,7 +14,7 @@ PeerSource named(const std::string& name) {
   return source;
 }
 
-// All servers that can begin do so; then all of them end. Returns how many there were.
+// Starts all servers that can start, then finishes all of them. Returns how many there were.
 std::size_t round(PeerPool& pool, std::vector<std::string>& waiting) {
   struct Begun {
     std::string name;
@@ -70,7 +70,7 @@ TEST(PeerPool, OneThatDoesNotWaitCanServeOthers) {
   pool.next(named("a"));
   pool.begin_from_here();  // b cannot reach a
   pool.finish(std::nullopt);
-  EXPECT_EQ(pool.next(named("c")).turn, PeerPool::Turn::wait);  // b is on its way
+  EXPECT_EQ(pool.next(named("c")).turn, PeerPool::Turn::wait);  // b is being sent
   pool.finish(named("b"));
   const PeerPool::Next next = pool.next(named("c"));
   EXPECT_EQ(next.turn, PeerPool::Turn::from_peer);

@@ -98,7 +98,7 @@ TEST(PlanGolden, Torchrun) {
   expect_golden("plan_torchrun_elastic.txt", cli::plan_text(make_plan(spec, two)));
 }
 
-// The processes start again with other numbers: no command line may have those of the first time.
+// Restarted processes get other numbers, so no command line may contain those of the first start.
 TEST(Torchrun, WhatDiffersBetweenAttemptsStandsInVariables) {
   LaunchSpec spec = spec_of("train.py");
   spec.launcher = Launcher::torchrun;
@@ -111,7 +111,7 @@ TEST(Torchrun, WhatDiffersBetweenAttemptsStandsInVariables) {
   EXPECT_EQ(value_of(agent, "GROUP_WORLD_SIZE"), "2");
   EXPECT_EQ(value_of(agent, "NODE_RANK"), "1");
   EXPECT_EQ(value_of(agent, "MASTER_PORT"), "20500");
-  EXPECT_EQ(value_of(agent, "RANK"), "(unset)");  // torch_agent.py takes a process with it for a worker
+  EXPECT_EQ(value_of(agent, "RANK"), "(unset)");  // torch_agent.py treats a process with RANK as a worker
   spec.torchrun.rendezvous = RendezvousMethod::c10d;
   EXPECT_NE(make_plan(spec, two).processes[1].command.find("--rdzv_endpoint=10.0.0.1:\"$MASTER_PORT\" "),
             std::string::npos);
@@ -177,7 +177,7 @@ TEST(Mpi, ASecretOfTheCommandIsNotShown) {
   EXPECT_EQ(dump_json(cli::plan_json(plan)).find("hunter2"), std::string::npos);
 }
 
-// Which mpirun an image has, nobody has looked at.
+// It is unknown which mpirun an image has.
 TEST(PlanGolden, MpiInContainers) {
   LaunchSpec spec = spec_of("train.py");
   spec.launcher = Launcher::mpi;
@@ -189,7 +189,7 @@ TEST(PlanGolden, MpiInContainers) {
   EXPECT_THROW(make_plan(spec, nodes), Error);
 }
 
-// mpirun would take two servers of one name for one, and a name that it can resolve for itself.
+// mpirun would treat two servers with the same name as one, and must not resolve a name itself.
 TEST(Mpi, EveryServerHasANameOfItsOwnForMpirun) {
   LaunchSpec spec = spec_of("train.py");
   spec.launcher = Launcher::mpi;
@@ -301,7 +301,7 @@ TEST(Plan, RanksAreCountedOverServersOfDifferentSize) {
   EXPECT_EQ(value_of(plan.processes[3], "LOCAL_WORLD_SIZE"), "3");
   EXPECT_EQ(value_of(plan.processes[0], "OMP_NUM_THREADS"), "(unset)");  // alone on its server
   EXPECT_EQ(value_of(plan.processes[1], "OMP_NUM_THREADS"), "1");
-  EXPECT_EQ(value_of(plan.processes[1], "GLOO_SOCKET_IFNAME"), "(unset)");  // not known: left to the library
+  EXPECT_EQ(value_of(plan.processes[1], "GLOO_SOCKET_IFNAME"), "(unset)");  // unknown: the library decides
 }
 
 TEST(Plan, TheUsersValuesWinButNotOverTheRanks) {
@@ -537,7 +537,7 @@ TEST(Plan, TheEndOfAPipeHasTheExitStatus) {
   }
 }
 
-// What pip prints of an address, in pieces of any size.
+// Addresses in pip's output, in pieces of any size.
 TEST(Plan, SecretsInOutputAreMasked) {
   const std::string text =
       "Looking in indexes: https://bob:s3cretTOKEN@example.org/simple\n 10%\r 20%\rfatal: "
@@ -718,7 +718,7 @@ TEST(Command, MasksSecretsAndNothingElse) {
   EXPECT_EQ(mask_command(plain), plain);
 }
 
-// Such as mpirun: it reaches the other servers by itself.
+// For example mpirun, which reaches the other servers by itself.
 TEST(Plan, ALauncherMayPlanOneProcessForAllServersAndNeedNoPort) {
   const Planner spanning{{Launcher::ranks, "one process"},
                          false,

@@ -110,7 +110,7 @@ TEST(DiskHint, FollowsFromErrno) {
       HasSubstr("lacks modes, links or locks"));
 }
 
-// A word somewhere in the output is no reason for advice.
+// A keyword somewhere in the output does not justify a hint.
 TEST(PipHint, IsGivenOnlyForWhatIsCertain) {
   const std::string closed =
       "  ssh: connect to host 127.0.0.1 port 9: Connection refused\n  fatal: Could not read from remote "

@@ -15,7 +15,7 @@ using ::testing::Not;
 
 class PreparedCheckTest : public ::testing::Test {
  protected:
-  // Returns the error of a server with this answer and its hint; "": there is none.
+  // Returns the error and hint for a server with this answer; "" if there is none.
   std::string judge(const wire::FactsReply& answer, bool is_gone = false) {
     const config::Config config = config::parse(
         "name: proj\npython: {manager: " + manager + "}\nservers:\n  a: {hostname: h1}\n", "/home/me/proj");
@@ -41,7 +41,7 @@ TEST_F(PreparedCheckTest, PrepareMakesAMissingPythonOnlyInAnEnvironment) {
                                    HasSubstr("`remote prepare` finds one there"), Not(HasSubstr("makes"))));
 }
 
-// As on a machine that was made anew.
+// As on a reinstalled machine.
 TEST_F(PreparedCheckTest, AProjectThatIsGoneIsTheOnlyError) {
   wire::FactsReply answer;
   answer.missing = "python3";

@@ -19,21 +19,21 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What the server does with a channel, a step a pump.
+// The simulated server's actions on a channel, one per pump.
 struct Server {
   Sink sink;
-  std::deque<std::pair<Stream, std::string>> output;  // nothing of it is handed over while paused
+  std::deque<std::pair<Stream, std::string>> output;  // not passed on while paused
   std::string input;
   std::size_t window = 1000;
   bool paused = false;
   int pauses = 0;
   bool input_closed = false;
-  bool output_ends = false;  // with the last of `output`
+  bool output_ends = false;  // after the last of `output`
   std::optional<ExitStatus> status;
   bool lost = false;
   int pumps = 0;
   std::chrono::milliseconds longest_wait{0};
-  std::string losses;  // of packets, as the connection explains a silence
+  std::string losses;  // the connection's explanation of a silence by lost packets
 };
 
 class FakeChannel : public Channel {
@@ -96,7 +96,7 @@ class PumpTest : public testing::Test {
     return [this](Stream stream, std::string_view data) { (stream == Stream::out ? out_ : err_) += data; };
   }
   std::unique_ptr<Flow> open() { return std::make_unique<Flow>(pump_, "command", collect()); }
-  // A flow whose output goes to the one end of a pair of sockets, and whose input comes from there.
+  // A flow between the channel and one end of a socket pair, for input and output.
   std::unique_ptr<Flow> open_on_socket() {
     ::fcntl(here_.get(), F_SETFL, O_NONBLOCK);
     auto flow = std::make_unique<Flow>(pump_, "command",
@@ -176,7 +176,7 @@ TEST_F(PumpTest, OutputThatStaysOpenBehindTheStatusIsOverAfterASecondOfSilence) 
   EXPECT_FALSE(flow->over());
   server_.output = {{Stream::out, "late"}};
   while (!flow->over()) {
-    pump_.wait(600s);  // wakes by itself when the second is over
+    pump_.wait(600s);  // wakes up when the second is over
   }
   const auto took = Flow::Clock::now() - begin;
   EXPECT_GE(took, 990ms);
@@ -256,7 +256,7 @@ TEST_F(PumpTest, InputOfADescriptorIsReadOnlyAsTheServerTakesIt) {
   EXPECT_TRUE(server_.input_closed);
   const int pumps = server_.pumps;
   const auto begin = Flow::Clock::now();
-  pump_.wait(20ms);  // an end is no news any more
+  pump_.wait(20ms);  // end of file does not wake it again
   EXPECT_GE(Flow::Clock::now() - begin, 15ms);
   EXPECT_EQ(server_.pumps, pumps + 1);
 }
@@ -318,7 +318,7 @@ TEST_F(PumpTest, AFirstLineThatIsOverdueIsAnError) {
   connection_.set_answer_time(50ms);
   const auto flow = open();
   flow->expect_answer([this] { return out_.find("here") != std::string::npos; });
-  server_.output = {{Stream::out, "Welcome!"}};  // it may take long, but not in silence
+  server_.output = {{Stream::out, "Welcome!"}};  // it may take long, but must not be silent
   pump_.wait(5s);
   try {
     pump_.wait(60s);
@@ -342,7 +342,7 @@ TEST_F(PumpTest, AGreetingWithoutEndIsAnError) {
       while (Flow::Clock::now() < begin + 20s) {
         server_.output = {{Stream::out, "\n"}};
         pump_.wait(5s);
-        ::poll(nullptr, 0, 2);  // nothing comes
+        ::poll(nullptr, 0, 2);  // a pause without output
       }
       FAIL();
     } catch (const Error& error) {
@@ -367,7 +367,7 @@ TEST_F(PumpTest, AFirstLineThatNobodyHasReadYetIsNotOverdue) {
   connection_.set_answer_time(1ms);
   const auto flow = open();
   flow->expect_answer([this] { return !out_.empty(); });
-  ::poll(nullptr, 0, 20);  // it is overdue
+  ::poll(nullptr, 0, 20);  // longer than the answer time
   server_.output = {{Stream::out, "here"}};
   pump_.wait(5s);
   pump_.wait(10ms);

@@ -10,7 +10,7 @@ constexpr std::string_view written =
     "a word of the agent\n[0] one\n[1] two\n[10] ten\n[] none\n[1 ] none\n[-1] none\n\n[1] \n[1] [0] "
     "quoted\n[x] none\n";
 
-// What is given, each line behind the rank that it is of; the pieces of a line are put together.
+// The lines passed on, each after its rank; pieces of a line are joined.
 std::string in_pieces(std::string_view text, std::size_t size) {
   RankLines lines;
   std::string given;

@@ -34,7 +34,7 @@ Report report_of(JobState state) {
   return report;
 }
 
-// The data that stands in a page, as a browser reads it.
+// The data in a page as a browser reads it.
 nlohmann::json data_in(const std::string& page) {
   const std::string begin = R"(type="application/json" id="data">)";
   const std::size_t from = page.find(begin) + begin.size();
@@ -49,7 +49,7 @@ TEST(ReportPage, ForeignTextStaysText) {
   EXPECT_THAT(page, Not(HasSubstr("<b>ask")));
   EXPECT_THAT(page, Not(HasSubstr("\x1b")));
   EXPECT_EQ(data_in(page), nlohmann::json(data));
-  // The frame's marks are filled once; the same words in the output are left as they are.
+  // The template's placeholders are filled once; the same text in the output stays as it is.
   EXPECT_THAT(data_in(page)["cause"]["lines"][0].get<std::string>(), HasSubstr("@DATA@ @NONCE@ </script>"));
 }
 
@@ -73,7 +73,7 @@ TEST(ReportPage, TheCauseStandsAboveAllElse) {
   EXPECT_EQ(report_json(report_of(JobState::lost), "p", false)["state"], "lost");
   EXPECT_EQ(report_json(report_of(JobState::lost), "p", false)["look"], "bad");
   EXPECT_THAT(data["cause"]["title"].get<std::string>(), HasSubstr("failed exit 3"));
-  EXPECT_EQ(data["jobs"][0]["state_text"], "failed exit 3");  // in the words of job-list
+  EXPECT_EQ(data["jobs"][0]["state_text"], "failed exit 3");  // same text as in job-list
   const std::string frame(report_part("page.html"));
   EXPECT_LT(frame.find("id=\"cause\""), frame.find("id=\"timeline\""));
 

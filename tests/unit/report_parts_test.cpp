@@ -14,7 +14,7 @@
 #include "support/instants.hpp"
 #include "support/waiting.hpp"
 
-// What reports are made of besides records and outputs: files in .remote, and lines of the jobs' stderr.
+// The parts of reports besides records and outputs: files in .remote, and lines of the jobs' stderr.
 
 namespace remote::project {
 namespace {
@@ -151,7 +151,8 @@ TEST(ReportGpuSamples, GoNowhereThroughALink) {
   GpuSamples(world.config).keep(sample_at(100, 1));
   EXPECT_TRUE(std::filesystem::is_empty(elsewhere));
 
-  // Nor by what lies in the folder, nor by a server's name in a record that the project has brought along.
+  // Files in the folder do not redirect it either, nor does a server name in a record that came with the
+  // project.
   const auto folder = world.temp.path() / ".remote/samples";
   std::filesystem::remove(folder);
   make_folders(folder);

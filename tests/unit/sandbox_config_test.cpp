@@ -93,7 +93,7 @@ TEST(SandboxConfig, WhatInitWroteIsKeptAndComesBack) {
       "name: mine\n" + std::string(config::config_server_example) + std::string(config::config_tail);
   write_file_atomic(project.file, former);
   settle_config(project.sandbox, {server(1, 20001)});
-  // A later `up` changes the servers alone.
+  // A later `up` changes only the servers.
   EXPECT_EQ(settle_config(project.sandbox, {server(1, 20001), server(2, 20002)}).state,
             SandboxConfigState::updated);
   const config::Config config = config::load(project.temporary.path());

@@ -1,4 +1,4 @@
-// Launchers that a file of the project starts.
+// Launchers that are started by a file in the project.
 
 #include "cli/script_launcher.hpp"
 
@@ -16,7 +16,7 @@ class ScriptLauncherTest : public ::testing::Test {
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(folder.path() / name) << text;
   }
-  // "train.sh: torchrun"; "" for none.
+  // "train.sh: torchrun"; "" if there is none.
   std::string find(const std::string& command) const {
     const auto found = find_script_launcher(folder.path(), command);
     return found ? found->file + ": " + found->name : "";

@@ -42,7 +42,7 @@ TEST(SentState, AnotherSizeOrTimeOrNameIsAChange) {
   EXPECT_THAT(state("2 1 a\0"s + "1 1 b\0"s + "1 1 c\0"s).differing_from(then), ElementsAre("a", "c", "d"));
   EXPECT_THAT(then.newer_than(0), ElementsAre("a", "b", "d"));
   EXPECT_THAT(then.newer_than(1), IsEmpty());
-  // rsync sees another size, another second and another name.
+  // rsync notices a different size, second or name.
   EXPECT_THAT(state("1 2 a\0"s).hidden_changes_since(then), ElementsAre("a"));
   EXPECT_THAT(state("1 1 a\0"s + "2 2 b\0"s + "1 2 c\0"s + "1 2000000000 d\0"s).hidden_changes_since(then),
               IsEmpty());
@@ -57,7 +57,7 @@ TEST(SentState, TheListForAServerHasWholeSeconds) {
   EXPECT_EQ(some.find("b"), nullptr);
 }
 
-// The list of what a launch was sent is there as long as its record, whatever is sent afterwards.
+// The list of the files sent to a launch exists as long as the launch's record, no matter what is sent later.
 TEST(SentState, WhatIsKeptGoesWithTheFolderThatKeepsIt) {
   const TempFolder folder("remote-sent-");
   config::Config config;

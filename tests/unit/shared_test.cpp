@@ -49,8 +49,8 @@ TEST(SharedFolders, NobodyWaitsInACircleOrForOneThatHasNotBegun) {
   EXPECT_FALSE(a.waits_for(""));
   EXPECT_TRUE(a.waits_for("b"));
   EXPECT_FALSE(b.waits_for("a"));
-  EXPECT_FALSE(b.waits_for("c"));  // somebody waits for it
-  EXPECT_FALSE(c.waits_for("a"));  // it waits itself
+  EXPECT_FALSE(b.waits_for("c"));  // another part waits for it
+  EXPECT_FALSE(c.waits_for("a"));  // it is waiting itself
 }
 
 TEST(SharedFolders, AServerThatWasLostIsReplacedByOneThatWaits) {

@@ -1,4 +1,4 @@
-// What a shell line runs, and with which variables.
+// Which programs a shell line runs, and with which variables.
 
 #include "base/simple_commands.hpp"
 

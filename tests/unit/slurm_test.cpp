@@ -239,7 +239,7 @@ TEST(SlurmLaunch, IsRefusedWithTheWayOut) {
 
 const std::string some_id = "0123456789abcdef0123456789abcdef";
 
-// What the server reports about a job that ran becomes the job's state.
+// The job after the server has reported this about it.
 Job after(const wire::JobReport& report) {
   Job job;
   job.id = *JobId::parse(some_id);
@@ -274,7 +274,7 @@ TEST(SlurmStates, TheUsageOfAnEndedJobIsKept) {
   EXPECT_EQ(after(report).usage, (JobUsage{8, 12, 3174, 65536}));
 }
 
-// Nothing was heard of this one before, and configs.yaml does not say that its server has Slurm.
+// The job has no earlier report, and configs.yaml does not say that its server has Slurm.
 TEST(SlurmStates, AreAskedForByTheFolderAlone) {
   test::LocalServers all;
   all.add_program("squeue", "echo 'squeue: down' >&2; exit 1\n");
@@ -291,8 +291,8 @@ TEST(SlurmStates, AreAskedForByTheFolderAlone) {
   EXPECT_EQ(report.reason, "Slurm does not answer: squeue: down");
 }
 
-// A login node whose sacct says what is in the file `rows`, and exits with the code in `code`; each call is a
-// line of `calls`.
+// A login node whose sacct prints the file `rows` and exits with the code in `code`. Each call adds a line to
+// `calls`.
 class SlurmUsage : public ::testing::Test {
  protected:
   SlurmUsage() {
@@ -307,7 +307,7 @@ class SlurmUsage : public ::testing::Test {
     write_file_atomic(home / "rows", rows);
     write_file_atomic(home / "code", std::to_string(code));
   }
-  // One that ended so many seconds ago.
+  // A job that ended this many seconds ago.
   Job job(const std::string& number, int ago_s) {
     Job job;
     job.id = JobId::random();
@@ -345,7 +345,7 @@ class SlurmUsage : public ::testing::Test {
   std::filesystem::path folder;
 };
 
-// As 22.05 prints them, and as before 21.08, when ReqMem was that of a node or of a CPU.
+// The format of 22.05, and the format before 21.08, when ReqMem was per node or per CPU.
 TEST_F(SlurmUsage, IsAskedForOnceAndForAllJobs) {
   accounting(
       "70|COMPLETED|100|03:20.500|4|2|614400K|||\n"
@@ -356,7 +356,7 @@ TEST_F(SlurmUsage, IsAskedForOnceAndForAllJobs) {
       "71_3.batch|CANCELLED|86400|2-00:00:00|8|1||3250585.60K|1\n"
       "72|TIMEOUT|10|00:01|3|1|1024000Kc||\n"
       "a line of a site's wrapper\n");
-  // the first row has a blank column too many, and does not count
+  // the first row has an extra empty column and is ignored
   const std::vector<Job> ended = look({job("70", 10), job("71_3", 10), job("72", 10)});
   EXPECT_EQ(calls(), 1U);
   EXPECT_NE(read_file(home / "calls").find("-j 70,71_3,72 "), std::string::npos) << read_file(home / "calls");
@@ -390,7 +390,7 @@ TEST_F(SlurmUsage, IsWaitedForInTheFirstTwoMinutes) {
   const Job early = job("80", 5);
   accounting("80|RUNNING|100|00:00|4|2|614400K||\n");
   EXPECT_FALSE(look({early})[0].usage);
-  accounting("", 124);  // too slow
+  accounting("", 124);  // a timeout
   EXPECT_FALSE(look({early})[0].usage);
   EXPECT_FALSE(exists(folder / "slurm.used"));
   accounting("");
@@ -422,13 +422,13 @@ TEST_F(SlurmUsage, CostsNothingWhereThereIsNoAccounting) {
   EXPECT_EQ(look(ended), ended);
   EXPECT_EQ(all.commands(), before);
   EXPECT_EQ(calls(), 1U);
-  // Counters that nobody has filled say nothing.
+  // Counters that the site does not fill are ignored.
   accounting("91|COMPLETED|100|00:00:00|4|2|614400K||\n91.0|COMPLETED|100|00:00:00|4|2|||2\n");
   EXPECT_EQ(look({job("91", 200)})[0].usage, JobUsage());
 }
 
-// The record says it, also where configs.yaml has lost the server's `scheduler`; that of an older build
-// learns it from the server, and until then configs.yaml says it.
+// The record says so even if configs.yaml no longer has the server's `scheduler`. For a record of an older
+// build, configs.yaml decides until the server reports it.
 TEST(SlurmStates, AJobOfSlurmStaysOne) {
   const config::Config with = cluster("    scheduler: slurm\n");
   config::Config without = with;

@@ -35,7 +35,7 @@ TEST(SshConfig, HostPatternsAndNegation) {
   EXPECT_EQ(value(read(text, "bad.example.com"), "user"), "(none)");
   EXPECT_EQ(value(read(text, "xy"), "user"), "u");
   EXPECT_EQ(value(read(text, "xyz"), "user"), "(none)");
-  EXPECT_EQ(value(read("Host !a\n User u\n", "b"), "user"), "(none)");  // a negation alone matches nothing
+  EXPECT_EQ(value(read("Host !a\n User u\n", "b"), "user"), "(none)");  // only a negation matches nothing
 }
 
 TEST(SshConfig, EqualsSignsQuotesAndComments) {
@@ -113,7 +113,7 @@ TEST(SshConfig, IncludeIsPartOfItsBlock) {
   };
   EXPECT_EQ(value(at("a"), "user"), "included");
   EXPECT_EQ(value(at("a"), "port"), "7");
-  EXPECT_EQ(value(at("a"), "connecttimeout"), "4");  // the block goes on after the Include
+  EXPECT_EQ(value(at("a"), "connecttimeout"), "4");  // the block continues after the Include
   EXPECT_EQ(value(at("other"), "port"), "(none)");   // a block inside an Include that does not apply
   EXPECT_EQ(at("a").find("port")->origin, (folder.path() / "two.conf").string() + ":1");
 }

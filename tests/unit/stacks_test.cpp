@@ -15,7 +15,7 @@ RankStack rank_at(int rank, const std::string& frame) {
 TEST(Stacks, GroupsEqualOnesAndPutsTheOddOneFirst) {
   auto ranks = std::vector{rank_at(0, "wait (/home/a/train.py:3)"), rank_at(1, "wait (/root/train.py:3)"),
                            rank_at(2, "load (train.py:3)"), rank_at(3, "wait (train.py:3)")};
-  ranks.push_back({});  // gave no stack
+  ranks.push_back({});  // has no stack
   const auto groups = group_stacks(ranks, false);
   ASSERT_EQ(groups.size(), 2U);
   ASSERT_EQ(groups[0].members.size(), 1U);

@@ -49,7 +49,7 @@ TEST(StartScript, TheRequestHasAllJobs) {
   EXPECT_EQ(request.jobs[1].backend, "slurm");
   ASSERT_EQ(request.jobs[1].files.size(), 1U);
   EXPECT_EQ(request.jobs[1].files[0].name + " " + request.jobs[1].files[0].text, "batch.sh #!/bin/sh\n");
-  // What both have is sent once.
+  // Values that both jobs share are sent once.
   EXPECT_EQ(request.spec, (wire::JobSpec{.project = "~/p",
                                          .variables = {{"SAME", "it's"}},
                                          .activate = "enter",

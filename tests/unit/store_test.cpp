@@ -92,7 +92,7 @@ TEST_F(StoreTest, UpdateKeepsFinalStatesAndForgetsRemovedJobs) {
   EXPECT_EQ(keys(), std::vector<int>{2});
 }
 
-// Launches of two: job 2i and 2i+1; each ends ten seconds after the one before.
+// Launches with two jobs each: 2i and 2i+1. Each launch ends ten seconds after the previous one.
 TEST_F(StoreTest, OfWhatIsOverOnlyTheLaunchesThatEndedLast) {
   auto jobs = make_jobs(12);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -101,7 +101,7 @@ TEST_F(StoreTest, OfWhatIsOverOnlyTheLaunchesThatEndedLast) {
     jobs[i].result = ExitStatus::exited(0);
     jobs[i].ended_at = instant(1700000000 + static_cast<int>(i / 2 * 10) - (i % 2 == 0 ? 1000 : 0));
   }
-  jobs[3].state = JobState::running;  // the launch of 2 and 3 goes on
+  jobs[3].state = JobState::running;  // the launch of 2 and 3 is still running
   jobs[3].result.reset();
   jobs[3].ended_at.reset();
   jobs[4].hidden = jobs[5].hidden = true;
@@ -137,7 +137,7 @@ TEST_F(StoreTest, NewsThatOnlyConfirmAreListedWithoutRewritingTheRecord) {
   store_.update(jobs);
   EXPECT_EQ(store_.list().jobs.at(0).checked_at, instant(1700000050));
   EXPECT_EQ(read_file(store_.record_file(jobs[0].id)), record);
-  jobs[0].checked_at = instant(1700000060);  // a minute behind: the record follows
+  jobs[0].checked_at = instant(1700000060);  // a minute old: the record is updated
   store_.update(jobs);
   EXPECT_NE(read_file(store_.record_file(jobs[0].id)), record);
   fs::remove(folder_ / "index");
@@ -179,7 +179,8 @@ TEST_F(StoreTest, DamagedRecordsAreNamedAndTheOthersStayUsable) {
           << i;
     }
   }
-  // Still usable: adding, updating (an error for the bad one, after the good one), removing the bad one.
+  // The store is still usable: adding works, updating fails for the bad record after the good one was
+  // updated, and the bad record can be removed.
   EXPECT_EQ(next_key(), 11);
   Job done = jobs[9];
   done.state = JobState::succeeded;
@@ -234,7 +235,7 @@ TEST_F(StoreTest, CopiedFolderShowsUpAndGetsAFreeKey) {
   store_.add(jobs);
   Store elsewhere(temp_.path() / "elsewhere");
   auto foreign = make_jobs(8);
-  foreign[0].created_at = instant(1);  // older: what was here keeps its key all the same
+  foreign[0].created_at = instant(1);  // older, but the local record keeps its key
   elsewhere.add(foreign);
   for (const std::size_t i : {0U, 7U}) {
     fs::copy(elsewhere.job_folder(foreign[i].id), store_.job_folder(foreign[i].id),
@@ -275,7 +276,7 @@ TEST_F(StoreTest, StarterIsDeadExactlyWhenItDoesNotHoldItsLock) {
     const FileLock held = store_.hold_start(launch_);
     EXPECT_FALSE(store_.starter_is_dead(launch_));
     auto jobs = make_jobs(1);
-    store_.add(jobs);  // tidies up, but not this
+    store_.add(jobs);  // cleans up, but not this file
     EXPECT_FALSE(store_.starter_is_dead(launch_));
     EXPECT_TRUE(store_.starter_is_dead(JobId::random()));
   }

@@ -1,4 +1,4 @@
-// The events of --jsonl, which programs read: docs/jsonl.md.
+// The events of --jsonl, which programs read: see docs/jsonl.md.
 
 #include "cli/show/stream.hpp"
 
@@ -28,7 +28,7 @@ Job rank_two() {
   return job;
 }
 
-// What is printed, with each time as TIME.
+// The output, with each time replaced by TIME.
 class Printed {
  public:
   EventStream& stream() { return stream_; }
@@ -80,7 +80,7 @@ TEST(EventStream, EveryEventIsAsDocumented) {
       EnvironmentsLeftOut{{".venv", "tools/env"}},
       UselessPatterns{".remote/exclude.txt", {{"!keep", 2, UselessPattern::Why::negated}}},
       UnfetchedFiles{{"weights.pt"}, {"third"}},
-      PartsFailed{{error}},  // told by error() alone
+      PartsFailed{{error}},  // reported only by error()
       LinkLost{"node-1", "timed out", true},
       LinkBack{"node-1"},
       NoLifeline{{{"node-1", NoLifeline::Cause::no_connection, "from node-2"}}, false},

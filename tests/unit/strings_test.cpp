@@ -34,16 +34,16 @@ TEST(Glob, MatchesWholeNames) {
       {"gpu-?", {"gpu-1"}, {"gpu-12"}},
       {"gpu", {"gpu"}, {"gpu-1"}},
       {"GPU", {}, {"gpu"}},
-      // sets
+      // character sets
       {"gpu-[1-3]", {"gpu-2"}, {"gpu-4"}},
       {"gpu-[!13]", {"gpu-2"}, {"gpu-3"}},
       {"gpu-[^13]", {"gpu-2"}, {"gpu-3"}},
       {"[]a]", {"]"}, {}},
       {"[a-]", {"-"}, {}},
-      // A slash, a backslash and a dot mean nothing.
+      // Slash, backslash and dot are ordinary characters.
       {"a?b", {"a/b"}, {}},
       {"a\\*", {"a\\bc"}, {"a*"}},
-      // A set without an end is its characters.
+      // An unclosed set is matched literally.
       {"[ab", {"[ab"}, {"a"}},
       {"*[", {"gpu["}, {}},
   };
@@ -57,7 +57,7 @@ TEST(Glob, MatchesWholeNames) {
   }
 }
 
-// The C library knows other rules too, so the patterns have no '.', ':' or '='.
+// The C library has other rules, too, so the patterns have no '.', ':' or '='.
 TEST(Glob, MatchesLikeTheCLibrary) {
   std::mt19937 random(1);
   const auto make = [&](std::string_view letters) {

@@ -104,7 +104,7 @@ TEST(SweepResults, TheNewestJobOfAPointCountsAndTheBestIsFound) {
   EXPECT_EQ(least.points[0].key, 4);
   EXPECT_EQ(least.parameters, Values{"lr"});
   EXPECT_EQ(least.best_by->name, "loss");
-  EXPECT_EQ(least.best, 0U);  // what failed is not the best
+  EXPECT_EQ(least.best, 0U);  // a failed point is never the best
   EXPECT_EQ(sweep_results(jobs, parse_sweep_best("max:loss")).best, 2U);
   EXPECT_EQ(sweep_results(jobs, parse_sweep_best("max:ACC")).best, 0U);
   EXPECT_FALSE(sweep_results(jobs, parse_sweep_best("min:none")).best_by);
@@ -134,7 +134,7 @@ TEST(SweepJobs, APointThatWaitsIsLostByNoAnswer) {
   const Job runs = jobs::apply_status(job, reply, clocks, jobs::Starter::alive);
   EXPECT_EQ(runs.state, JobState::running);
   EXPECT_FALSE(runs.point->waiting);
-  // What it has printed is news of a job that has ended, too.
+  // New numbers of an ended job also count as an update.
   Job ended = point(3, 0, JobState::succeeded);
   Job measured = ended;
   measured.point->numbers = {{"loss", 0.5}};

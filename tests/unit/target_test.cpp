@@ -43,7 +43,7 @@ TEST_F(TargetTest, Defaults) {
 }
 
 TEST_F(TargetTest, SshConfigOverridesTheDefaults) {
-  config.connect_timeout_s = 0;  // not given
+  config.connect_timeout_s = 0;  // not set
   const Target target = resolved(
       "Host alias\n HostName 10.0.0.1\n User me\n Port 77\n IdentityFile ~/k_%r_%h\n ConnectTimeout 4\n"
       " StrictHostKeyChecking yes\n UserKnownHostsFile /a \"/b c\"\n IdentityAgent none\n");
@@ -81,7 +81,7 @@ TEST_F(TargetTest, ConfigsYamlOverridesSshConfig) {
   ASSERT_EQ(target.identities.size(), 1U);
   EXPECT_EQ(target.identities[0].value, "/yaml/key");
   EXPECT_EQ(target.connect_timeout_s.value, 3);
-  config.connect_timeout_s = 10;  // the default, given all the same
+  config.connect_timeout_s = 10;  // the default, set explicitly
   EXPECT_EQ(resolved("ConnectTimeout 4\n").connect_timeout_s.value, 10);
 }
 

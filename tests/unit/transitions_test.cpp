@@ -59,14 +59,14 @@ wire::JobReport on_disk(ExitStatus result, FolderFlaw flaw) {
 TEST(Transitions, ALostJobHasNoTimeOfItsFailure) {
   for (const Phase phase : {Phase::gone, Phase::rebooted, Phase::none}) {
     Job job = stored_as(JobState::running);
-    job.failed_at = exact_instant(created.time_since_epoch().count() * 1000);  // of its last output
+    job.failed_at = exact_instant(created.time_since_epoch().count() * 1000);  // the time of its last output
     const Job lost = apply_status(job, reply_of(phase), clocks, Starter::alive);
     EXPECT_EQ(lost.state, JobState::lost);
     EXPECT_FALSE(lost.failed_at);
   }
 }
 
-// After the server's address in configs.yaml was changed, or was given to another machine.
+// As after the server's address in configs.yaml was changed or reassigned to another machine.
 TEST(Transitions, AMissingFolderOnAnotherMachineIsNotSaidToBeRemoved) {
   Job job = stored_as(JobState::running);
   job.machine = "12ab";
@@ -283,7 +283,7 @@ INSTANTIATE_TEST_SUITE_P(
              JobState::lost,
              {},
              "server restarted"},
-        // an explicit answer leads out of lost; one that says no more than before does not
+        // an explicit answer ends the state lost; an uninformative one does not
         Case{"lost_ended", JobState::lost, ended(exit0), alive, JobState::succeeded, exit0, ""},
         Case{"lost_running", JobState::lost, reply_of(Phase::running), alive, JobState::running, {}, ""},
         Case{"lost_none", JobState::lost, reply_of(Phase::none), dead, JobState::lost, {}, ""},
@@ -326,7 +326,7 @@ TEST(Transitions, AStartThatWasStoredDoesNotFlicker) {
   EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + seconds(5));
 }
 
-// Two practice servers share a machine: each finds the processes of the other's points.
+// Two practice servers share a machine, and each finds the processes of the other's points.
 TEST(Transitions, AWaitingPointIsNotTakenForAProcessOfAnotherServersPoint) {
   Job point = stored_as(JobState::starting);
   point.point = SweepPoint{.number = 2, .values = {{"n", "3"}}, .waiting = true};
@@ -346,7 +346,7 @@ TEST(Transitions, AServersClockThatWasSetBackMakesNoJobYounger) {
   EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + seconds(10));
   reply.started_at = to_moment(created + seconds(20) + wrong_by);
   EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + seconds(10));
-  job.backend = "slurm";  // which has started it again
+  job.backend = "slurm";  // Slurm, which has restarted it
   EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + seconds(20));
 }
 
@@ -367,12 +367,12 @@ std::optional<std::int64_t> moment_of(const wire::JobReport& reply, const Clocks
 TEST(Transitions, AFailureBeginsWithItsLastWords) {
   EXPECT_EQ(moment_of(failed_at_50(exit1)), 50250);
   wire::JobReport reply = failed_at_50(exit1);
-  reply.wrote_at = *reply.end->at - milliseconds(10001);  // said long before
+  reply.wrote_at = *reply.end->at - milliseconds(10001);  // written long before
   EXPECT_EQ(moment_of(reply), 52500);
-  reply.wrote_at = *reply.end->at + milliseconds(1);  // by what it left behind
+  reply.wrote_at = *reply.end->at + milliseconds(1);  // written by a leftover process
   EXPECT_EQ(moment_of(reply), 52500);
   reply = failed_at_50(exit1);
-  reply.err_size = 0;  // it said nothing: that is when the file was made
+  reply.err_size = 0;  // no output: that is when the file was created
   EXPECT_EQ(moment_of(reply), 52500);
   reply.wrote_at.reset();
   EXPECT_EQ(moment_of(reply), 52500);
@@ -403,11 +403,11 @@ TEST(Transitions, WhoTellsOfAPeerThatIsGoneDoesSoAtItsEnd) {
     return apply_status(stored_as(JobState::running), reply, clocks, alive).after_peer;
   };
   EXPECT_TRUE(after_peer(failed_at_50(exit1)));
-  EXPECT_TRUE(after_peer(failed_at_50(segv)));  // on its way out
+  EXPECT_TRUE(after_peer(failed_at_50(segv)));  // while exiting
   EXPECT_FALSE(after_peer(failed_at_50(exit137)));
   EXPECT_FALSE(after_peer(failed_at_50(exit0)));
   wire::JobReport reply = failed_at_50(exit1);
-  reply.wrote_at = *reply.end->at - milliseconds(10001);  // said long before
+  reply.wrote_at = *reply.end->at - milliseconds(10001);  // written long before
   EXPECT_FALSE(after_peer(reply));
 }
 
@@ -418,12 +418,12 @@ TEST(Transitions, AFailuresMomentIsUnknownWithoutPartsOfASecond) {
   EXPECT_FALSE(moment_of(reply));
   EXPECT_FALSE(moment_of(failed_at_50(exit1), Clocks{now + wrong_by, now, {}}));
   reply = failed_at_50(exit1);
-  reply.end->at = to_moment(created + wrong_by + seconds(52));  // by busybox
+  reply.end->at = to_moment(created + wrong_by + seconds(52));  // as busybox writes it
   EXPECT_FALSE(moment_of(reply));
   reply = failed_at_50(exit1);
-  reply.end->by = "-";  // an older build wrote seconds
+  reply.end->by = "-";  // an older build wrote whole seconds
   EXPECT_FALSE(moment_of(reply));
-  // a job that runs after all has not failed
+  // a job that turns out to be running has not failed
   Job job = stored_as(JobState::lost);
   job.failed_at = exact_instant(1);
   EXPECT_FALSE(apply_status(job, reply_of(Phase::running), clocks, alive).failed_at);
@@ -435,13 +435,13 @@ TEST(Transitions, ClocksThatMayAgreeDo) {
                      exact_instant(answered));
   };
   EXPECT_EQ(measured(999900, 1000300).ahead, milliseconds(0));
-  EXPECT_EQ(measured(1000200, 1000300).ahead, milliseconds(-100));  // behind, by as much at least
+  EXPECT_EQ(measured(1000200, 1000300).ahead, milliseconds(-100));  // behind, by at least this much
   EXPECT_EQ(measured(999000, 999800).ahead, milliseconds(300));
   EXPECT_EQ(measured(999000, 999800).local, instant(999));
   EXPECT_EQ(measured(999000, 999800).server, instant(1000));
 }
 
-// Of many jobs, or from a busy server: its clock comes first.
+// With many jobs or a busy server, the clock comes first in the answer.
 TEST(Transitions, AnAnswerThatTakesLongMovesNoTime) {
   const auto measured = [](int read) {
     return clocks_of({exact_instant(read), exact_instant(1000200)}, exact_instant(1000000),
@@ -454,7 +454,7 @@ TEST(Transitions, AnAnswerThatTakesLongMovesNoTime) {
   EXPECT_EQ(measured(1000300).ahead, milliseconds(100));
 }
 
-// As when jobs were stopped, which takes their grace: the clock was read before that.
+// As when jobs are stopped, which takes their grace period: the clock was read before that.
 TEST(Transitions, AnAnswerThatComesAllAtOnceAndLateMovesNoTime) {
   const Clocks late = clocks_of({exact_instant(1000100), exact_instant(1025200)}, exact_instant(1000000),
                                 exact_instant(1025200));
@@ -493,11 +493,11 @@ struct Merge {
 TEST(Transitions, MergesWhatTwoProcessesHeard) {
   const std::vector<Merge> table{
       {JobState::starting, {}, JobState::running, instant(5), JobState::running},
-      {JobState::starting, {}, JobState::lost, {}, JobState::lost},              // told by the starter itself
+      {JobState::starting, {}, JobState::lost, {}, JobState::lost},              // from the starter itself
       {JobState::starting, instant(5), JobState::lost, {}, JobState::starting},  // but not against a server
       {JobState::running, instant(5), JobState::running, instant(6), JobState::running},
       {JobState::running, instant(5), JobState::starting, instant(6), JobState::running},
-      {JobState::running, instant(5), JobState::failed, instant(4), JobState::running},  // older news
+      {JobState::running, instant(5), JobState::failed, instant(4), JobState::running},  // older report
       {JobState::running, instant(5), JobState::failed, instant(5), JobState::failed},
       {JobState::running, instant(5), JobState::unknown, instant(9), JobState::running},
       {JobState::failed, instant(5), JobState::running, instant(9), JobState::failed},
@@ -547,7 +547,7 @@ TEST(Transitions, AClockThatWasSetBackHoldsNoNewsUp) {
   stored.state = JobState::lost;
   news.state = JobState::running;
   EXPECT_EQ(merge_news(stored, news, instant(1000)).state, JobState::running);
-  // What was only said locally has no date, and is older than anything that a server said.
+  // Local changes have no date, and are older than any report of a server.
   stored.state = JobState::running;
   news.state = JobState::failed;
   news.checked_at.reset();
@@ -570,7 +570,7 @@ TEST(Transitions, OfAnEndedJobOnlyWhatItHasLeftBehindIsNews) {
   EXPECT_EQ(later.result, ExitStatus::exited(0));
   EXPECT_TRUE(is_over(later));
   EXPECT_TRUE(is_over(merge_news(job, later, now + seconds(6))));
-  // what was heard before does not come back
+  // an outdated report does not come back
   EXPECT_TRUE(is_over(merge_news(later, job, now + seconds(6))));
 }
 

@@ -112,7 +112,7 @@ TEST(Usable, OnlyVisibleGpusCount) {
   };
   const std::vector<Case> cases = {{"2,3", {2, 3}},
                                    {" 2 , 0", {0, 2}},
-                                   {"0,9,1", {0}},  // what is behind one that is not there is not seen
+                                   {"0,9,1", {0}},  // GPUs after an unknown one are not visible
                                    {"0,-1,1", {0}},
                                    {"", {}},
                                    {"-1", {}},

@@ -104,7 +104,7 @@ TEST(Verdict, AnElasticLaunchSucceedsOnEnoughServers) {
   EXPECT_EQ(verdict_of(agents).left, std::vector<std::string>{"b"});
   EXPECT_EQ(verdict_of(agents).succeeded, 2);
   EXPECT_FALSE(verdict_of(agents).first);
-  agents[1].result = ExitStatus::exited(1);  // it gave up, and so has the launch
+  agents[1].result = ExitStatus::exited(1);  // it gave up, and so did the launch
   EXPECT_EQ(verdict_of(agents).first, agents[1]);
   agents[1].state = JobState::unknown;
   EXPECT_EQ(verdict_of(agents).left.size(), 1U);
@@ -152,7 +152,7 @@ TEST(Verdict, SaysWhyALaunchDidNotStartAgain) {
   EXPECT_EQ(cli::no_restart_text(verdict_of(jobs)), "");
 }
 
-// Four servers with a rank each and two spares; attempts as in Attempt::without.
+// Four servers with one rank each and two spares; for the attempts see Attempt::without.
 std::vector<Job> restarting(const std::vector<std::vector<std::string>>& without) {
   std::vector<Job> jobs;
   for (const char* server : {"a", "b", "c", "d", "s", "t"}) {
@@ -202,7 +202,7 @@ TEST(Verdict, OnlyTheServersOfTheLastAttemptAreJudged) {
   EXPECT_EQ(verdict.first->server, "c");
   EXPECT_EQ(verdict.total, 4);
   EXPECT_EQ(cli::aftermath(verdict), "3 others were ended after it");
-  // A process that failed there in an earlier attempt is no cause either.
+  // A process that failed there in an earlier attempt is not the cause either.
   Job worker = jobs[1];
   worker.failed_at = exact_instant(19000);
   EXPECT_EQ(verdict_of(jobs, {worker}).first->server, "c");
@@ -218,7 +218,7 @@ TEST(Verdict, AnAgentThatHasTheStoreIsNeverLeftOut) {
   EXPECT_EQ(verdict_of(agents).first, agents[0]);
 }
 
-// A launch of one rank a server: each is ended because this server was lost.
+// A launch with one rank per server: each was stopped because this server was lost.
 std::vector<Job> accusing(const std::vector<std::pair<std::string, std::string>>& servers) {
   std::vector<Job> jobs;
   for (const auto& [server, lost] : servers) {
@@ -233,7 +233,7 @@ TEST(Verdict, TheServerThatMostOthersMissedWasLost) {
   EXPECT_EQ(verdict_of(accusing({{"n5", "n7"}, {"n6", "n7"}, {"n7", "n5"}, {"n8", "n7"}})).lost_server, "n7");
   EXPECT_EQ(verdict_of(accusing({{"n5", "n7"}, {"n6", "n5"}, {"n7", "n5"}, {"n8", "n5"}})).lost_server, "n5");
   EXPECT_EQ(verdict_of(accusing({{"n5", "n6"}, {"n6", "n5"}})).lost_server, "n6");
-  // Several ranks of a server have one voice.
+  // All ranks of a server have one vote.
   EXPECT_EQ(verdict_of(accusing({{"n5", "n7"}, {"n6", "n7"}, {"n7", "n5"}, {"n7", "n5"}, {"n7", "n5"}}))
                 .lost_server,
             "n7");
@@ -297,7 +297,7 @@ TEST(Verdict, AServerThatWasCutOffTookTheOthersForLost) {
   agents[0] = rank(0, JobState::unknown, 104);
   agents[0].needed = 1;
   EXPECT_EQ(verdict_of(agents).lost_server, "a");
-  agents[0] = rank(0, JobState::killed, 104, loss_of_first);  // it knows by itself that it was away
+  agents[0] = rank(0, JobState::killed, 104, loss_of_first);  // it knows itself that it was cut off
   agents[0].needed = 1;
   EXPECT_EQ(verdict_of(agents).lost_server, "a");
 }
@@ -343,7 +343,7 @@ TEST(Verdict, AScriptThatNoPythonStartsHasAHint) {
   verdict.first->command = "ls x.py";
   verdict.last_lines = {"ls: cannot access 'x.py': No such file or directory"};
   EXPECT_EQ(cli::verdict_hint(verdict), "");
-  verdict.first->command = "'python train.py'";  // one word behind --
+  verdict.first->command = "'python train.py'";  // one argument after --
   verdict.last_lines = {"bash: line 1: python train.py: command not found"};
   EXPECT_EQ(cli::verdict_hint(verdict), "a line for the shell goes to --cmd: --cmd 'python train.py'");
   verdict.first->command = "train.py";
@@ -425,9 +425,9 @@ TEST(Verdict, OneThatTellsOfNoPeerIsTheCauseOfThoseThatDo) {
   }
   jobs[2].failed_at = exact_instant(101700);  // its supervisor was slow
   EXPECT_EQ(verdict_of(jobs).first, jobs[2]);
-  jobs[2].failed_at = exact_instant(106200);  // so late it was no cause
+  jobs[2].failed_at = exact_instant(106200);  // too late to be the cause
   EXPECT_EQ(verdict_of(jobs).first, jobs[0]);
-  jobs[2].failed_at.reset();  // nobody knows when it was gone
+  jobs[2].failed_at.reset();  // the time of its end is unknown
   jobs[2].ended_at.reset();
   jobs[2].state = JobState::lost;
   EXPECT_EQ(verdict_of(jobs).first, jobs[2]);
@@ -503,7 +503,7 @@ TEST(Verdict, WhatFailsBecauseSomebodyEndedAnotherHasNotFailedFirst) {
   EXPECT_EQ(verdict.killed_first, jobs[1]);
   EXPECT_EQ(cli::aftermath(verdict), "1 other failed after it");
   EXPECT_EQ(cli::state_text(jobs), "rank 1 killed SIGTERM by ada@laptop");
-  // Not where it was ended long afterwards, or the failure has a cause of its own.
+  // Not if it was stopped much later, or if the failure has its own cause.
   jobs[1].ended_at = instant(160);
   EXPECT_EQ(verdict_of(jobs).first, jobs[0]);
   jobs[1].ended_at = instant(100);

@@ -22,7 +22,7 @@ std::vector<std::string> collective_at(const std::string& name, const std::strin
           "<module> (/home/ada/proj/train.py:120)"};
 }
 
-// A rank of a sample: alike at both looks, unless a test changes that.
+// A rank of a sample. Both looks are the same unless a test changes that.
 struct Rank {
   int number = 0;
   std::vector<std::string> frames{};
@@ -251,7 +251,7 @@ TEST(Why, TheSlowRankIsTheOneThatTheOthersWaitFor) {
   EXPECT_NEAR(why.factor, 3.2, 0.01);
   ASSERT_TRUE(why.groups.at(0).odd);
   EXPECT_EQ(why.groups[0].ranks.at(0).rank, 2);
-  ranks[0].ticks = 400;  // as busy as that one
+  ranks[0].ticks = 400;  // as busy as the other one
   EXPECT_EQ(judge({sample_of("a", ranks)}, {}, {}).kind, WhyKind::moving);
 }
 
@@ -393,9 +393,9 @@ TEST(WhyFlight, WhatCameAboutIsNotTold) {
   for (int rank = 0; rank < 3; ++rank) {
     flights += flight(rank, 11, "completed", reduce);
   }
-  // what has left the buffers of the others
+  // entries that are no longer in the other ranks' buffers
   flights += flight(0, 10, "completed", reduce) + flight(0, 12, "completed", reduce);
-  flights += flight(1, 12, "recent", reduce);  // ranks are asked one after the other
+  flights += flight(1, 12, "recent", reduce);  // ranks are queried one after the other
   EXPECT_TRUE(judge({with_flights(flights)}, {}, {}).collectives.empty());
 }
 

@@ -10,7 +10,7 @@
 #include "wire/json.hpp"
 #include "wire/request.hpp"
 
-// The messages about jobs: what is sent arrives, and what could not have been meant is refused.
+// Messages about jobs: they arrive as they were sent, and impossible values are rejected.
 
 namespace remote::wire {
 namespace {
@@ -221,7 +221,7 @@ TEST(WireJobs, AProvisioningArrivesAsItWasSent) {
                   {{"/note", "a\x1b[2J", "'note' has a character that is not allowed"}});
 }
 
-// All enums, all kinds of fields and all structs occur in these, so that none is lost on the way.
+// These use all enums, all kinds of fields and all structs, so that none can get lost.
 TEST(WireJobs, EveryMessageArrivesAsItWasSent) {
   EXPECT_EQ(all_requests().size(), std::variant_size_v<Request>);
   for (const Request& request : all_requests()) {
@@ -425,7 +425,7 @@ TEST(WireJobs, RefusesOddRequests) {
                   {{"/lines", 1001, "'lines' is out of range"}, {"/id", 1, "'id' is not a string"}});
 }
 
-// Fields that are optional are those that these messages lack.
+// Only the fields that these messages lack are optional.
 TEST(WireJobs, RefusesMissingFields) {
   expect_needs_all_fields(JobReport{.id = make_id(1)});
   expect_needs_all_fields(AttemptRecord{});
@@ -455,7 +455,7 @@ bool fits_frame(const Reply& reply) {
   return bytes.size() <= max_payload && to_json(decode<Reply>(bytes)) == to_json(reply);
 }
 
-// An answer about many jobs is sent in parts. No single job needs more than a frame.
+// An answer about many jobs is sent in parts. A single job always fits into a frame.
 TEST(WireJobs, OneReportAlwaysFitsAFrame) {
   JobReport report = make_report();
   report.reason = std::string(1000, 'r');
@@ -480,7 +480,7 @@ TEST(WireJobs, OneReportAlwaysFitsAFrame) {
   EXPECT_TRUE(fits_frame(StopReply{moment, {result}, {}}));
 }
 
-// As many jobs as a folder usually has need no more than a few parts.
+// The usual number of jobs in a folder fits into a few parts.
 TEST(WireJobs, ManyUsualReportsFitAFrame) {
   JobReport ended{.id = make_id(1), .phase = JobPhase::ended};
   ended.end = make_end();
@@ -499,7 +499,7 @@ TEST(WireJobs, ManyIdsFitAFrame) {
   EXPECT_EQ(std::get<StopRequest>(decode<Request>(bytes)).ids, request.ids);
 }
 
-// What a message claims costs no more than what it has.
+// A message that claims more entries than it has does not cost more memory.
 TEST(WireJobs, RefusesMoreEntriesThanTheMessageHas) {
   Json odd = to_json(Reply(StateReply{moment, {}}));
   odd["jobs"] = Json(200'000, nullptr);
@@ -507,7 +507,7 @@ TEST(WireJobs, RefusesMoreEntriesThanTheMessageHas) {
   EXPECT_THROW(decode<Reply>(Json::to_cbor(odd)), Malformed);
 }
 
-// Also what nlohmann_json writes is read: floats of four bytes, keys in any order.
+// The output of nlohmann_json can also be read: four-byte floats, keys in any order.
 TEST(WireJobs, ReadsWhatOthersEncode) {
   for (const Reply& reply : all_replies()) {
     EXPECT_EQ(encode(decode<Reply>(Json::to_cbor(to_json(reply)))), encode(reply));

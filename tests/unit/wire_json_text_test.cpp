@@ -9,7 +9,7 @@
 #include "wire/parse_json.hpp"
 #include "wire/read_json.hpp"
 
-// JSON as the agent writes and reads it, without nlohmann_json.
+// The agent's own reader and writer of JSON, which do not use nlohmann_json.
 
 namespace remote::wire {
 namespace {
@@ -52,7 +52,7 @@ TEST(JsonText, ReplacesWhatIsNotJson) {
   EXPECT_EQ(to_json_text(sample), R"({"text":"\ufffd_\ufffd\ufffd","number":null,"list":[],"map":{}})");
 }
 
-// A value as nlohmann_json has it.
+// The same value in nlohmann_json.
 Json json_of(const Value& value) {
   switch (value.kind) {
     case Value::Kind::null:

@@ -9,8 +9,8 @@
 #include "wire/request.hpp"
 #include "wire/sweep_request.hpp"
 
-// The fuzzers begin with messages that decode: a seed that lacks a new field is refused at once, and what is
-// behind that field is not tried.
+// The fuzzers start with messages that decode: a seed without a new field would be rejected immediately, and
+// everything after that field would not be tested.
 
 namespace remote::wire {
 namespace {

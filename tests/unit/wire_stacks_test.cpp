@@ -10,7 +10,7 @@
 #include "wire/json_text.hpp"
 #include "wire/request.hpp"
 
-// Messages about stacks: they arrive as they were sent, and odd values are refused.
+// Messages about stacks: they arrive as they were sent, and impossible values are rejected.
 
 namespace remote::wire {
 namespace {

@@ -10,7 +10,7 @@
 #include "wire/json.hpp"
 #include "wire/request.hpp"
 
-// The messages that start jobs: they arrive as they were sent, and odd values are refused.
+// The messages that start jobs: they arrive as they were sent, and impossible values are rejected.
 
 namespace remote::wire {
 namespace {
@@ -314,7 +314,7 @@ TEST(WireStart, TheRequestItselfHasNothing) {
   EXPECT_LT(encode(Request(StartJobsRequest{})).size(), 100U);
 }
 
-// More than fits into a frame or into an argument of a program.
+// Longer than a frame or a single argument can be.
 TEST(WireStart, JobsMayHaveLongTexts) {
   JobsToStart sent = start_message();
   sent.spec.command = std::string(1'000'000, 'h');
@@ -334,7 +334,7 @@ TEST(WireStart, RefusesMoreJobsThanTheMessageHas) {
   EXPECT_THROW(decode<JobsToStart>(Json::to_cbor(odd)), Malformed);
 }
 
-// A refusal is logged, and the token of a launch is a secret.
+// A refusal is logged, and the token of a launch is secret.
 TEST(WireStart, NamesNoTextsInRefusals) {
   Json odd = to_json(start_message());
   odd["launch"]["tokens"][0] = "secret\n";

@@ -94,14 +94,14 @@ TEST(Wire, RefusesWhatIsNotDeclared) {
 }
 
 TEST(Wire, BoundsTheDepthAndTheSizeOfWhatItParses) {
-  EXPECT_THROW(parse_cbor(Bytes(1 << 20, 0x81)), Malformed);  // nested arrays: the parser would recurse
+  EXPECT_THROW(parse_cbor(Bytes(1 << 20, 0x81)), Malformed);  // nested arrays: a stack overflow if recursive
   EXPECT_THROW(parse_cbor(Bytes{}), Malformed);
   EXPECT_THROW(parse_cbor(Bytes{0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}), Malformed);
   Bytes many{0x9a, 0x00, 0x05, 0x00, 0x00};  // 327680 zeros
   many.resize(many.size() + 327680, 0);
   EXPECT_THROW(parse_cbor(many), Malformed);
-  EXPECT_THROW(parse_cbor(Bytes{0xa2, 0x61, 'a', 0x01, 0x61, 'a', 0x02}), Malformed);  // a field twice
-  EXPECT_THROW(parse_cbor(Bytes{0x01, 0x01}), Malformed);                              // something follows
+  EXPECT_THROW(parse_cbor(Bytes{0xa2, 0x61, 'a', 0x01, 0x61, 'a', 0x02}), Malformed);  // a repeated field
+  EXPECT_THROW(parse_cbor(Bytes{0x01, 0x01}), Malformed);                              // trailing data
   EXPECT_THROW(parse_cbor(Bytes{0x41, 0x00}), Malformed);                              // a byte string
 }
 

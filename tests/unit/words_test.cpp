@@ -1,4 +1,4 @@
-// What stands on the command line before CLI11 reads it.
+// The processing of the command line before CLI11 reads it.
 
 #include "cli/words.hpp"
 
@@ -29,7 +29,7 @@ class Words : public ::testing::Test {
   CommandLine read(const std::vector<std::string>& words) const {
     return read_command_line(app, with_command, words);
   }
-  // The words for CLI11, where there is no command.
+  // The arguments for CLI11, if there is no command.
   std::vector<std::string> plain(const std::vector<std::string>& words) const {
     const CommandLine line = read(words);
     EXPECT_FALSE(line.command);
@@ -50,7 +50,7 @@ TEST_F(Words, ACommandBeginsWithTheFirstWordThatBelongsToNoOption) {
   ASSERT_TRUE(line.command);
   EXPECT_THAT(line.command->words, ElementsAre("hostname", "-f", "--cmd"));
   EXPECT_FALSE(line.command->marked);
-  // The name of another subcommand is a word like any other.
+  // The name of another subcommand is an ordinary argument here.
   EXPECT_THAT(read({"run", "list"}).command->words, ElementsAre("list"));
 }
 
@@ -147,7 +147,7 @@ TEST_F(Words, AVariableStandsInOneWordOrInTwo) {
   EXPECT_THAT(plain({"run", "--env", "A", "b=c", "--env=D=e", "--env=F", "--cmd"}),
               ElementsAre("run", "-e", "A=b=c", "-e", "D=e", "-e", "F=--cmd"));
   EXPECT_THAT(plain({"run", "--env", "A="}), ElementsAre("run", "-e", "A="));
-  EXPECT_THAT(plain({"run", "--env", "A"}), ElementsAre("run", "--env", "A"));  // CLI11 tells
+  EXPECT_THAT(plain({"run", "--env", "A"}), ElementsAre("run", "--env", "A"));  // CLI11 reports the error
   EXPECT_THAT(plain({"run", "--env"}), ElementsAre("run", "--env"));
 }
 

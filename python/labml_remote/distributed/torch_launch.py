@@ -1,4 +1,4 @@
-"""labml_remote's replacement of torch.distributed.launch."""
+"""Replaces torch.distributed.launch, as in labml_remote."""
 
 from typing import List, Mapping, Optional
 
@@ -16,15 +16,15 @@ def launch(
     master_port: Optional[int] = 1234,
     env_vars: Optional[Mapping[str, str]] = None,
 ) -> Launch:
-    """Starts the ranks on all servers; those on one server start together.
+    """Starts the ranks on all servers; ranks on the same server start together.
 
     Args:
         python_cmd: the script and its arguments.
         tags: of all jobs; rank 0 is also tagged ``master``.
-        n_proc_per_node: ranks a server.
+        n_proc_per_node: ranks per server.
         use_env: do not append ``--local_rank=N``.
-        master_port: of the rendezvous; None: a free one.
-        env_vars: variables of all ranks, which win.
+        master_port: port of the rendezvous; None: a free one.
+        env_vars: variables of all ranks; they override all others.
     """
     words = ["helper-torch-launch", "--nproc-per-node", str(n_proc_per_node), "--no-follow"]
     words += ["--use-env"] if use_env else []

@@ -7,7 +7,7 @@ _BYTES_PER_DOT = 128
 
 
 class UIMode(Enum):
-    """``none``: nothing; ``dots``: a dot for every 128 bytes; ``full``: the output itself."""
+    """``none``: nothing; ``dots``: one dot per 128 bytes; ``full``: the output itself."""
 
     none = "none"
     dots = "dots"

@@ -9,12 +9,12 @@ from . import UIMode
 
 
 class LocalExecutor:
-    """Runs shell commands here, with their output in ``log_dir`` as stdout.log, stderr.log and exit_code."""
+    """Runs shell commands on this machine. Writes stdout.log, stderr.log and exit_code to ``log_dir``."""
 
     def stream(
         self, command: str, *, log_dir: Path, ui_mode: UIMode = UIMode.dots, is_silent: bool = True
     ) -> int:
-        """Runs a command to its end; returns its exit code."""
+        """Runs a command until it ends; returns its exit code."""
 
         def copy(source: IO[bytes], name: str, is_err: bool) -> None:
             with source, open(log_dir / name, "ab") as file:
@@ -34,6 +34,6 @@ class LocalExecutor:
         return code
 
     def background(self, command: str, *, log_dir: Path, ui_mode: UIMode = UIMode.dots) -> int:
-        """The same in a thread, for which Python waits at its end."""
+        """Like stream(), but in a thread. Python waits for the thread before it exits."""
         threading.Thread(target=self.stream, args=(command,), kwargs={"log_dir": log_dir, "ui_mode": ui_mode}).start()
         return 0

@@ -13,7 +13,7 @@ from . import UIMode
 
 
 class EvalResult(NamedTuple):
-    """How a command ended. ``out`` and ``err`` are empty where the output was shown."""
+    """The result of a command. ``out`` and ``err`` are empty if the output was shown."""
 
     exit_code: int
     out: str
@@ -47,13 +47,13 @@ def _keep(log_dir: Optional[Path], result: EvalResult) -> None:
 
 
 class RemoteExecutor:
-    """Runs commands in the user's home directory on a server. The project's folder must be there."""
+    """Runs commands in the user's home directory on a server. The project's folder must exist there."""
 
     def __init__(self, server: str) -> None:
         self._server = server
 
     def eval(self, command: str, *, log_dir: Optional[Path] = None, is_silent: bool = True) -> EvalResult:
-        """Runs a command without showing anything; returns its output."""
+        """Runs a command without showing its output; returns the output."""
         result = _execute(self._server, f"cd\n{command}", None, UIMode.none)
         _keep(log_dir, result)
         return result
@@ -61,7 +61,7 @@ class RemoteExecutor:
     def stream(
         self, command: str, *, log_dir: Optional[Path] = None, ui_mode: UIMode = UIMode.dots, is_silent: bool = True
     ) -> EvalResult:
-        """Runs a command and shows its output as it comes."""
+        """Runs a command and shows its output as it arrives."""
         result = _execute(self._server, f"cd\n{command}", None, ui_mode)
         _keep(log_dir, result)
         return EvalResult(result.exit_code, "", "")
@@ -69,6 +69,6 @@ class RemoteExecutor:
     def background(
         self, command: str, *, log_dir: Optional[Path] = None, ui_mode: UIMode = UIMode.dots
     ) -> EvalResult:
-        """Runs a command in a thread, for which Python waits at its end."""
+        """Runs a command in a thread. Python waits for the thread before it exits."""
         threading.Thread(target=self.stream, args=(command,), kwargs={"log_dir": log_dir, "ui_mode": ui_mode}).start()
         return EvalResult(0, "", "")
