@@ -83,8 +83,9 @@ constexpr std::string_view conda_on_server =
     "configs.yaml, "
     "`python: {conda: ~/miniconda3, environment: NAME}`, in place of activating it";
 constexpr std::string_view module_on_server =
-    "load modules in `prologue` of configs.yaml, which runs before every command and has `module`: prologue: "
-    "module load cuda";
+    "load modules in `prologue` of configs.yaml, which runs before every command and has `module` if the "
+    "server "
+    "has it: prologue: module load cuda";
 constexpr std::string_view sh_source =
     "sh has no `source`: write `. FILE`, or put the line into `prologue` of configs.yaml";
 constexpr std::string_view own_venv =

@@ -50,14 +50,15 @@ std::string path_on(const config::Config& config, const config::Server& server, 
 }
 
 // "did you mean 'train.py'?", based on the project's files.
-std::string nearest(const Core& core, const std::string& name) {
+// `workdir`: where the command runs, relative to the project, or absolute.
+std::string nearest(const Core& core, const std::string& name, const std::string& workdir) {
   const std::string file = fs::path(name).filename().string();
   const auto here = files_here(core.config, core.cancel());
   std::vector<std::string> names;
   for (const servers::FileStamp& one : here.files()) {
     if (fs::path(one.name).filename() == file) {
-      return fmt::format("did you mean {}? The server looks for {}", visible_line(one.name),
-                         visible_line(name));
+      const std::string typed = fs::path(one.name).lexically_proximate(workdir).string();
+      return fmt::format("did you mean {}? The server looks for {}", visible_line(typed), visible_line(name));
     }
     if (fs::path(one.name).extension() == fs::path(name).extension()) {
       names.push_back(one.name);
@@ -107,7 +108,7 @@ void check_script(Core& core, const std::vector<config::Server>& servers, const 
   throw Error::usage(
       "nothing was started",
       fmt::format("there is no {}{} on {}", shown, name.empty() ? "" : ", here or", join(missing, ", ")),
-      name.empty() ? "" : nearest(core, name))
+      name.empty() ? "" : nearest(core, name, workdir))
       .mended_by(Remedy::skip_check);
 }
 

@@ -161,7 +161,8 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
            "it has ended";
   }
   if (says({"Unable to locate package", "has no installation candidate"})) {
-    if (has_any(err, {"Failed to fetch", "have a Release file", "has a Release file"})) {
+    if (has_any(err, {"Failed to fetch", "have a Release file", "has a Release file",
+                      "Temporary failure resolving"})) {
       return "the server cannot read one of its package sources, which the output names: correct it in "
              "/etc/apt/sources.list or /etc/apt/sources.list.d";
     }

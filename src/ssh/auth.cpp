@@ -585,7 +585,10 @@ class Login {
     if (!has_configured_password() && !target_.only_first_identity && openssh_may()) {
       throw error.mended_by(Remedy::log_in);
     }
-    throw refused_.empty() || !key_hint_.empty() ? error : error.mended_by(Remedy::authorize_key);
+    const auto methods = static_cast<unsigned>(ssh_userauth_list(session_, nullptr));
+    const bool takes_keys = methods == 0 || (methods & SSH_AUTH_METHOD_PUBLICKEY) != 0;
+    throw refused_.empty() || !key_hint_.empty() || !takes_keys ? error
+                                                                : error.mended_by(Remedy::authorize_key);
   }
 
   // Whether ssh(1) could log in although this code could not: it supports more keys and settings, and can ask
@@ -618,6 +621,9 @@ class Login {
     const bool ticket = target_.gssapi.value && (methods & SSH_AUTH_METHOD_GSSAPI_MIC) != 0;
     if (ticket && (methods & SSH_AUTH_METHOD_PUBLICKEY) == 0) {
       return "get a ticket of Kerberos with `kinit`";
+    }
+    if (passwords && (methods & SSH_AUTH_METHOD_PUBLICKEY) == 0) {
+      return "the server accepts passwords but no keys: set password_env or password_command in configs.yaml";
     }
     return fmt::format(
         "check that the user name is right, and put your public key on the server: "

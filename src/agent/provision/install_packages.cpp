@@ -55,16 +55,24 @@ constexpr const char* dependencies_code =
     "    sys.exit(1)\n"
     "print(*project.get('dependencies', []), sep='\\n')\n";
 
-// Prints those of these wheels whose package is installed in the same version, one per line.
+// Prints those of these wheels whose package is installed in the same version, but from another build: not
+// with the same files.
 constexpr const char* wheels_code =
-    "import importlib.metadata, sys\n"
+    "import importlib.metadata, sys, zipfile\n"
+    "def read_files(record):\n"
+    "    return {line for line in record.splitlines() if ',sha256=' in line and '.data/' not in line}\n"
     "for wheel in sys.argv[1:]:\n"
     "    name, version = wheel.rpartition('/')[2].split('-')[:2]\n"
     "    try:\n"
-    "        installed = importlib.metadata.version(name.replace('_', '-'))\n"
-    "    except importlib.metadata.PackageNotFoundError:\n"
+    "        installed = importlib.metadata.distribution(name.replace('_', '-'))\n"
+    "        archive = zipfile.ZipFile(wheel)\n"
+    "    except (importlib.metadata.PackageNotFoundError, OSError, zipfile.BadZipFile):\n"
     "        continue\n"
-    "    if installed.replace('-', '_') == version:\n"
+    "    records = [file for file in archive.namelist() if file.endswith('.dist-info/RECORD')]\n"
+    "    if installed.version.replace('-', '_') != version or len(records) != 1:\n"
+    "        continue\n"
+    "    wanted = read_files(archive.read(records[0]).decode())\n"
+    "    if wanted - read_files(installed.read_text('RECORD') or ''):\n"
     "        print(wheel)\n";
 
 constexpr std::string_view blanks = " \t\r\n\f\v";
@@ -233,7 +241,7 @@ class PackageInstaller {
       steps_.begin("the environment has all packages");
     } else {
       Steps::Command again{"--force-reinstall", "--no-deps"};
-      const std::vector<std::string> wheels = find_installed_wheels();
+      const std::vector<std::string> wheels = find_rebuilt_wheels();
       again.insert(again.end(), wheels.begin(), wheels.end());
       install_with_pip({"-r", "requirements.txt"});
       if (!wheels.empty() && !is_externally_managed() && !steps_.run(make_command(again))) {
@@ -242,14 +250,13 @@ class PackageInstaller {
     }
   }
 
-  // The project's wheels whose package is installed in the same version. pip would keep that, although the
-  // wheel may be another build.
-  std::vector<std::string> find_installed_wheels() {
+  // The project's wheels whose package is installed in the same version from another build. pip would keep
+  // that build.
+  std::vector<std::string> find_rebuilt_wheels() {
     Steps::Command command{python_, "-c", wheels_code};
     const std::size_t size = command.size();
     for (const wire::PackageFile& file : packages_.files) {
-      // Only wheels that a requirement names have a digest.
-      if (file.name.ends_with(".whl") && !file.sha256.empty()) {
+      if (file.name.ends_with(".whl")) {
         command.push_back(place_.project() / file.name);
       }
     }

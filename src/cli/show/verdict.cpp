@@ -258,10 +258,11 @@ std::vector<std::string> success_notes(const std::vector<Job>& jobs) {
     notes.push_back(std::move(note));
   }
   if (const std::string last = jobs.empty() ? "" : last_of_pipe(jobs.front().command); !last.empty()) {
-    notes.push_back(
-        fmt::format("that is the exit status of `{}`, the end of the pipe: with `set -o pipefail;` before "
-                    "the command, a failure before it counts",
-                    visible_line(last, 60)));
+    notes.push_back(fmt::format(
+        "that is the exit status of `{}`, the end of the pipe: to count a failure before it, run {}",
+        visible_line(last, 60),
+        visible_line("--cmd " + quote_for_typing("set -o pipefail; " + insert_python(jobs.front().command)),
+                     200)));
   }
   return notes;
 }
