@@ -45,10 +45,6 @@ bool is_possible(const wire::Shape& shape) {
          shape.nodes <= shape.world_size && shape.node_rank < shape.nodes;
 }
 
-wire::Outcome failed_for_good(int rank) {
-  return {OutcomeState::failed_for_good, rank, std::nullopt};
-}
-
 }  // namespace
 
 RestartPolicy::RestartPolicy(LaunchSetup setup, RestartSetup restarts, std::vector<LaunchJob> jobs,
@@ -106,6 +102,14 @@ void RestartPolicy::note_failed_rank(std::size_t index, const wire::RankFailure&
   }
 }
 
+// This server cannot run another attempt. `failure` is set if guards were killed with all of their processes.
+wire::Outcome RestartPolicy::failed_for_good(int rank) const {
+  const auto gone = std::ranges::find_if(kept_ends_, [](const KeptEnd& end) {
+    return end.failure && end.failure->ending.kind == wire::EndKind::gone;
+  });
+  return {OutcomeState::failed_for_good, rank, gone == kept_ends_.end() ? std::nullopt : gone->failure};
+}
+
 // Finds the outcome of this attempt on this server.
 void RestartPolicy::notice_ends(Seconds now) {
   if (outcome_.state != OutcomeState::running || released_) {
@@ -113,8 +117,8 @@ void RestartPolicy::notice_ends(Seconds now) {
   }
   // If a user stopped a job, or it lost its guard, no other attempt can have it.
   for (const KeptEnd& end : kept_ends_) {
-    outcome_ = {end.failure ? OutcomeState::failed_for_good : OutcomeState::ended_for_good, job(end.job).rank,
-                std::nullopt};
+    outcome_ = end.failure ? failed_for_good(job(end.job).rank)
+                           : wire::Outcome{OutcomeState::ended_for_good, job(end.job).rank, std::nullopt};
   }
   // A rank that is being stopped fails because of that, which gives no information about the cause.
   std::size_t over = 0;
@@ -260,7 +264,7 @@ wire::LinkMessage RestartPolicy::answer(const std::string& server, const wire::A
   }
   if (members_.is_spare(server)) {
     members_.hear_spare(server, now);
-  } else if (!members_.is_member(server)) {
+  } else if (is_dropped(server)) {
     return wire::NoMoreAttempts{wire::ServerLoss{server}};
   }
   known_.insert(server);
@@ -270,6 +274,12 @@ wire::LinkMessage RestartPolicy::answer(const std::string& server, const wire::A
   }
   if (question.attempt == granted_) {
     const wire::Outcome& outcome = question.outcome;
+    if (outcome.state == OutcomeState::failed_for_good && outcome.failure && server != setup_.own) {
+      // All of its processes were killed, and so was the guard that could start others: the same as its loss.
+      gone_.insert(server);
+      fail(wire::ServerLoss{server}, now);
+      return wire::NoMoreAttempts{released_ ? reason_ : wire::EndReason(wire::ServerLoss{server})};
+    }
     if (outcome.state == OutcomeState::failed_for_good) {
       // A process is still alive there, whatever failed first.
       finish(wire::RankEnded{outcome.rank}, NoRestart::unfinished, now);
@@ -533,6 +543,7 @@ void RestartPolicy::begin_next(Seconds now) {
   begin_at_.reset();
   outcomes_.clear();
   acked_.clear();
+  gone_.clear();
   answered_.clear();
   for (const std::string& name : members) {
     answered_[name] = now;
@@ -646,7 +657,7 @@ void RestartPolicy::hear(const std::string& server, const wire::LinkMessage& mes
     }
   } else if (over != nullptr && !is_coordinator()) {
     finish(over->reason, std::nullopt, now);
-  } else if (is_coordinator() && !members_.is_member(server) && reports_end()) {
+  } else if (is_coordinator() && is_dropped(server) && reports_end()) {
     // A dropped server stops on its own.
   } else if (end_launch != nullptr && !released_ && !is_coordinator()) {
     finish(end_launch->reason, std::nullopt, now);

@@ -125,6 +125,7 @@ class RestartPolicy final : public LaunchPolicy {
   // This server's ranks.
   bool is_resting() const { return ended_ >= attempt_; }
   bool is_round_over(const LaunchJob& job) const { return job.round && job.round->attempt == attempt_; }
+  wire::Outcome failed_for_good(int rank) const;
   void notice_ends(Seconds now);
   void begin(int attempt, const wire::Shape& shape, Seconds until);
   void ask(Seconds now);
@@ -135,6 +136,10 @@ class RestartPolicy final : public LaunchPolicy {
   void fail(const wire::Cause& cause, Seconds now);
   void end_for_good(Seconds now);
   void decide(Seconds now);
+  // Whether the server takes part in no further attempt.
+  bool is_dropped(const std::string& server) const {
+    return !members_.is_member(server) || gone_.contains(server);
+  }
   bool is_wanted(const wire::Cause& cause) const;
   bool may_give_way(Seconds now) const;
   void lead(Seconds now);
@@ -173,7 +178,8 @@ class RestartPolicy final : public LaunchPolicy {
   std::map<std::string, wire::Outcome> outcomes_;  // of this attempt
   std::map<std::string, int> has_;                 // member -> the attempt that it reported
   std::map<std::string, std::vector<std::string>>
-      acked_;  // members without ranks of this attempt -> their checkpoints
+      acked_;                   // members without ranks of this attempt -> their checkpoints
+  std::set<std::string> gone_;  // members whose processes and guards were all killed
   Seconds begun_;
   Seconds failed_at_;
   bool decided_ = false;

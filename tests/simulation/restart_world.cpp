@@ -97,6 +97,9 @@ void RestartWorld::make_trouble() {
   if (random.chance() < 0.02) {
     servers_[random.below(names.size())]->revive();
   }
+  if (options.kills_guards && random.chance() < 0.01) {
+    servers_[random.below(names.size())]->lose_guard();
+  }
 }
 
 SimulatedServer::SimulatedServer(RestartWorld& world, std::string name)
@@ -138,6 +141,9 @@ void SimulatedServer::make() {
   if (!is_coordinator()) {
     world_.post(name_, world_.names.front(), wire::Hello{});
   }
+  if (!has_guard_) {
+    lose_guard();
+  }
 }
 
 void SimulatedServer::revive() {
@@ -165,6 +171,9 @@ void SimulatedServer::tell(const std::string& server, const wire::LinkMessage& m
 bool SimulatedServer::start(int number, const wire::Shape& shape) {
   if (lives || released) {
     throw std::logic_error("an attempt begins while another one lives");
+  }
+  if (!has_guard_) {
+    return false;
   }
   attempt = number;
   lives = true;
@@ -224,6 +233,17 @@ void SimulatedServer::stop() {
   dies_at_.reset();
   ended_ = true;
   policy->note_end(0, std::nullopt, clock());
+}
+
+void SimulatedServer::lose_guard() {
+  if (!released) {
+    lives = false;
+    dies_at_.reset();
+    has_guard_ = false;
+    policy->note_end(
+        0, wire::RankFailure{policy->jobs().front().rank, name_, {wire::EndKind::gone, 0}, false, ""},
+        clock());
+  }
 }
 
 void SimulatedServer::pass_time() {

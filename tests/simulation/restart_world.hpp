@@ -27,6 +27,7 @@ struct WorldOptions {
   rules::RestartSetup::Kinds kinds{.any = true};
   std::set<int> final_codes = {};
   rules::RestartTimes times{.longest_kill = Seconds(3), .longest_pause = Seconds(1)};
+  bool kills_guards = false;                  // among the trouble
   std::optional<Seconds> longest_delay = {};  // of a message; nullopt: from the seed
 };
 
@@ -102,6 +103,8 @@ class SimulatedServer final : public rules::RestartActs {
   void fail_a_rank(wire::Ending ending) { failed_rank_ = ending; }
   // A user stops its job.
   void stop();
+  // Its ranks and the guard that could start others are killed.
+  void lose_guard();
   Seconds clock() const { return world_.now * drift_; }
 
   bool lives = true;
@@ -136,6 +139,7 @@ class SimulatedServer final : public rules::RestartActs {
   bool is_coordinator() const { return name_ == world_.names.front(); }
 
   RestartWorld& world_;
+  bool has_guard_ = true;
   std::optional<wire::Ending> failed_rank_;
   std::string name_;
   double drift_;

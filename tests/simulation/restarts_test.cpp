@@ -13,8 +13,9 @@ struct Played {
   int restarts = 0;
 };
 
-Played play(std::uint64_t seed, const rules::RestartTimes& times) {
+Played play(std::uint64_t seed, const rules::RestartTimes& times, bool kills_guards = false) {
   WorldOptions options;
+  options.kills_guards = kills_guards;
   options.servers = seed % 2 == 1 ? 3 : 5;
   options.spares = static_cast<int>(seed / 2 % 3);
   options.times = times;
@@ -54,6 +55,13 @@ TEST(SimulatedRestarts, NeverHaveTwoLivingAttempts) {
     restarts += static_cast<std::uint64_t>(played.restarts);
   }
   EXPECT_GT(restarts, seeds);
+}
+
+TEST(SimulatedRestarts, NeverHaveTwoLivingAttemptsWhenGuardsAreKilled) {
+  const std::uint64_t seeds = count_seeds();
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    ASSERT_FALSE(play(seed, short_times, true).two_attempts) << "seed " << seed;
+  }
 }
 
 TEST(SimulatedRestarts, NeedLeasesThatCountFromTheQuestion) {
@@ -290,6 +298,43 @@ TEST(Restarts, FollowALossThatASigtermAnnounced) {
       }
     }
   }
+}
+
+// If a provider kills everything on a server, its supervisor may be started again before the machine is gone.
+TEST(Restarts, LeaveOutAServerWhoseGuardsWereKilled) {
+  for (const bool ended : {true, false}) {
+    QuietWorld world({.servers = 2, .spares = 1, .least = 2, .kinds = {.lost = true}});
+    ASSERT_TRUE(world.reaches_second(5));
+    if (ended) {
+      world.server(1).end_round({wire::EndKind::exit, 0});  // it has saved a checkpoint
+      ASSERT_TRUE(world.reaches_second(8));
+    }
+    world.server(1).lose_guard();
+    world.server(1).revive();
+    ASSERT_TRUE(world.reaches([&] { return world.lives(2, {"s0", "s2"}); })) << ended;
+    EXPECT_EQ(world.attempts.at(0).cause, wire::Cause(wire::ServerLoss{"s1"}));
+    EXPECT_EQ(world.attempts.at(0).without, std::vector<std::string>{"s1"});
+  }
+}
+
+TEST(Restarts, LeaveOutAServerThatCannotStartAnother) {
+  QuietWorld world({.servers = 2, .spares = 1, .least = 2});
+  ASSERT_TRUE(world.reaches_second(5));
+  world.server(1).end_round({wire::EndKind::exit, 0});
+  ASSERT_TRUE(world.reaches_second(8));
+  world.server(1).lose_guard();
+  world.server(0).fail(exit_9);
+  ASSERT_TRUE(world.reaches([&] { return world.lives(2, {"s0", "s2"}); }));
+  EXPECT_EQ(rank_failure(world.attempts.at(0))->server, "s0");
+  EXPECT_EQ(world.attempts.at(0).without, std::vector<std::string>{"s1"});
+}
+
+TEST(Restarts, EndWhenTheGuardsOfTheCoordinatorWereKilled) {
+  QuietWorld world({.servers = 2, .spares = 1, .least = 2});
+  ASSERT_TRUE(world.reaches_second(5));
+  world.server(0).lose_guard();
+  ASSERT_TRUE(world.reaches([&] { return world.server(0).released && world.server(1).released; }));
+  EXPECT_EQ(world.server(0).no_restart, NoRestart::unfinished);
 }
 
 TEST(Restarts, EndAfterTheSameFailureTwice) {
