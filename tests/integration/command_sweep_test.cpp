@@ -182,7 +182,7 @@ TEST_F(CommandSweep, EndsAsOneAndGoesOn) {
 TEST_F(CommandSweep, WhatIsWrongIsRefusedBeforeAnythingStarts) {
   EXPECT_THAT(world.run({"sweep", "--param", "lr=1", "--", "echo", "{lrr}"}), Refused("did you mean 'lr'?"));
   EXPECT_THAT(world.run({"sweep", "--", "echo"}), Refused("there are no points"));
-  EXPECT_THAT(world.run({"sweep", "--param", "a=x y", "--cmd", "echo {a}"}), Refused("as words"));
+  EXPECT_THAT(world.run({"sweep", "--param", "a=x y", "--cmd", "echo {a}"}), Refused("as separate words"));
   EXPECT_THAT(world.run({"sweep", "--param", "a=1"}), Refused("--cmd is required"));
   EXPECT_THAT(world.run({"sweep", "--results", "1", "--resume", "1"}), Refused("one of them"));
   EXPECT_THAT(world.run({"sweep", "--results", "1"}), Refused("no launch"));
