@@ -345,6 +345,7 @@ TEST_F(CommandCode, MoreFilesThanAreListedAreCompared) {
 
 TEST_F(CommandCode, AScriptThatDoesNotExistIsNotStarted) {
   make_folders(world.project() / "sub");
+  write("sub/w.py", "1\n");
   rsync();
   const auto refused = [&](std::vector<std::string> words) {
     words.insert(words.begin(), {"launch", "--nproc-per-node", "1"});
@@ -357,7 +358,8 @@ TEST_F(CommandCode, AScriptThatDoesNotExistIsNotStarted) {
               AllOf(HasSubstr("error: nothing was started: there is no trian.py, here or on a, b"),
                     HasSubstr("did you mean 'train.py'?"), HasSubstr("--no-check")));
   EXPECT_THAT(refused({"--workdir", "sub", "--", "python3", "train.py"}),
-              AllOf(HasSubstr("there is no sub/train.py"), HasSubstr("did you mean train.py?")));
+              AllOf(HasSubstr("there is no sub/train.py"), HasSubstr("did you mean ../train.py?")));
+  EXPECT_THAT(refused({"--workdir", "sub", "--", "python3", "sub/w.py"}), HasSubstr("did you mean w.py?"));
   EXPECT_THAT(refused({"--", "sh", "-e", "run.sh"}), HasSubstr("there is no run.sh"));
   EXPECT_THAT(refused({"--", "./run.sh"}), HasSubstr("there is no run.sh"));
   EXPECT_THAT(refused({"--", "python3", "/nowhere/train.py"}),
