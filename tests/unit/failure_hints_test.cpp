@@ -150,9 +150,9 @@ constexpr Failure failures[] = {
     {"UnicodeEncodeError: 'ascii' codec can't encode character '\\xe9' in position 3", "PYTHONUTF8=1"},
     {"OSError: [Errno 116] Stale file handle: 'last.pt'", "network file system"},
     {"bash: line 1: ./train.sh: Permission denied", "chmod +x"},
-    {"sh: 1: train.sh\r: not found", "line ends of Windows"},
+    {"sh: 1: train.sh\r: not found", "Windows line endings"},
     {"python: can't open file '/home/ada/demo/train.py\r': [Errno 2] No such file or directory",
-     "line ends of Windows"},
+     "Windows line endings"},
     {"ncclInvalidUsage: Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000",
      "a GPU for each rank"},
 };

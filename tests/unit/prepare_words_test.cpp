@@ -53,7 +53,7 @@ TEST(PipHint, SaysWhatToTry) {
   EXPECT_THAT(pip_hint("ERROR: No matching distribution found for torhc==2\nmore"),
               HasSubstr("is 'torhc==2' the"));
   EXPECT_THAT(pip_hint("NewConnectionError …\nERROR: No matching distribution found for six"),
-              HasSubstr("does not reach the package index"));
+              HasSubstr("cannot reach the package index"));
   EXPECT_THAT(pip_hint("ERROR: ResolutionImpossible: for help"), HasSubstr("contradict"));
   EXPECT_THAT(pip_hint("LookupError: setuptools-scm was unable to detect version for /home/ada/demo."),
               HasSubstr("SETUPTOOLS_SCM_PRETEND_VERSION"));
