@@ -119,8 +119,8 @@ struct ServerFacts {
 
   std::vector<double> load;  // over 1, 5 and 15 minutes; three values, or none
   std::vector<DiskFacts> disks;
-  LimitFacts
-      limits;  // "nofile", "nproc" (numbers), "memlock", "core", "as", "fsize" (bytes), "cpu" (seconds)
+  // "nofile", "nproc" (numbers), "memlock", "core", "as", "fsize" (bytes), "cpu" (seconds)
+  LimitFacts limits;
 
   // How far the server's clock is ahead of this machine's clock; negative: behind. 0 if the difference is
   // within the measurement error, which is the response time.
@@ -129,9 +129,9 @@ struct ServerFacts {
   // python3 of the environment, or else the one in PATH; empty: none.
   std::string python_program;
   std::string python_path{};              // PYTHONPATH of the user, if jobs get it
-  std::optional<int> prologue_failure{};  // its exit status, if it failed
   std::string python_home{};              // PYTHONHOME, likewise
   std::string python;                     // "3.11.2"
+  std::optional<int> prologue_failure{};  // the exit status of the prologue, if it failed
   // Only if there is no Python. First: why the first program that was tried is not used. Second: a Python
   // that jobs do not find because it is not in their PATH. Untrusted text.
   std::string python_refusal{};

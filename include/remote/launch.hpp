@@ -282,7 +282,7 @@ struct Plan {
   std::vector<ChosenRanks> chosen{};  // for servers without an explicit number of ranks
 };
 
-// Also sent (Launched) before waiting for the lifelines.
+// The result of a launch. The event Launched has it before the call waits for the lifelines.
 struct LaunchResult {
   Plan plan;
   std::vector<Job> jobs;      // by rank, with their keys; jobs on spare servers last
@@ -324,7 +324,7 @@ struct Verdict {
 struct KillRequest {
   int signal = 15;                 // the first signal, in Linux's numbering
   std::chrono::seconds grace{10};  // time until KILL is sent
-  // Who stops the jobs: by_user (`text`; default: user@host), by_launch, after_rank or after_loss.
+  // The origin of the stop: by_user (`text`; default: user@host), by_launch, after_rank or after_loss.
   JobReason by{.kind = JobReason::Kind::by_user};
 };
 struct KillResult {

@@ -348,6 +348,14 @@ void LaunchAttempt::check_code() {
   tell_code(core_, git_, std::move(code));
 }
 
+void LaunchAttempt::remember_older_jobs() {
+  for (const Job& job : core_.store.list({.unfinished_only = true}).jobs) {
+    if (job.state != JobState::starting) {
+      older_jobs_.insert(job.id);
+    }
+  }
+}
+
 // Whether the job of another launch runs, as far as the servers' answers and the store tell.
 bool LaunchAttempt::seems_to_run(const Job& job, const wire::FactsReply& answer) const {
   constexpr std::chrono::minutes longest_start{1};

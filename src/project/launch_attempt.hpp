@@ -69,6 +69,8 @@ class LaunchAttempt {
     return core_.connector().connect(server, core_.cancel());
   }
   void verify_sync();
+  // For seems_to_run(). Call it before the servers are asked.
+  void remember_older_jobs();
   bool seems_to_run(const Job& job, const wire::FactsReply& answer) const;
   void tell_same_launch(const std::vector<Job>& own);
   // Reports which code the launch runs.

@@ -230,10 +230,8 @@ Plan LaunchAttempt::plan() {
       .torch = request_.python,
       .torchrun = request_.torchrun};
   GitState asked = git_.valid() ? GitState() : ask_git(core_);  // for plan() alone
-  for (const Job& job : core_.store.list({.unfinished_only = true}).jobs) {
-    if (job.state != JobState::starting) {
-      older_jobs_.insert(job.id);
-    }
+  if (request_.check) {
+    remember_older_jobs();
   }
   answers_ = ask_all(spec.master_addr);
   spec.commit = commit_of(git_.valid() ? git_ : asked);

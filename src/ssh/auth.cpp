@@ -585,10 +585,8 @@ class Login {
     if (!has_configured_password() && !target_.only_first_identity && openssh_may()) {
       throw error.mended_by(Remedy::log_in);
     }
-    const auto methods = static_cast<unsigned>(ssh_userauth_list(session_, nullptr));
-    const bool takes_keys = methods == 0 || (methods & SSH_AUTH_METHOD_PUBLICKEY) != 0;
-    throw refused_.empty() || !key_hint_.empty() || !takes_keys ? error
-                                                                : error.mended_by(Remedy::authorize_key);
+    const bool needs_key = !refused_.empty() && key_hint_.empty() && allows(SSH_AUTH_METHOD_PUBLICKEY);
+    throw needs_key ? error.mended_by(Remedy::authorize_key) : error;
   }
 
   // Whether ssh(1) could log in although this code could not: it supports more keys and settings, and can ask

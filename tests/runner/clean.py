@@ -85,6 +85,7 @@ def guard_run(work, group, alive):
     left = find_left(before)
     kill_left()
     remove(os.environ["TMPDIR"])
+    remove_networks(list_networks() - before.networks)
     if left and not was_killed:
         print("\nleft behind, and removed: %d" % len(left))
         for line in left[:SHOWN]:
@@ -178,7 +179,7 @@ class Surroundings:
 
     def __init__(self):
         self.tree = hash_tree()
-        self.networks = {name for name in list_names("/run/netns") + list_names("/sys/class/net") if TEST_NETWORKS.fullmatch(name)}
+        self.networks = list_networks()
 
 
 def find_left(before):
@@ -191,10 +192,7 @@ def find_left(before):
     left += ["mount: " + place for place in list_mounts(os.environ["TMPDIR"])]
     left += ["file: " + str(path) for path in pathlib.Path(os.environ["TMPDIR"]).iterdir()]
     now = Surroundings()
-    for name in sorted(now.networks - before.networks):
-        left.append("network: " + name)
-        for kind in ("link", "netns"):
-            subprocess.run(["ip", kind, "delete", name], check=False, stderr=subprocess.DEVNULL)
+    left += ["network: " + name for name in sorted(now.networks - before.networks)]
     if now.tree != before.tree:
         left.append("the sources were changed: git status")
     return left
@@ -203,6 +201,11 @@ def find_left(before):
 def list_mounts(folder):
     places = [line.split()[4] for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines()]
     return [place for place in places if place.startswith(folder + "/")]
+
+
+def list_networks():
+    """The interfaces and network namespaces with names that tests give."""
+    return {name for name in list_names("/run/netns") + list_names("/sys/class/net") if TEST_NETWORKS.fullmatch(name)}
 
 
 def list_names(folder):
@@ -214,3 +217,9 @@ def remove(folder):
         subprocess.run(["umount", "-l", place], check=False)
     subprocess.run(["chmod", "-R", "u+rwX", folder], check=False, stderr=subprocess.DEVNULL)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_networks(names):
+    for name in names:
+        for kind in ("link", "netns"):
+            subprocess.run(["ip", kind, "delete", name], check=False, stderr=subprocess.DEVNULL)

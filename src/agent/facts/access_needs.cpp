@@ -16,18 +16,16 @@
 namespace remote::agent {
 namespace {
 
-constexpr std::size_t max_mounts_bytes = 4U << 20U;
-
 struct Mount {
   std::string type;
   std::string source;
   std::string options;  // of the file system, such as "rw,sec=krb5p"
 };
 
-// The mount of a device number ("8:1") in the text of /proc/self/mountinfo (proc(5)).
-Mount find_mount(std::string_view mounts, std::string_view device) {
+// The mount of a device number ("8:1"), from /proc/self/mountinfo (proc(5)).
+Mount find_mount(const Host& host, std::string_view device) {
   Mount found;
-  for (const std::string& line : split(mounts, '\n')) {
+  for (const std::string& line : read_lines(host.system("/proc/self/mountinfo"))) {
     const std::size_t separator = line.find(" - ");
     if (separator == std::string::npos) {
       continue;
@@ -69,8 +67,7 @@ std::string find_access_needs(const Host& host, const Path& folder) {
     return "";
   }
   const std::string device = text::format("{}:{}", info.stx_dev_major, info.stx_dev_minor);
-  const std::string mounts = read_file(host.system("/proc/self/mountinfo"), max_mounts_bytes).value_or("");
-  std::string needs = name_needs(find_mount(mounts, device));
+  std::string needs = name_needs(find_mount(host, device));
   if (needs.empty() && (info.stx_attributes & STATX_ATTR_ENCRYPTED) != 0) {
     needs = "the key of its encryption (fscrypt)";
   }

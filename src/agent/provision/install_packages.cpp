@@ -240,30 +240,40 @@ class PackageInstaller {
     if (packages_.constraints.empty() && are_requirements_met()) {
       steps_.begin("the environment has all packages");
     } else {
-      Steps::Command again{"--force-reinstall", "--no-deps"};
-      const std::vector<std::string> wheels = find_rebuilt_wheels();
-      again.insert(again.end(), wheels.begin(), wheels.end());
+      const std::vector<std::string> rebuilt = find_rebuilt_wheels();
       install_with_pip({"-r", "requirements.txt"});
-      if (!wheels.empty() && !is_externally_managed() && !steps_.run(make_command(again))) {
-        fail_installation();
-      }
+      reinstall(rebuilt);
+    }
+  }
+
+  void reinstall(const std::vector<std::string>& wheels) {
+    if (wheels.empty() || is_externally_managed()) {
+      return;
+    }
+    Steps::Command wanted{"--force-reinstall", "--no-deps"};
+    wanted.insert(wanted.end(), wheels.begin(), wheels.end());
+    if (!steps_.run(make_command(wanted))) {
+      fail_installation();
     }
   }
 
   // The project's wheels whose package is installed in the same version from another build. pip would keep
   // that build.
   std::vector<std::string> find_rebuilt_wheels() {
-    Steps::Command command{python_, "-c", wheels_code};
-    const std::size_t size = command.size();
+    std::vector<std::string> wheels;
     for (const wire::PackageFile& file : packages_.files) {
       if (file.name.ends_with(".whl")) {
-        command.push_back(place_.project() / file.name);
+        wheels.push_back(place_.project() / file.name);
       }
     }
-    std::vector<std::string> wheels =
-        command.size() == size ? std::vector<std::string>() : split(steps_.read(command).value_or(""), '\n');
-    std::erase(wheels, "");
-    return wheels;
+    if (wheels.empty()) {
+      return wheels;  // without starting Python
+    }
+    Steps::Command command{python_, "-c", wheels_code};
+    command.insert(command.end(), wheels.begin(), wheels.end());
+    std::vector<std::string> rebuilt = split(steps_.read(command).value_or(""), '\n');
+    std::erase(rebuilt, "");
+    return rebuilt;
   }
 
   // Whether an environment with the system's packages meets all requirements. pip would also install
