@@ -13,7 +13,7 @@ constexpr Seconds member_patience{3};  // during which the absence of members is
 
 std::optional<std::string> describe_supervisor(const wire::LaunchSpec& spec,
                                                const rules::LaunchPolicy& policy, const Peers& peers,
-                                               const std::string& dropped, Seconds started, Seconds now) {
+                                               const std::string& dropped, Seconds ready, Seconds now) {
   const Seconds time_to_come = policy.time_to_come();
   const auto was_heard = [&](const std::string& server) { return policy.last_heard().contains(server); };
   if (policy.is_coordinator()) {
@@ -32,14 +32,14 @@ std::optional<std::string> describe_supervisor(const wire::LaunchSpec& spec,
     if (missing.empty()) {
       return "ok";
     }
-    const bool is_late = now - started > std::min(member_patience, time_to_come);
+    const bool is_late = now - ready > std::min(member_patience, time_to_come);
     return is_late ? std::optional("waiting for " + missing) : std::nullopt;
   }
   const std::string& coordinator = policy.coordinator();
   if (was_heard(coordinator)) {
     return peers.is_linked() ? "ok" : text::format("cut off from {} since {}", coordinator, dropped);
   }
-  if (!peers.refusal().empty() && now - started > std::min(first_seconds, time_to_come)) {
+  if (!peers.refusal().empty() && now - ready > std::min(first_seconds, time_to_come)) {
     return text::format("cannot reach {} at {}:{}: {}", coordinator, spec.address, spec.port,
                         peers.refusal());
   }

@@ -13,10 +13,10 @@ namespace remote::agent {
 constexpr Seconds first_seconds{1.5};
 
 // Describes the state of a supervisor for the file `lifeline`: "ok", or the problem. nullopt if it is too
-// early to know. `started` is when the supervisor started, and `dropped` the time of day when the link to the
-// coordinator was lost.
+// early to know. `ready` is when the supervisor began to listen or to connect, and `dropped` the time of day
+// when the link to the coordinator was lost.
 std::optional<std::string> describe_supervisor(const wire::LaunchSpec& spec,
                                                const rules::LaunchPolicy& policy, const Peers& peers,
-                                               const std::string& dropped, Seconds started, Seconds now);
+                                               const std::string& dropped, Seconds ready, Seconds now);
 
 }  // namespace remote::agent

@@ -147,6 +147,7 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
     next_watchdog_ = takes_over ? start_ + watchdog_pause : start_;
     restore();
     open_channels();
+    ready_ = read_clock();
     for (;;) {
       const Seconds now = read_clock();
       keep_watchdog(now);
@@ -233,7 +234,7 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
   }
 
   void write_status(Seconds now) {
-    const auto status = describe_supervisor(spec_, *policy_, peers_, dropped_, start_, now);
+    const auto status = describe_supervisor(spec_, *policy_, peers_, dropped_, ready_, now);
     if (status && *status != status_) {
       status_ = *status;
       write_all("lifeline", status_);
@@ -672,6 +673,7 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
   Path program_;
   wire::LaunchSpec spec_;
   Seconds start_;
+  Seconds ready_{0};  // when its channels were open; on slow storage, long after the start
   Killer killer_;
   JobLooker looker_;
   Peers peers_;
