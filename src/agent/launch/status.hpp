@@ -13,7 +13,7 @@ namespace remote::agent {
 constexpr Seconds first_seconds{1.5};
 
 // Describes the state of a supervisor for the file `lifeline`: "ok", or the problem. nullopt if it is too
-// early to know. `ready` is when the supervisor began to listen or to connect, and `dropped` the time of day
+// early to know. `ready` is when the supervisor began to wait for the others, and `dropped` the time of day
 // when the link to the coordinator was lost.
 std::optional<std::string> describe_supervisor(const wire::LaunchSpec& spec,
                                                const rules::LaunchPolicy& policy, const Peers& peers,

@@ -147,7 +147,6 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
     next_watchdog_ = takes_over ? start_ + watchdog_pause : start_;
     restore();
     open_channels();
-    ready_ = read_clock();
     for (;;) {
       const Seconds now = read_clock();
       keep_watchdog(now);
@@ -234,7 +233,7 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
   }
 
   void write_status(Seconds now) {
-    const auto status = describe_supervisor(spec_, *policy_, peers_, dropped_, ready_, now);
+    const auto status = describe_supervisor(spec_, *policy_, peers_, dropped_, ready_.value_or(now), now);
     if (status && *status != status_) {
       status_ = *status;
       write_all("lifeline", status_);
@@ -627,11 +626,15 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
     const int timeout = static_cast<int>(pause.count() * 1000);
     const int ready = ::poll(fds.data(), fds.size(), timeout);
     const Seconds awake = read_clock();
+    if (!ready_) {
+      ready_ = awake;
+    }
     // A much longer sleep means that this process or its server was paused. Other servers must not count as
     // silent because of that.
     if (const Seconds late = awake - asleep - pause; late > Seconds(1)) {
       policy_->discount_pause(late);
       peers_.discount_pause(late);
+      ready_ = std::min(*ready_ + late, awake);
     }
     if (ready <= 0) {
       return;
@@ -673,7 +676,8 @@ class LaunchSupervisor final : public PeersHandler, public rules::RestartActs, p
   Path program_;
   wire::LaunchSpec spec_;
   Seconds start_;
-  Seconds ready_{0};  // when its channels were open; on slow storage, long after the start
+  // When it first waited for the others. On slow storage, this can be long after the start.
+  std::optional<Seconds> ready_;
   Killer killer_;
   JobLooker looker_;
   Peers peers_;
