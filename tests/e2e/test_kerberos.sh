@@ -30,6 +30,7 @@ kdc_port=$(free_port)
 cat >"$KRB5_CONFIG" <<EOF2
 [libdefaults]
   default_realm = TEST.EXAMPLE
+  default_rcache_name = file2:$there/rcache
   dns_lookup_kdc = false
   dns_canonicalize_hostname = false
   rdns = false
