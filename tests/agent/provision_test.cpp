@@ -145,15 +145,22 @@ class Provision : public ::testing::Test {
 TEST_F(Provision, KnowsWhoSentTheProjectLast) {
   const wire::ProjectSource first{
       .folder_id = std::string(32, 'a'), .user = "ada@laptop", .folder = "/x", .at = 5};
-  const auto send = [&](const wire::ProjectSource& source) {
-    return find_prepared(fake.host, {.python = python, .server = "n1", .source = source});
+  const auto record = [&](const std::optional<wire::ProjectSource>& source) {
+    return record_source(fake.host, {python.scripts, source}).former;
   };
-  EXPECT_FALSE(send(first).source);
+  const auto announce = [&] {
+    return find_prepared(fake.host, {.python = python, .server = "n1", .is_sending = true}).source;
+  };
+  EXPECT_FALSE(announce());
+  EXPECT_FALSE(record(first)) << "an announcement records nothing";
+  EXPECT_EQ(announce()->user, "ada@laptop");
+  EXPECT_FALSE(ask().source) << "nothing is sent";
   wire::ProjectSource second = first;
   second.user = "bob@desk";
-  EXPECT_EQ(send(second).source->user, "ada@laptop");
-  EXPECT_FALSE(ask().source) << "nothing is sent";
-  EXPECT_EQ(send(first).source->user, "bob@desk");
+  EXPECT_EQ(record(second)->user, "ada@laptop");
+  EXPECT_EQ(record(std::nullopt)->user, "bob@desk");
+  EXPECT_FALSE(announce());
+  EXPECT_FALSE(record(std::nullopt));
 }
 
 TEST_F(Provision, TheProjectsFolderIsCreatedForAllToRead) {

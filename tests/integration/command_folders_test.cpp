@@ -30,6 +30,11 @@ class CommandFolders : public ::testing::Test {
     write_file_atomic(folder / "train.py", train);
     return folder;
   }
+  // The server's record of who sent the project last.
+  std::string sender(const std::string& server) {
+    return read_file_if_there(world.there(server) / ".remote-scripts/source.json").value_or("");
+  }
+  static auto names(const fs::path& folder) { return HasSubstr("\"" + folder.string() + "\""); }
   CommandResult launch(std::vector<std::string> more = {}) {
     more.insert(more.begin(), {"launch", "--nproc-per-node", "1", "--on-failure", "leave"});
     return world.run(more);
@@ -48,6 +53,29 @@ TEST_F(CommandFolders, WhoFilledAServerIsSaid) {
   EXPECT_THAT(launch({"--cmd", "true"}).err,
               AllOf(HasSubstr("warning: a, b have other code, sent from " + other.string() + ", "),
                     HasSubstr(" ago: train.py; `remote rsync --overwrite` replaces it")));
+}
+
+TEST_F(CommandFolders, ATransferThatChangesNothingThereLeavesTheSender) {
+  EXPECT_EQ(world.run({"rsync"}).code, 0);
+  const fs::path other = second("of the second folder\n");
+  const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  fs::last_write_time(other / "train.py", long_ago);
+  const CommandResult refused = world.run_in(other, {"rsync"});
+  EXPECT_EQ(refused.code, 0) << refused;
+  EXPECT_THAT(refused.out + refused.err, HasSubstr("not changed, newer on the server:"));
+  EXPECT_THAT(sender("a"), names(world.project()));
+  EXPECT_THAT(sender("b"), names(world.project()));
+  EXPECT_THAT(world.run({"rsync"}).err, Not(HasSubstr("the project there was sent")));
+  // A folder there that cannot make way for a file.
+  write_file_atomic(other / "z.py", "1\n");
+  make_folders(world.there("a") / "z.py/full");
+  fs::last_write_time(world.there("a") / "z.py", long_ago);
+  EXPECT_EQ(world.run_in(other, {"rsync", "--server", "a"}).code, 1);
+  EXPECT_THAT(sender("a"), names(world.project()));
+  write_file_atomic(other / "b.py", "1\n");
+  EXPECT_EQ(world.run_in(other, {"rsync", "--server", "a"}).code, 1);
+  EXPECT_TRUE(fs::exists(world.there("a") / "b.py"));
+  EXPECT_THAT(sender("a"), names(other)) << "a part of it has arrived";
 }
 
 TEST_F(CommandFolders, AMachineWithANewAddressIsTheSameOneOrNot) {

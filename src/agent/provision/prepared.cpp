@@ -53,12 +53,9 @@ void check_steps(const Host& host, const wire::PreparedRequest& request, wire::P
     throw ProvisionError("cannot make the project's folder " + place.project().string(),
                          "choose another remote_path in configs.yaml");
   }
-  if (request.source) {
+  if (request.is_sending) {
     reply.source = read_source(place.scripts());
     reply.running = find_running_jobs(host, place.project()).here;
-    if (make_open_folders(place.scripts())) {
-      write_source(place.scripts(), *request.source);
-    }
   }
   if (!request.share_token.empty()) {
     reply.first = find_first_server(place.scripts(), request);
