@@ -157,6 +157,32 @@ TEST_F(CommandFolders, ACopyDoesNotEndOrRemoveTheJobsOfItsOriginal) {
   EXPECT_EQ(world.run_in(copy, {"job-kill", "--job", "2", "--yes"}).code, 0);
 }
 
+TEST_F(CommandFolders, ACopyRemovesNoFilesOfItsOriginalAndNamesItsJobs) {
+  write_file_atomic(world.project() / "only_a.py", "1\n");
+  EXPECT_EQ(world.run({"rsync"}).code, 0);
+  const Job job = world.job("a", "exec sleep 1000");
+  const fs::path copy = world.project().parent_path() / "copy";
+  fs::copy(world.project(), copy, fs::copy_options::recursive);
+  fs::remove(copy / "only_a.py");
+  const CommandResult compared = world.run_in(copy, {"rsync", "--delete", "--dry-run"});
+  EXPECT_EQ(compared.code, 0) << compared;
+  EXPECT_THAT(compared.out + compared.err, Not(HasSubstr("only_a.py")));
+  write_file_atomic(copy / "train.py", "of the copy\n");
+  for (const char* who : {"sent from the original", "sent from the copy"}) {
+    const CommandResult sent = world.run_in(copy, {"rsync", "--delete"});
+    EXPECT_EQ(sent.code, 0) << sent;
+    EXPECT_THAT(sent.err, HasSubstr("a: 1 job that was not started from here runs in its folder")) << who;
+  }
+  EXPECT_TRUE(fs::exists(world.there("a") / "only_a.py"));
+  const CommandResult own = world.run({"rsync"});
+  EXPECT_THAT(own.err, AllOf(HasSubstr("the project there was sent from " + copy.string() + ", "),
+                             Not(HasSubstr("not started from here"))));
+  fs::remove(world.project() / "only_a.py");
+  EXPECT_EQ(world.run({"rsync", "--delete"}).code, 0);
+  EXPECT_FALSE(fs::exists(world.there("a") / "only_a.py"));
+  EXPECT_EQ(world.run({"job-kill", "--job", std::to_string(job.key)}).code, 0);
+}
+
 TEST_F(CommandFolders, LinksToNothingAndEnvironmentsStayHere) {
   write_file_atomic(world.project() / "old.py", "1\n");
   make_folders(world.project() / "myenv/bin");
