@@ -52,6 +52,8 @@ std::optional<std::string> pip_options(const config::Python& python);
 Finding clock_finding(std::chrono::duration<double> clock_ahead);
 // For a server that was excluded from a launch (ServerFacts::sick).
 Finding sick_finding(const std::string& sick, const std::string& server);
+// About a server whose machine has further names: `others`.
+Finding same_machine_finding(const std::vector<std::string>& others);
 Finding logout_finding(std::vector<std::string> excluded, const std::string& user);
 
 // The findings that a launch reports about a server, from facts that it has already requested. A warning is

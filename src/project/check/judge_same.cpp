@@ -12,6 +12,7 @@
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "project/check/judge.hpp"
+#include "rules/usable.hpp"
 
 namespace remote::project {
 namespace {
@@ -323,21 +324,6 @@ void judge_packages(const std::vector<Compared>& all, std::vector<std::vector<Fi
 
 // ---- machines
 
-// Whether the ranks of both would use the same GPUs, because these are names of one machine.
-bool share_gpus(const Compared& one, const Compared& other) {
-  const auto same_gpus = [](const GpuFacts& own, const GpuFacts& others) {
-    return !own.gpus.empty() && !own.gpus.front().uuid.empty() &&
-           std::ranges::equal(own.gpus, others.gpus, {}, &Gpu::uuid, &Gpu::uuid);
-  };
-  const bool are_split = !one.gpu_indices.empty() && !other.gpu_indices.empty() &&
-                         std::ranges::none_of(one.gpu_indices, [&](int index) {
-                           return std::ranges::count(other.gpu_indices, index) > 0;
-                         });
-  const std::string& machine = one.facts.machine;
-  return !machine.empty() && machine != "0" && machine == other.facts.machine &&
-         same_gpus(one.facts.gpus, other.facts.gpus) && !are_split;
-}
-
 // Names other servers that are the same machine, and other machines with the machine id of this one: software
 // that tells machines apart by it, such as DHCP clients, confuses them.
 void judge_machines(const std::vector<Compared>& all, std::vector<std::vector<Finding>>& findings) {
@@ -348,7 +334,8 @@ void judge_machines(const std::vector<Compared>& all, std::vector<std::vector<Fi
     for (const Compared& other : all) {
       if (!own.image.empty() && other.facts.image == own.image && other.facts.machine != own.machine) {
         equal.push_back(other.server);
-      } else if (&other != &all[i] && share_gpus(all[i], other)) {
+      } else if (&other != &all[i] &&
+                 rules::share_gpus(own, all[i].gpu_indices, other.facts, other.gpu_indices)) {
         same.push_back(other.server);
       }
     }
@@ -361,17 +348,20 @@ void judge_machines(const std::vector<Compared>& all, std::vector<std::vector<Fi
                                  "systemd-machine-id-setup, and restart it"}});
     }
     if (!same.empty()) {
-      findings[i].push_back({"same-machine", CheckStatus::warn,
-                             fmt::format("{} {} the same machine: their ranks would share its GPUs",
-                                         listed(same), same.size() == 1 ? "is" : "are"),
-                             Fix{Fix::Where::advice,
-                                 "keep one of the names in configs.yaml, or split the GPUs: gpus: [0, 1] and "
-                                 "gpus: [2, 3]"}});
+      findings[i].push_back(same_machine_finding(same));
     }
   }
 }
 
 }  // namespace
+
+Finding same_machine_finding(const std::vector<std::string>& others) {
+  return {"same-machine", CheckStatus::warn,
+          fmt::format("{} {} the same machine: their ranks would share its GPUs", listed(others),
+                      others.size() == 1 ? "is" : "are"),
+          Fix{Fix::Where::advice,
+              "keep one of the names in configs.yaml, or split the GPUs: gpus: [0, 1] and gpus: [2, 3]"}};
+}
 
 std::optional<std::string> pip_options(const config::Python& python) {
   std::string options = python.no_index ? "--no-index " : "";
