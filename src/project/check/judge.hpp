@@ -38,6 +38,7 @@ struct Compared {
   std::optional<int> expected_gpus{};          // as in configs.yaml
   std::string sent{};                          // the project state that was sent to it; "": none
   std::optional<std::string> pip_options{""};  // for the fix, see below
+  bool lacks_environment = false;              // the project's environment is not there, or does not work
   std::vector<int> gpu_indices{};              // the GPUs that its jobs may use; empty: all
 };
 

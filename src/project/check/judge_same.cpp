@@ -108,10 +108,24 @@ std::string beginning(const std::string& version, int points) {
   return version.substr(0, end);
 }
 
+// `options` are for update-packages.
+Fix update_packages(const Compared& one, const std::string& options = "") {
+  return {Fix::Where::here,
+          fmt::format("remote {}{} --server {}", one.lacks_environment ? "prepare" : "update-packages",
+                      one.lacks_environment ? "" : options, one.server)};
+}
+
 // `what`: the arguments of pip install.
 Fix install(const Compared& one, const std::string& what) {
-  if (!one.pip_options) {
-    return {Fix::Where::here, "remote update-packages --force --server " + one.server};
+  if (!one.lacks_environment && one.facts.python_managed) {
+    return {
+        Fix::Where::advice,
+        fmt::format("the distribution manages the packages of its Python (PEP 668): set python: {{manager: "
+                    "venv, system_site_packages: true}} in configs.yaml, then: remote prepare --server {}",
+                    one.server)};
+  }
+  if (one.lacks_environment || !one.pip_options) {
+    return update_packages(one, " --force");
   }
   return {Fix::Where::here, fmt::format("remote run --server {} --cmd {}", one.server,
                                         shell_quote("python3 -m pip install " + *one.pip_options + what))};
@@ -167,7 +181,7 @@ std::vector<Rule> rules_of_software(const std::vector<Compared>& all) {
                                                                         : CheckStatus::warn;
        },
        [&all](const Compared& one, const std::string& usual) -> std::optional<Fix> {
-         if (is_of_distribution(all, "torch", usual)) {
+         if (!one.lacks_environment && is_of_distribution(all, "torch", usual)) {
            return Fix{Fix::Where::server_as_root, "apt-get install -y python3-torch"};
          }
          return install(one, "torch", beginning(usual, 9));
@@ -198,7 +212,7 @@ std::vector<Rule> rules_of_gpus(const std::vector<Compared>& all) {
              return install(one, name, usual);
            }
          }
-         return Fix{Fix::Where::here, "remote update-packages --server " + one.server};
+         return update_packages(one);
        }},
       {"same-gpus", "GPUs", [with_number](const Compared& one) { return gpus_of(one, with_number); }, warn,
        [](const Compared& one, const std::string&) -> std::optional<Fix> {
@@ -286,7 +300,7 @@ Finding packages_finding(const Compared& one, const std::vector<Odd>& odd) {
     wanted += " " + shell_quote(package.package + "==" + package.usual);
   }
   const std::string detail = join_first(details, shown, "; ");
-  Fix fix{Fix::Where::here, "remote update-packages --server " + one.server};
+  Fix fix = update_packages(one);
   if (odd.size() <= shown) {
     fix = install(one, wanted.substr(1));
   }
