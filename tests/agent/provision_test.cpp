@@ -176,12 +176,33 @@ TEST_F(Provision, TheProjectsFolderIsCreatedForAllToRead) {
     ASSERT_EQ(::stat((fake.home() / name).c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0755U) << name;
   }
+}
+
+TEST_F(Provision, AFolderThatCannotBeMadeIsRefusedWithTheReason) {
+  const auto refusal = [&](const std::string& project) {
+    python.project = project;
+    const wire::PreparedReply reply = ask();
+    EXPECT_TRUE(reply.failure);
+    return reply.failure.value_or(wire::ProvisionFailure());
+  };
+  const std::string home = fake.home().string();
+  const std::string what = "cannot make the project's folder " + home;
   fake.put(fake.home() / "file", "");
-  python.project = "~/file/x";
-  const wire::PreparedReply refused = ask();
-  ASSERT_TRUE(refused.failure);
-  EXPECT_EQ(refused.failure->reason, "cannot make the project's folder " + (fake.home() / "file/x").string());
-  EXPECT_EQ(refused.failure->hint, "choose another remote_path in configs.yaml");
+  EXPECT_EQ(refusal("~/file/x").reason, what + "/file/x: " + home + "/file is not a folder");
+  EXPECT_EQ(refusal("~/file").hint, "choose another remote_path in configs.yaml");
+  // As if the disk of the project is not mounted.
+  fs::create_symlink("/no/disk", fake.home() / "data");
+  for (const char* name : {"/data", "/data/deep/x"}) {
+    const wire::ProvisionFailure failure = refusal("~" + std::string(name));
+    EXPECT_EQ(failure.reason,
+              what + name + ": " + home + "/data is a link to /no/disk, which does not exist");
+    EXPECT_EQ(failure.hint, "mount the disk of the link's target, or remove the link");
+  }
+  if (::geteuid() != 0) {
+    fs::create_directory(fake.home() / "closed");
+    fs::permissions(fake.home() / "closed", fs::perms::owner_read | fs::perms::owner_exec);
+    EXPECT_EQ(refusal("~/closed/x").reason, what + "/closed/x: Permission denied");
+  }
 }
 
 TEST_F(Provision, StampsTellWhatIsDone) {
