@@ -124,7 +124,7 @@ is 4 same-packages warn 'numpy 1.26.4 on node-4, 2.0.1 on the 7 others' "$numpy"
 is 5 same-torch fail 'torch 1.13.1 on node-5, 2.1.0+cu121 on the 7 others' "$torch"
 is 6 clock warn ' ahead of this machine' 'timedatectl'
 is 6 gpu-busy warn "python (pid $$, " "kill $$"
-is 7 rsync fail 'is not installed' 'install -y rsync'
+is 7 rsync warn 'is not on the login' 'instead of replacing it'
 is 8 project warn 'is not there yet' 'mkdir -p '
 for name in disk inodes rsync clock project same-packages same-torch; do
   [ "$(status 1 $name)" = ok ] || fail "the healthy node-1 gets $name: $(detail 1 $name)"
@@ -168,7 +168,7 @@ umount "$(home 3)/my project"
 code 1 check --json
 code 1 check --fix --yes
 grep -q '^node-8: mkdir -p ' "$work/err" || fail "--fix does not say what it does"
-grep -q '^# For root on node-7\.$' "$work/out" || fail "there is no script for root"
+grep -q '^# For root on node-6\.$' "$work/out" || fail "there is no script for root"
 code 1 check --json
 [ "$(status 8 project)" = ok ] || fail "--fix did not make the folder"
 [ "$(status 1 shm)" = ok ] || fail "the larger /dev/shm is not seen: $(detail 1 shm)"

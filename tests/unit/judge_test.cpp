@@ -206,7 +206,8 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
          f.programs.clear();
          f.hidden_rsync = "/usr/bin/rsync";
        },
-       "rsync", fail, "/usr/bin/rsync is not on the login's PATH", "instead of replacing it"},
+       "rsync", warn, "/usr/bin/rsync is not on the login's PATH: the project can be sent",
+       "instead of replacing it"},
       {"no python", [](ServerFacts& f) { f.python.clear(); }, "python", fail, "no python3",
        "apt-get install -y python3"},
       {"shared memory ends at logout", [](ServerFacts& f) { f.in_session = f.removes_ipc = true; }, "logout",
