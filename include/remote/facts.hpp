@@ -131,6 +131,7 @@ struct ServerFacts {
   std::string python_path{};              // PYTHONPATH of the user, if jobs get it
   std::string python_home{};              // PYTHONHOME, likewise
   std::string python;                     // "3.11.2"
+  bool python_managed = false;            // the distribution manages its packages, so pip refuses (PEP 668)
   std::optional<int> prologue_failure{};  // the exit status of the prologue, if it failed
   // Only if there is no Python. First: why the first program that was tried is not used. Second: a Python
   // that jobs do not find because it is not in their PATH. Untrusted text.

@@ -92,7 +92,6 @@ struct JobReason {
     not_started,       // its server could not start it: `text`
     no_result,         // it ended, and the server does not know its result
     folder_gone,       // its folder was removed from the server
-    other_machine,     // also unknown: another machine now has the server's address
     processes_gone,    // all of its processes are gone, without a result
     server_restarted,  // before the job ended
     // queued:
@@ -105,6 +104,7 @@ struct JobReason {
     lifeline_restarted,  // its server's lifeline died and has just been restarted
     // unknown:
     no_answer,  // its server did not answer; the last report, if any, is `number` seconds old: `last_state`
+    other_machine,  // another machine now has the server's address
     // any state:
     other  // `text`, from a record that a newer version wrote
   };

@@ -110,6 +110,9 @@ struct Answerer {
     stream.send(compare_with_digests(host, request, data, stream));
   }
   void operator()(const wire::PreparedRequest& request) const { stream.send(find_prepared(host, request)); }
+  void operator()(const wire::RecordSourceRequest& request) const {
+    stream.send(record_source(host, request));
+  }
   void operator()(const wire::RemovePartialsRequest& request) const {
     stream.send(remove_partials(host, request));
   }

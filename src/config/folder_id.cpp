@@ -44,6 +44,18 @@ struct Record {
   }
 };
 
+// In a copy, removes the original's records of sent files, by server. Keeps all other files.
+void forget_sent(const fs::path& folder) {
+  for (const fs::path& entry : entries_of(folder)) {
+    const std::string name = entry.filename().string();
+    if (!name.starts_with('.') || name.starts_with(".state.") || name.starts_with(".gone.") ||
+        name.starts_with(".unfinished.")) {
+      std::error_code ignored;
+      fs::remove(entry, ignored);
+    }
+  }
+}
+
 }  // namespace
 
 std::string find_folder_id(const Config& config) {
@@ -64,6 +76,9 @@ std::string find_folder_id(const Config& config) {
     const auto now = Record::read(folder);  // another process may have been faster
     if (now && now->is_of(here)) {
       return now->id;
+    }
+    if (now) {
+      forget_sent(folder);
     }
     here.write(folder);
     return here.id;

@@ -10,6 +10,7 @@
 #include "base/paths.hpp"
 #include "jobs/ask.hpp"
 #include "jobs/from_wire.hpp"
+#include "jobs/job_json.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/transitions.hpp"
@@ -68,9 +69,11 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store&
       job = *std::move(now);
     }
     KillResult::Entry entry{job, result.outcome, result.signalled, {}, result.reason, {}};
-    // A job that ran before but is missing now was started.
-    if (result.outcome == Outcome::none && job.started_at) {
-      entry.outcome = Outcome::ended;
+    if (result.outcome == Outcome::none && job.reason.kind == JobReason::Kind::other_machine) {
+      entry.outcome = Outcome::refused;
+      entry.reason = reason_text(job.reason);
+    } else if (result.outcome == Outcome::none && job.started_at) {
+      entry.outcome = Outcome::ended;  // a job that ran before but is missing now was started
     }
     if (result.outcome == Outcome::killed) {
       const Job& before = *std::ranges::find(place.jobs, job.id, &Job::id);

@@ -218,6 +218,13 @@ bool is_of_other_machine(const Job& job, const wire::JobReport& report) {
   return job.machine && !report.machine.empty() && report.machine != *job.machine;
 }
 
+// The machine that answered does not know the job's state.
+void make_unknown(Job& fresh, const Job& job, const wire::JobReport& report) {
+  fresh.state = JobState::unknown;
+  fresh.reason = is_of_other_machine(job, report) ? JobReason{.kind = Kind::other_machine}
+                                                  : JobReason{.kind = Kind::other, .text = report.reason};
+}
+
 // Applies the phase that the server reported to `fresh`. `job` is the job before the answer.
 void apply_phase(Job& fresh, const Job& job, const wire::JobReport& report, const Clocks& clocks,
                  Starter starter) {
@@ -225,7 +232,11 @@ void apply_phase(Job& fresh, const Job& job, const wire::JobReport& report, cons
   switch (report.phase) {
     case Phase::none:
       if (job.state == JobState::running || job.state == JobState::queued) {
-        lose(fresh, is_of_other_machine(job, report) ? Kind::other_machine : Kind::folder_gone);
+        if (is_of_other_machine(job, report)) {
+          make_unknown(fresh, job, report);
+        } else {
+          lose(fresh, Kind::folder_gone);
+        }
       } else if (starter == Starter::dead) {
         lose(fresh, Kind::never_started);
       }
@@ -239,9 +250,7 @@ void apply_phase(Job& fresh, const Job& job, const wire::JobReport& report, cons
       fresh.reason = {.kind = report.reason.empty() ? Kind::none : Kind::waiting, .text = report.reason};
       break;
     case Phase::unknown:
-      fresh.state = JobState::unknown;
-      fresh.reason = is_of_other_machine(job, report) ? JobReason{.kind = Kind::other_machine}
-                                                      : JobReason{.kind = Kind::other, .text = report.reason};
+      make_unknown(fresh, job, report);
       break;
     case Phase::running:
       fresh.state = JobState::running;

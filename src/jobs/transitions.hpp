@@ -12,7 +12,7 @@
 // Store::update).
 //
 //   starting -> running -> succeeded | failed | killed        reported by the server
-//   starting, running -> lost                          the server reports no processes and no result
+//   starting, running -> lost                          its machine reports no processes and no result
 //   lost -> running, succeeded, failed, killed         only by a later and explicit answer of the server
 //
 // Job::failed_at is when a job failed. For a killed job it is the time of the stop, and for a running job the

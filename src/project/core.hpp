@@ -291,6 +291,9 @@ std::vector<Job> stored_jobs(Core& core, const jobs::Store::Filter& filter = {})
 // Whether the job with this id is recorded here, and how many of these ids are not.
 bool has_record(const Core& core, const std::string& id);
 std::size_t count_unrecorded(const Core& core, const std::vector<std::string>& ids);
+// The ids of the recorded jobs that were started from this folder. If it is a copy, the original's jobs are
+// recorded, too.
+std::set<std::string> find_own_jobs(const Core& core);
 std::vector<Job> refresh(Core& core, std::vector<Job> jobs, std::chrono::milliseconds patience = ask_limit);
 // Whether servers cannot reach each other. For a rank of the first server, false means that no server is
 // missing, or that its lifeline may still be starting.

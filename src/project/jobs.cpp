@@ -60,6 +60,18 @@ bool has_record(const Core& core, const std::string& id) {
   return parsed && is_there(core.store.record_file(*parsed));
 }
 
+std::set<std::string> find_own_jobs(const Core& core) {
+  std::vector<Job> jobs = core.store.list().jobs;
+  mark_copied(core.config, jobs);
+  std::set<std::string> ids;
+  for (const Job& job : jobs) {
+    if (!job.elsewhere) {
+      ids.insert(job.id.text());
+    }
+  }
+  return ids;
+}
+
 std::size_t count_unrecorded(const Core& core, const std::vector<std::string>& ids) {
   return static_cast<std::size_t>(
       std::ranges::count_if(ids, [&](const std::string& id) { return !has_record(core, id); }));

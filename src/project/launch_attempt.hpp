@@ -84,6 +84,7 @@ class LaunchAttempt {
   void judge_servers(const Plan& plan);
   std::optional<Finding> find_missing_gpus(const Plan& plan, const std::string& server,
                                            const ServerFacts& facts) const;
+  void warn_of_shared_gpus(const Plan& plan, std::vector<CheckWarned>& warnings) const;
   std::vector<Error> judge_server(std::size_t index, const Plan& plan, std::vector<CheckWarned>& warnings);
   std::vector<servers::FactsAnswer> ask_all(const std::string& master_addr);
   // Throws Error if the GPUs of a server cannot be counted or chosen as the launch asks for. `host`: as in

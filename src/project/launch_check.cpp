@@ -76,6 +76,38 @@ std::optional<Finding> LaunchAttempt::find_missing_gpus(const Plan& plan, const 
   return finding;
 }
 
+// Warns of servers whose ranks, one for each GPU, would use the same GPUs. Each machine is named once.
+void LaunchAttempt::warn_of_shared_gpus(const Plan& plan, std::vector<CheckWarned>& warnings) const {
+  struct Ranks {
+    const ServerFacts* facts;
+    const ChosenRanks* chosen;
+  };
+  std::vector<Ranks> all;
+  for (const ChosenRanks& chosen : plan.chosen) {
+    const auto server = std::ranges::find(servers_, chosen.server, &config::Server::name);
+    if (chosen.per == OnePer::gpu && request_.lease.gpus == 0 && server != servers_.end()) {
+      all.push_back({&answers_[static_cast<std::size_t>(server - servers_.begin())].facts, &chosen});
+    }
+  }
+  while (all.size() > 1) {
+    const Ranks first = all.front();
+    std::vector<std::string> others;
+    std::erase_if(all, [&](const Ranks& one) {
+      const bool is_other =
+          one.chosen != first.chosen &&
+          rules::share_gpus(*first.facts, first.chosen->gpus.indices, *one.facts, one.chosen->gpus.indices);
+      if (is_other) {
+        others.push_back(one.chosen->server);
+      }
+      return is_other;
+    });
+    all.erase(all.begin());
+    if (!others.empty()) {
+      add_warning(warnings, first.chosen->server, same_machine_finding(others));
+    }
+  }
+}
+
 // The reasons why the launch cannot run on this server.
 std::vector<Error> LaunchAttempt::judge_server(std::size_t index, const Plan& plan,
                                                std::vector<CheckWarned>& warnings) {
@@ -138,6 +170,7 @@ void LaunchAttempt::judge_servers(const Plan& plan) {
                            .on(servers_[i].name));
     }
   }
+  warn_of_shared_gpus(plan, warnings);
   const auto differences = judge_same(compared);
   for (std::size_t i = 0; i < compared.size(); ++i) {
     for (const Finding& finding : differences[i]) {

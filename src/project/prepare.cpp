@@ -3,8 +3,10 @@
 #include "servers/prepare.hpp"
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
@@ -163,12 +165,13 @@ std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request, co
       return state;
     });
   }
-  if (steps.sync && !request.dry_run && &config == &core.config) {
-    steps.source = own_source(config);
-    if (steps.source->folder_id.empty()) {
-      steps.source.reset();
+  if (steps.sync && &config == &core.config) {
+    wire::ProjectSource source = own_source(config);  // in a copy, it removes the original's records
+    if (!request.dry_run && !source.folder_id.empty()) {
+      steps.source = std::move(source);
     }
-    steps.knows_job = [&core](const std::string& id) { return has_record(core, id); };
+    const auto own_jobs = std::async(std::launch::deferred, [&core] { return find_own_jobs(core); }).share();
+    steps.knows_job = [own_jobs](const std::string& id) { return own_jobs.get().contains(id); };
   }
   std::vector<std::string> logs(servers.size());
   const auto outcomes =

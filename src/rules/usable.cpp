@@ -151,6 +151,18 @@ UsableGpus count_gpus(const GpuFacts& facts, const Variables& given) {
   return usable;
 }
 
+bool share_gpus(const ServerFacts& one, const std::vector<int>& gpus, const ServerFacts& other,
+                const std::vector<int>& other_gpus) {
+  const std::vector<Gpu>& own = one.gpus.gpus;
+  const bool is_one_machine = !one.machine.empty() && one.machine != "0" && one.machine == other.machine &&
+                              !own.empty() && !own.front().uuid.empty() &&
+                              std::ranges::equal(own, other.gpus.gpus, {}, &Gpu::uuid, &Gpu::uuid);
+  const bool are_split = !gpus.empty() && !other_gpus.empty() && std::ranges::none_of(gpus, [&](int index) {
+    return std::ranges::count(other_gpus, index) > 0;
+  });
+  return is_one_machine && !are_split;
+}
+
 const GpuTool* find_failed_tool(const GpuFacts& facts) {
   using enum GpuToolState;
   const UsableGpus usable = count_gpus(facts);

@@ -26,6 +26,11 @@ constexpr std::array<std::string_view, 4> visibility_variables{"CUDA_VISIBLE_DEV
 UsableGpus count_gpus(const GpuFacts& facts,
                       const std::vector<std::pair<std::string, std::string>>& given = {});
 
+// Whether ranks on both servers would use the same GPU, because these are two names of one machine. `gpus`
+// are the indices of the GPUs that a server's ranks use; empty: all.
+bool share_gpus(const ServerFacts& one, const std::vector<int>& gpus, const ServerFacts& other,
+                const std::vector<int>& other_gpus);
+
 // The program that does not respond for GPUs that ranks would use; nullptr if there is none.
 const GpuTool* find_failed_tool(const GpuFacts& facts);
 

@@ -444,6 +444,7 @@ template wire::InitFileReply take_reply(wire::Reply reply);
 template wire::PullProjectReply take_reply(wire::Reply reply);
 template wire::CompareFilesReply take_reply(wire::Reply reply);
 template wire::PreparedReply take_reply(wire::Reply reply);
+template wire::RecordSourceReply take_reply(wire::Reply reply);
 template wire::RemovePartialsReply take_reply(wire::Reply reply);
 template wire::ProvisionReply take_reply(wire::Reply reply);
 template wire::AuthorizeReply take_reply(wire::Reply reply);

@@ -107,6 +107,10 @@ class Preparation {
  private:
   wire::PreparedReply ask(bool again = false);
   void note_source(const wire::PreparedReply& found);
+  bool is_from_here(const std::optional<wire::ProjectSource>& source) const;
+  std::optional<wire::ProjectSource> record_source(const std::optional<wire::ProjectSource>& source);
+  void begin_sending();
+  void end_sending(bool has_changed);
   wire::ManagedPython python() const;
   void run_step(const char* name, const wire::Provisioning& work);
   [[noreturn]] void fail(const char* name, const wire::ProvisionFailure& failure, std::string_view errors,
@@ -131,6 +135,9 @@ class Preparation {
   const Cancel& cancel_;
   PrepareReport report_;
   std::vector<std::string> removable_;  // for --delete: the names to remove
+  bool is_sender_ = false;              // this folder was the last sender
+  bool has_replaced_sender_ = false;    // begin_sending() has replaced this one:
+  std::optional<wire::ProjectSource> former_;
 };
 
 // The prologue may need files of the project, so sending them does not run it.
@@ -165,7 +172,7 @@ wire::PreparedReply Preparation::ask(bool again) {
                                       .share_token = steps_.shared != nullptr ? steps_.shared->token() : "",
                                       .server = server_.name,
                                       .is_repeated = again,
-                                      .source = again ? std::nullopt : steps_.source};
+                                      .is_sending = !again && steps_.source};
   auto reply = take_reply<wire::PreparedReply>(ask_agent(
       connection_, {.what = "what is prepared", .request = request, .timeout = question_time}, cancel_));
   if (reply.failure) {
@@ -179,7 +186,7 @@ void Preparation::note_source(const wire::PreparedReply& found) {
   if (!steps_.source) {
     return;
   }
-  const bool is_own = found.source && found.source->folder_id == steps_.source->folder_id;
+  const bool is_own = is_sender_ = is_from_here(found.source);
   // The record is for another address, user or folder.
   if (SentState(config_, server_, connection_.login()).mark().never() &&
       !last_sent(config_, server_.name).files().empty()) {
@@ -196,6 +203,40 @@ void Preparation::note_source(const wire::PreparedReply& found) {
     report_.notes.push_back(fmt::format("{} that {} not started from here {} in its folder",
                                         counted(static_cast<std::size_t>(unknown), "job"),
                                         unknown == 1 ? "was" : "were", unknown == 1 ? "runs" : "run"));
+  }
+}
+
+bool Preparation::is_from_here(const std::optional<wire::ProjectSource>& source) const {
+  return source && source->folder_id == steps_.source->folder_id;
+}
+
+// Replaces the server's record of the sender, and returns the previous one. Throws Error.
+std::optional<wire::ProjectSource> Preparation::record_source(
+    const std::optional<wire::ProjectSource>& source) {
+  const wire::RecordSourceRequest request{scripts_folder(config_, server_), source};
+  auto reply = take_reply<wire::RecordSourceReply>(ask_agent(
+      connection_, {.what = "sender of the project", .request = request, .timeout = question_time}, cancel_));
+  return std::move(reply.former);
+}
+
+// Records this folder as the sender before the transfer, because an interrupted one changes files, too.
+void Preparation::begin_sending() {
+  if (steps_.source && !is_sender_) {
+    former_ = record_source(steps_.source);
+    // Not if another server that shares the folder has recorded this sender.
+    has_replaced_sender_ = !is_from_here(former_);
+  }
+}
+
+// A transfer that has changed nothing leaves the previous sender.
+void Preparation::end_sending(bool has_changed) {
+  if (!steps_.source || has_changed == has_replaced_sender_) {
+    return;
+  }
+  try {
+    record_source(has_changed ? steps_.source : former_);
+  } catch (const Error& error) {
+    report_.notes.push_back("the sender of the project was not recorded: " + error.message());
   }
 }
 
@@ -253,6 +294,10 @@ void Preparation::sync() {
   // This file exists during a transfer. No server name begins with a dot.
   const std::filesystem::path unfinished = config_.local(".remote/sent/.unfinished." + server_.name);
   const bool was_unfinished = is_there(unfinished);
+  bool has_pulled = false;
+  const auto has_changed = [&] {
+    return has_pulled || !report_.files.changed.empty() || !report_.files.removed.empty();
+  };
   try {
     if (!options.dry_run) {
       make_folders(unfinished.parent_path());
@@ -261,15 +306,17 @@ void Preparation::sync() {
     if (steps_.remove) {
       removable_ = options.remove = sent.gone_here(cancel_);
     }
+    begin_sending();
     std::optional<Peers::Part> part;
     if (steps_.peers != nullptr && !options.dry_run) {
       part.emplace(*steps_.peers, connection_, server_);
       part->take(
           options, [this](const std::string& text) { listener_.detail(text, std::nullopt); }, cancel_);
       options.checksum = options.checksum || part->unverified;
+      has_pulled = !part->files.changed.empty();
       listener_.detail({}, std::nullopt);
     }
-    report_.files = sync_to(connection_, config_, server_, options, cancel_);
+    sync_to(connection_, config_, server_, options, cancel_, report_.files);
     judge_newer(options);
     report_.sync = StepResult::done;
     if (part) {
@@ -282,6 +329,7 @@ void Preparation::sync() {
         remove_partials();
       }
       remove_file(unfinished);
+      end_sending(has_changed());
     }
     if (steps_.verify) {
       listener_.detail("comparing contents", std::nullopt);
@@ -291,6 +339,9 @@ void Preparation::sync() {
   } catch (const Error& error) {
     log.give_up(error.message());
     listener_.failed_output("", log.folder().string());
+    if (dynamic_cast<const ssh::Unreachable*>(&error) == nullptr) {
+      end_sending(has_changed());
+    }
     throw;
   }
 }
@@ -338,11 +389,7 @@ void Preparation::judge_newer(SyncOptions options) {
   options.remove.clear();
   if (!ours.empty()) {
     options.names.assign(ours.begin(), ours.end());
-    const SyncReport more = sync_to(connection_, config_, server_, options, cancel_);
-    SyncReport& report = report_.files;
-    report.changed.insert(report.changed.end(), more.changed.begin(), more.changed.end());
-    report.warnings.insert(report.warnings.end(), more.warnings.begin(), more.warnings.end());
-    report.bytes += more.bytes;
+    sync_to(connection_, config_, server_, options, cancel_, report_.files);
     std::erase_if(newer, [&](const std::string& name) { return ours.contains(name); });
   }
   // rsync prints control characters as \#012, so such a name cannot be passed back to it.

@@ -35,7 +35,7 @@ struct PrepareSteps {
   SharedFolders* shared = nullptr;  // also shared: steps for servers with a common folder are done once
   std::string default_python = {};  // conda's Python version if configs.yaml has none
   std::optional<wire::ProjectSource> source = {};          // the sender of the project; nullopt: no transfer
-  std::function<bool(const std::string&)> knows_job = {};  // whether a job with this id is recorded here
+  std::function<bool(const std::string&)> knows_job = {};  // whether it was started from this folder
 };
 
 // Receives the progress. Called on the server's thread.

@@ -270,8 +270,8 @@ std::string project_spec(const config::Config& config, const config::Server& ser
   return ssh::remote_spec(path.ends_with('/') ? path : path + '/');
 }
 
-SyncReport sync_to(ssh::Connection& connection, const config::Config& config, const config::Server& server,
-                   const SyncOptions& options, const Cancel& cancel) {
+void sync_to(ssh::Connection& connection, const config::Config& config, const config::Server& server,
+             const SyncOptions& options, const Cancel& cancel, SyncReport& report) {
   Transfer transfer{"cannot send the project", Side::sends, make_item_mark()};
   transfer.arguments = peer_arguments(options, transfer.mark);
   transfer.arguments.emplace_back("-L");
@@ -291,8 +291,13 @@ SyncReport sync_to(ssh::Connection& connection, const config::Config& config, co
                               {"--files-from=" + file.string(), "--from0", "--ignore-missing-args"});
   }
   transfer.paths = {(config.project / "").string(), project_spec(config, server)};
-  SyncReport report;
   run(connection, std::move(transfer), options, cancel, report);
+}
+
+SyncReport sync_to(ssh::Connection& connection, const config::Config& config, const config::Server& server,
+                   const SyncOptions& options, const Cancel& cancel) {
+  SyncReport report;
+  sync_to(connection, config, server, options, cancel, report);
   return report;
 }
 

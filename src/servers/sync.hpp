@@ -42,6 +42,9 @@ struct SyncOptions : TransferOptions {
 // Sends config.project to its folder on the server, whose parent must exist. Throws Error.
 SyncReport sync_to(ssh::Connection& connection, const config::Config& config, const config::Server& server,
                    const SyncOptions& options, const Cancel& cancel);
+// Adds to a report, which contains the completed work even if this throws.
+void sync_to(ssh::Connection& connection, const config::Config& config, const config::Server& server,
+             const SyncOptions& options, const Cancel& cancel, SyncReport& report);
 
 // The files that differ in content between here and the server. Changes nothing.
 std::vector<std::string> differences(ssh::Connection& connection, const config::Config& config,

@@ -163,7 +163,7 @@ void RsyncTunnel::open_channel() {
                                        "RSYNC_CHECKSUM_LIST RSYNC_COMPRESS_LIST "
                                        "RSYNC_CONNECT_PROG RSYNC_ICONV RSYNC_MAX_ALLOC RSYNC_OLD_ARGS "
                                        "RSYNC_PARTIAL_DIR RSYNC_PROTECT_ARGS; command -v rsync >/dev/null || "
-                                       "PATH=$PATH:/usr/bin:/bin; echo " +
+                                       "PATH=$PATH:/usr/local/bin:/usr/bin:/bin; echo " +
                                        std::string(begin_mark) + "; exec " + shell_join(offer->command));
   flow_ = std::make_unique<Flow>(pump_, command,
                                  [this](Stream stream, std::string_view data) { take_output(stream, data); });

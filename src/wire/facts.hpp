@@ -388,6 +388,7 @@ struct Fields<ServerFacts> {
         field("load", &F::load, Limits{.least = 0, .most = 1'000'000, .size = 3}),
         field("disks", &F::disks, at_most(4)), field("limits", &F::limits, a_name(16)),
         field("python_program", &F::python_program, a_line(4096)), field("python", &F::python, version_limit),
+        field("python_managed", &F::python_managed),
         field("python_refusal", &F::python_refusal, a_line(1000)),
         field("hidden_python", &F::hidden_python, a_line(4096)),
         field("prologue_failure", &F::prologue_failure, in_range(1, 255)),

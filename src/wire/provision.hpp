@@ -85,14 +85,13 @@ struct PreparedRequest {
   std::string share_token{};  // identifies this call; "": no other server has the same folder
   std::string server;         // its name
   bool is_repeated = false;   // another server has just prepared the folder
-  // Set if the project is about to be sent: the sending folder.
-  std::optional<ProjectSource> source{};
+  bool is_sending = false;    // the project is about to be sent
 
   static constexpr auto fields() {
     using R = PreparedRequest;
     return field_list(field("python", &R::python), field("share_token", &R::share_token, a_word("", 64)),
                       field("server", &R::server, a_line(1000)), field("is_repeated", &R::is_repeated),
-                      field("source", &R::source));
+                      field("is_sending", &R::is_sending));
   }
 };
 
@@ -115,6 +114,27 @@ struct PreparedReply {
                       field("errors", &R::errors), field("source", &R::source),
                       field("running", &R::running, ids(max_running)));
   }
+};
+
+// Replaces the record of the project's last sender.
+struct RecordSourceRequest {
+  static constexpr std::string_view kind = "record_source";
+
+  std::string scripts;                    // remote's own folder in the project
+  std::optional<ProjectSource> source{};  // nullopt: removes the record
+
+  static constexpr auto fields() {
+    using R = RecordSourceRequest;
+    return field_list(field("scripts", &R::scripts, at_most(4096)), field("source", &R::source));
+  }
+};
+
+struct RecordSourceReply {
+  static constexpr std::string_view kind = "record_source";
+
+  std::optional<ProjectSource> former{};  // the record before
+
+  static constexpr auto fields() { return field_list(field("former", &RecordSourceReply::former)); }
 };
 
 // Removes partial files of interrupted transfers.

@@ -56,15 +56,16 @@ using Request =
                  ListenRequest, ReachRequest, SendRequest, ContainerRequest, SlurmProgramsRequest,
                  ListenersRequest, WebPortRequest, ClearSickMarkRequest, PathsRequest, MatchesRequest,
                  WrittenRequest, InitFileRequest, PullProjectRequest, CompareFilesRequest, PreparedRequest,
-                 RemovePartialsRequest, ProvisionRequest, AuthorizeRequest, TryNotifyRequest, RunRequest>;
+                 RecordSourceRequest, RemovePartialsRequest, ProvisionRequest, AuthorizeRequest,
+                 TryNotifyRequest, RunRequest>;
 using Reply =
     std::variant<Refusal, FactsReply, StateReply, WorkersReply, LinesReply, StopReply, CleanReply,
                  FollowBegins, FollowEnds, KeepProgramReply, StartJobsReply, MakeTreeReply, UninstallReply,
                  LeasesReply, BeginSweepReply, SweepReply, StacksReply, WhyReply, KeptWhyReply, ListenReply,
                  ReachReply, SendReply, ContainerReply, SlurmProgramsReply, ListenersReply, WebPortReply,
                  ClearSickMarkReply, PathsReply, MatchesReply, WrittenReply, InitFileReply, PullProjectReply,
-                 CompareFilesReply, PreparedReply, RemovePartialsReply, ProvisionReply, AuthorizeReply,
-                 TryNotifyReply, RunBegins, RunEnds>;
+                 CompareFilesReply, PreparedReply, RecordSourceReply, RemovePartialsReply, ProvisionReply,
+                 AuthorizeReply, TryNotifyReply, RunBegins, RunEnds>;
 
 // The most data that may follow a request.
 constexpr std::size_t max_request_data = std::size_t{64} << 20U;

@@ -10,7 +10,8 @@ namespace remote::wire {
 constexpr std::size_t max_running =
     10'000;  // the maximum number of a project's jobs on a server that a reply lists
 
-// The last sender of a project: `source.json` in the folder of remote's scripts on the server.
+// The last sender of a project, or one whose transfer runs or was cut off: `source.json` in the folder of
+// remote's scripts on the server.
 struct ProjectSource {
   std::string folder_id;  // of the project's folder on the client's machine (config/folder_id.hpp)
   std::string user;       // "ada@laptop"

@@ -145,15 +145,22 @@ class Provision : public ::testing::Test {
 TEST_F(Provision, KnowsWhoSentTheProjectLast) {
   const wire::ProjectSource first{
       .folder_id = std::string(32, 'a'), .user = "ada@laptop", .folder = "/x", .at = 5};
-  const auto send = [&](const wire::ProjectSource& source) {
-    return find_prepared(fake.host, {.python = python, .server = "n1", .source = source});
+  const auto record = [&](const std::optional<wire::ProjectSource>& source) {
+    return record_source(fake.host, {python.scripts, source}).former;
   };
-  EXPECT_FALSE(send(first).source);
+  const auto announce = [&] {
+    return find_prepared(fake.host, {.python = python, .server = "n1", .is_sending = true}).source;
+  };
+  EXPECT_FALSE(announce());
+  EXPECT_FALSE(record(first)) << "an announcement records nothing";
+  EXPECT_EQ(announce()->user, "ada@laptop");
+  EXPECT_FALSE(ask().source) << "nothing is sent";
   wire::ProjectSource second = first;
   second.user = "bob@desk";
-  EXPECT_EQ(send(second).source->user, "ada@laptop");
-  EXPECT_FALSE(ask().source) << "nothing is sent";
-  EXPECT_EQ(send(first).source->user, "bob@desk");
+  EXPECT_EQ(record(second)->user, "ada@laptop");
+  EXPECT_EQ(record(std::nullopt)->user, "bob@desk");
+  EXPECT_FALSE(announce());
+  EXPECT_FALSE(record(std::nullopt));
 }
 
 TEST_F(Provision, TheProjectsFolderIsCreatedForAllToRead) {
@@ -169,12 +176,33 @@ TEST_F(Provision, TheProjectsFolderIsCreatedForAllToRead) {
     ASSERT_EQ(::stat((fake.home() / name).c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0755U) << name;
   }
+}
+
+TEST_F(Provision, AFolderThatCannotBeMadeIsRefusedWithTheReason) {
+  const auto refusal = [&](const std::string& project) {
+    python.project = project;
+    const wire::PreparedReply reply = ask();
+    EXPECT_TRUE(reply.failure);
+    return reply.failure.value_or(wire::ProvisionFailure());
+  };
+  const std::string home = fake.home().string();
+  const std::string what = "cannot make the project's folder " + home;
   fake.put(fake.home() / "file", "");
-  python.project = "~/file/x";
-  const wire::PreparedReply refused = ask();
-  ASSERT_TRUE(refused.failure);
-  EXPECT_EQ(refused.failure->reason, "cannot make the project's folder " + (fake.home() / "file/x").string());
-  EXPECT_EQ(refused.failure->hint, "choose another remote_path in configs.yaml");
+  EXPECT_EQ(refusal("~/file/x").reason, what + "/file/x: " + home + "/file is not a folder");
+  EXPECT_EQ(refusal("~/file").hint, "choose another remote_path in configs.yaml");
+  // As if the disk of the project is not mounted.
+  fs::create_symlink("/no/disk", fake.home() / "data");
+  for (const char* name : {"/data", "/data/deep/x"}) {
+    const wire::ProvisionFailure failure = refusal("~" + std::string(name));
+    EXPECT_EQ(failure.reason,
+              what + name + ": " + home + "/data is a link to /no/disk, which does not exist");
+    EXPECT_EQ(failure.hint, "mount the disk of the link's target, or remove the link");
+  }
+  if (::geteuid() != 0) {
+    fs::create_directory(fake.home() / "closed");
+    fs::permissions(fake.home() / "closed", fs::perms::owner_read | fs::perms::owner_exec);
+    EXPECT_EQ(refusal("~/closed/x").reason, what + "/closed/x: Permission denied");
+  }
 }
 
 TEST_F(Provision, StampsTellWhatIsDone) {

@@ -76,6 +76,17 @@ TEST_F(AgentPython, OfVersion2PrintsItsVersionOnStderr) {
   EXPECT_EQ(ask().python_program, fake.programs() / "python3");
 }
 
+TEST_F(AgentPython, OfADistributionTakesNoPackagesOutsideOfAnEnvironment) {
+  const fs::path own = fake.folder() / "own";
+  fake.put_program(own / "bin/python3", "echo Python 3.12.3");
+  request.activate = "PATH='" + (own / "bin").string() + "':$PATH";
+  EXPECT_FALSE(ask().python_managed);
+  fake.put(own / "lib/python3.12/EXTERNALLY-MANAGED", "");
+  EXPECT_TRUE(ask().python_managed);
+  fake.put(own / "pyvenv.cfg", "home = /usr/bin\n");
+  EXPECT_FALSE(ask().python_managed);
+}
+
 TEST_F(AgentPython, IsMissingIfNoneWorks) {
   fake.put_program(fake.programs() / "python3", "exit 127");
   fake.put_program(fake.programs() / "python", "exit 127");

@@ -118,11 +118,13 @@ is 1 shm warn '64 MiB of 64 MiB are free in /dev/shm' 'mount -o remount'
 [ -z "$session" ] || is 1 logout fail 'KillUserProcesses=yes' 'KillExcludeUsers=nobody '
 is 2 disk fail '0 B of 2.0 MiB are free where the project ' 'du -xhd 2 '
 is 3 inodes fail ' of 30 inodes are free where the project' 'du --inodes '
-is 4 same-packages warn 'numpy 1.26.4 on node-4, 2.0.1 on the 7 others' 'numpy==2.0.1'
-is 5 same-torch fail 'torch 1.13.1 on node-5, 2.1.0+cu121 on the 7 others' 'torch==2.1.0'
+numpy=numpy==2.0.1 torch=torch==2.1.0
+[ ! -e "/usr/lib/$short/EXTERNALLY-MANAGED" ] || numpy='manager: venv' torch='manager: venv'
+is 4 same-packages warn 'numpy 1.26.4 on node-4, 2.0.1 on the 7 others' "$numpy"
+is 5 same-torch fail 'torch 1.13.1 on node-5, 2.1.0+cu121 on the 7 others' "$torch"
 is 6 clock warn ' ahead of this machine' 'timedatectl'
 is 6 gpu-busy warn "python (pid $$, " "kill $$"
-is 7 rsync fail "is not on the login's PATH" 'add to PATH'
+is 7 rsync warn "is not on the login's PATH" 'add to PATH'
 is 8 project warn 'is not there yet' 'mkdir -p '
 for name in disk inodes rsync clock project same-packages same-torch; do
   [ "$(status 1 $name)" = ok ] || fail "the healthy node-1 gets $name: $(detail 1 $name)"

@@ -30,6 +30,11 @@ class CommandFolders : public ::testing::Test {
     write_file_atomic(folder / "train.py", train);
     return folder;
   }
+  // The server's record of who sent the project last.
+  std::string sender(const std::string& server) {
+    return read_file_if_there(world.there(server) / ".remote-scripts/source.json").value_or("");
+  }
+  static auto names(const fs::path& folder) { return HasSubstr("\"" + folder.string() + "\""); }
   CommandResult launch(std::vector<std::string> more = {}) {
     more.insert(more.begin(), {"launch", "--nproc-per-node", "1", "--on-failure", "leave"});
     return world.run(more);
@@ -48,6 +53,29 @@ TEST_F(CommandFolders, WhoFilledAServerIsSaid) {
   EXPECT_THAT(launch({"--cmd", "true"}).err,
               AllOf(HasSubstr("warning: a, b have other code, sent from " + other.string() + ", "),
                     HasSubstr(" ago: train.py; `remote rsync --overwrite` replaces it")));
+}
+
+TEST_F(CommandFolders, ATransferThatChangesNothingThereLeavesTheSender) {
+  EXPECT_EQ(world.run({"rsync"}).code, 0);
+  const fs::path other = second("of the second folder\n");
+  const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  fs::last_write_time(other / "train.py", long_ago);
+  const CommandResult refused = world.run_in(other, {"rsync"});
+  EXPECT_EQ(refused.code, 0) << refused;
+  EXPECT_THAT(refused.out + refused.err, HasSubstr("not changed, newer on the server:"));
+  EXPECT_THAT(sender("a"), names(world.project()));
+  EXPECT_THAT(sender("b"), names(world.project()));
+  EXPECT_THAT(world.run({"rsync"}).err, Not(HasSubstr("the project there was sent")));
+  // A folder there that cannot make way for a file.
+  write_file_atomic(other / "z.py", "1\n");
+  make_folders(world.there("a") / "z.py/full");
+  fs::last_write_time(world.there("a") / "z.py", long_ago);
+  EXPECT_EQ(world.run_in(other, {"rsync", "--server", "a"}).code, 1);
+  EXPECT_THAT(sender("a"), names(world.project()));
+  write_file_atomic(other / "b.py", "1\n");
+  EXPECT_EQ(world.run_in(other, {"rsync", "--server", "a"}).code, 1);
+  EXPECT_TRUE(fs::exists(world.there("a") / "b.py"));
+  EXPECT_THAT(sender("a"), names(other)) << "a part of it has arrived";
 }
 
 TEST_F(CommandFolders, AMachineWithANewAddressIsTheSameOneOrNot) {
@@ -127,6 +155,32 @@ TEST_F(CommandFolders, ACopyDoesNotEndOrRemoveTheJobsOfItsOriginal) {
   EXPECT_THAT(world.run_in(moved, {"job-list"}).out, Not(HasSubstr("another folder")));
   fs::rename(moved, world.project());
   EXPECT_EQ(world.run_in(copy, {"job-kill", "--job", "2", "--yes"}).code, 0);
+}
+
+TEST_F(CommandFolders, ACopyRemovesNoFilesOfItsOriginalAndNamesItsJobs) {
+  write_file_atomic(world.project() / "only_a.py", "1\n");
+  EXPECT_EQ(world.run({"rsync"}).code, 0);
+  const Job job = world.job("a", "exec sleep 1000");
+  const fs::path copy = world.project().parent_path() / "copy";
+  fs::copy(world.project(), copy, fs::copy_options::recursive);
+  fs::remove(copy / "only_a.py");
+  const CommandResult compared = world.run_in(copy, {"rsync", "--delete", "--dry-run"});
+  EXPECT_EQ(compared.code, 0) << compared;
+  EXPECT_THAT(compared.out + compared.err, Not(HasSubstr("only_a.py")));
+  write_file_atomic(copy / "train.py", "of the copy\n");
+  for (const char* who : {"sent from the original", "sent from the copy"}) {
+    const CommandResult sent = world.run_in(copy, {"rsync", "--delete"});
+    EXPECT_EQ(sent.code, 0) << sent;
+    EXPECT_THAT(sent.err, HasSubstr("a: 1 job that was not started from here runs in its folder")) << who;
+  }
+  EXPECT_TRUE(fs::exists(world.there("a") / "only_a.py"));
+  const CommandResult own = world.run({"rsync"});
+  EXPECT_THAT(own.err, AllOf(HasSubstr("the project there was sent from " + copy.string() + ", "),
+                             Not(HasSubstr("not started from here"))));
+  fs::remove(world.project() / "only_a.py");
+  EXPECT_EQ(world.run({"rsync", "--delete"}).code, 0);
+  EXPECT_FALSE(fs::exists(world.there("a") / "only_a.py"));
+  EXPECT_EQ(world.run({"job-kill", "--job", std::to_string(job.key)}).code, 0);
 }
 
 TEST_F(CommandFolders, LinksToNothingAndEnvironmentsStayHere) {

@@ -105,6 +105,31 @@ TEST_F(OneMachine, WhatItDoesNotHaveTwiceIsRefusedAlsoIfTheLaunchWouldWait) {
   EXPECT_THAT(jobs(), IsEmpty());
 }
 
+TEST_F(OneMachine, RanksThatWouldShareGpusWithoutALeaseAreWarnedOf) {
+  const std::string warning =
+      "warning: a: same-machine: b is the same machine: their ranks would share its GPUs\n";
+  const auto launch = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"launch", "--on-failure", "leave", "--cmd", "true"};
+    words.insert(words.end(), more.begin(), more.end());
+    return world.run(words);
+  };
+  for (const char* number : {"auto", "gpu"}) {
+    const CommandResult result = launch({"--nproc-per-node", number});
+    EXPECT_EQ(result.code, 0) << result;
+    EXPECT_THAT(result.err, HasSubstr(warning));
+  }
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+           {"--nproc-per-node", "2"}, {"--nproc-per-node", "gpu", "--no-check"}, {"--gpus", "2"}}) {
+    EXPECT_THAT(launch(more).err, testing::Not(HasSubstr("same-machine"))) << more.back();
+  }
+  world.configure(
+      "name: proj\npython: {manager: system}\nservers:\n"
+      "  a: {hostname: a, internal_address: 127.0.0.1, gpus: [0, 1]}\n"
+      "  b: {hostname: b, internal_address: 127.0.0.1, gpus: [2, 3]}\n");
+  EXPECT_THAT(launch({"--nproc-per-node", "gpu"}).err, testing::Not(HasSubstr("same-machine")))
+      << "the GPUs are split";
+}
+
 TEST_F(OneMachine, AWaitingLaunchStartsOnceThereIsEnoughForBothNames) {
   ASSERT_EQ(world.run({"job-run", "--server", "a", "--gpus", "2", "--cmd", "exec sleep 1000"}).code, 0);
   const CommandResult queued =

@@ -109,5 +109,23 @@ TEST_F(KillJobs, AJobWhoseFolderIsGoneIsEndedAndWasStarted) {
   EXPECT_EQ(result.entries.at(0).job.state, JobState::lost);
 }
 
+// As after the server's address in configs.yaml was changed and the project was prepared there.
+TEST_F(KillJobs, AnotherMachineAtTheAddressClaimsNoEnd) {
+  const auto jobs = world.run_all({world.job("a", "exec sleep 300")});
+  EXPECT_EQ(kill_all(jobs).entries.at(0).outcome, StopOutcome::killed);
+  std::filesystem::remove_all(world.folder(jobs[0]));
+  Job job = jobs[0];
+  job.machine = "12ab";
+  for (const JobState state : {JobState::running, JobState::lost}) {
+    job.state = state;  // older versions stored `lost`
+    job.reason = {.kind = state == JobState::lost ? JobReason::Kind::other_machine : JobReason::Kind::none};
+    const KillResult result = kill_all({job});
+    ASSERT_EQ(result.entries.size(), 1U);
+    EXPECT_EQ(result.entries[0].outcome, StopOutcome::refused);
+    EXPECT_EQ(result.entries[0].reason,
+              "another machine answers at the server's address than the one that ran it");
+  }
+}
+
 }  // namespace
 }  // namespace remote::jobs

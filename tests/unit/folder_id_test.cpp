@@ -1,8 +1,12 @@
 #include "config/folder_id.hpp"
 
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "base/files.hpp"
+#include "base/paths.hpp"
 #include "support/paths.hpp"
 
 namespace remote::test {
@@ -47,6 +51,30 @@ TEST_F(FolderId, ACopyHasItsOwn) {
   EXPECT_NE(other, id);
   EXPECT_EQ(id_of(temp_.path() / "two"), other);
   EXPECT_EQ(id_of(folder), id);
+}
+
+// Otherwise `rsync --delete` from a copy would remove files of its original.
+TEST_F(FolderId, ACopyForgetsWhatItsOriginalHasSent) {
+  const fs::path folder = make("one");
+  const std::string id = id_of(folder);
+  const std::vector<std::string> of_servers{"gpu1", ".state.gpu1", ".gone.gpu1", ".unfinished.gpu1"};
+  const std::vector<std::string> others{".tree.0123abcd", ".pulled", ".shared"};
+  for (const auto* names : {&of_servers, &others}) {
+    for (const std::string& name : *names) {
+      write_file_atomic(folder / ".remote/sent" / name, "x");
+    }
+  }
+  fs::copy(folder, temp_.path() / "two", fs::copy_options::recursive);
+  fs::rename(folder, temp_.path() / "moved");
+  EXPECT_NE(id_of(temp_.path() / "two"), id);
+  EXPECT_EQ(id_of(temp_.path() / "moved"), id);
+  for (const std::string& name : of_servers) {
+    EXPECT_FALSE(is_there(temp_.path() / "two/.remote/sent" / name)) << name;
+    EXPECT_TRUE(is_there(temp_.path() / "moved/.remote/sent" / name)) << name;
+  }
+  for (const std::string& name : others) {
+    EXPECT_TRUE(is_there(temp_.path() / "two/.remote/sent" / name)) << name;
+  }
 }
 
 TEST_F(FolderId, IsEmptyWithoutAProject) {

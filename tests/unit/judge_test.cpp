@@ -206,7 +206,8 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
          f.programs.clear();
          f.hidden_rsync = "/usr/bin/rsync";
        },
-       "rsync", fail, "/usr/bin/rsync is not on the login's PATH", "instead of replacing it"},
+       "rsync", warn, "/usr/bin/rsync is not on the login's PATH: the project can be sent",
+       "instead of replacing it"},
       {"no python", [](ServerFacts& f) { f.python.clear(); }, "python", fail, "no python3",
        "apt-get install -y python3"},
       {"shared memory ends at logout", [](ServerFacts& f) { f.in_session = f.removes_ipc = true; }, "logout",
@@ -545,6 +546,25 @@ TEST(JudgeSame, TheFixHasTheOptionsOfPip) {
   python.extra_index_urls = {"https://bob:s3cret@mirror/simple"};
   all[1].pip_options = pip_options(python);
   EXPECT_EQ(fix("same-packages"), "remote update-packages --force --server gpu2");
+}
+
+TEST(JudgeSame, PipIsNotNamedWhereItCannotInstallIntoTheEnvironment) {
+  auto all = cluster(2);
+  all[1].facts.packages["numpy"].version = "2.0.1";
+  all[1].facts.torch = "1.13.1";
+  const auto fix = [&](const char* name) { return found(judge_same(all)[1], name)->fix->text; };
+  all[1].facts.python_managed = true;
+  for (const char* name : {"same-packages", "same-torch"}) {
+    EXPECT_EQ(fix(name),
+              "the distribution manages the packages of its Python (PEP 668): set python: {manager: venv, "
+              "system_site_packages: true} in configs.yaml, then: remote prepare --server gpu2");
+  }
+  all[1].lacks_environment = true;  // so the distribution's Python has answered
+  for (const bool is_secret : {false, true}) {
+    all[1].pip_options = is_secret ? std::nullopt : std::optional(std::string());
+    EXPECT_EQ(fix("same-packages"), "remote prepare --server gpu2");
+    EXPECT_EQ(fix("same-torch"), "remote prepare --server gpu2");
+  }
 }
 
 TEST(JudgeSame, APackageThatIsMissingIsNamed) {

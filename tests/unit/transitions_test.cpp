@@ -67,17 +67,20 @@ TEST(Transitions, ALostJobHasNoTimeOfItsFailure) {
 }
 
 // As after the server's address in configs.yaml was changed or reassigned to another machine.
-TEST(Transitions, AMissingFolderOnAnotherMachineIsNotSaidToBeRemoved) {
+TEST(Transitions, AMissingFolderOnAnotherMachineLosesNothing) {
   Job job = stored_as(JobState::running);
   job.machine = "12ab";
   wire::JobReport report = reply_of(Phase::none);
   report.machine = "34cd";
-  EXPECT_EQ(apply_status(job, report, clocks, Starter::alive).reason.kind, JobReason::Kind::other_machine);
-  report.phase = Phase::unknown;
-  report.reason = "cannot see the folder of the project";
-  const Job unseen = apply_status(job, report, clocks, Starter::alive);
-  EXPECT_EQ(unseen.state, JobState::unknown);
-  EXPECT_EQ(unseen.reason.kind, JobReason::Kind::other_machine);
+  for (const Phase phase : {Phase::none, Phase::unknown}) {
+    report.phase = phase;
+    report.reason = phase == Phase::unknown ? "cannot see the folder of the project" : "";
+    const Job unseen = apply_status(job, report, clocks, Starter::alive);
+    EXPECT_EQ(unseen.state, JobState::unknown);
+    EXPECT_EQ(unseen.reason.kind, JobReason::Kind::other_machine);
+    EXPECT_EQ(merge_news(job, unseen, clocks.local).state, JobState::running)
+        << "so it is queried again, and is known when its machine answers";
+  }
   report = reply_of(Phase::none);
   for (const char* machine : {"", "12ab"}) {
     report.machine = machine;

@@ -50,6 +50,27 @@ TEST(Usable, ProcessorsAreThoseOfTheQuotaRoundedUp) {
   }
 }
 
+TEST(Usable, TwoNamesOfOneMachineShareGpusUnlessTheyAreSplit) {
+  const auto make = [](const std::string& machine, const std::string& uuid) {
+    ServerFacts facts;
+    facts.machine = machine;
+    facts.gpus.gpus = {make_gpu(GpuVendor::nvidia, 0), make_gpu(GpuVendor::nvidia, 1)};
+    facts.gpus.gpus[0].uuid = uuid;
+    return facts;
+  };
+  const ServerFacts one = make("1", "GPU-1");
+  EXPECT_TRUE(share_gpus(one, {}, make("1", "GPU-1"), {}));
+  EXPECT_TRUE(share_gpus(one, {0, 1}, one, {1}));
+  EXPECT_TRUE(share_gpus(one, {0}, one, {}));
+  EXPECT_FALSE(share_gpus(one, {0}, one, {1}));
+  EXPECT_FALSE(share_gpus(one, {}, make("2", "GPU-1"), {}));
+  EXPECT_FALSE(share_gpus(one, {}, make("1", "GPU-2"), {})) << "containers of one machine";
+  for (const char* machine : {"", "0"}) {
+    EXPECT_FALSE(share_gpus(make(machine, "GPU-1"), {}, make(machine, "GPU-1"), {})) << "unknown machines";
+  }
+  EXPECT_FALSE(share_gpus(make("1", ""), {}, make("1", ""), {})) << "unknown GPUs";
+}
+
 TEST(Usable, MemoryIsThatOfTheControlGroup) {
   ServerFacts facts;
   facts.memory = 1000;

@@ -105,6 +105,10 @@ NotifySpec make_notify_spec() {
           "train.py",           {"a", "b"},         16,        1'700'000'000};
 }
 
+ProjectSource make_project_source() {
+  return {make_id(1), "ada@laptop", "/home/ada/my proj", 1'700'000'000};
+}
+
 std::vector<Request> all_requests() {
   const std::vector<std::string> ids{make_id(1), make_id(2)};
   return {FactsRequest{.project = "~/x"},
@@ -140,6 +144,7 @@ std::vector<Request> all_requests() {
               "~/p", "~/p/w", "10.0.0.1", 22, "ada", "ssh-ed25519 AAAA", "p/", {"-s"}, true, "/tmp/s"},
           CompareFilesRequest{"~/p"},
           PreparedRequest{make_managed_python(), "0123abcd", "gpu1", true},
+          RecordSourceRequest{"~/p/.remote-scripts", make_project_source()},
           RemovePartialsRequest{"~/p"},
           ProvisionRequest{},
           AuthorizeRequest{"ssh-ed25519", "AAAA+/==", "ann at home"},
@@ -189,6 +194,7 @@ std::vector<Reply> all_replies() {
           PullProjectReply{"a\rb\xff", std::nullopt, "why\n"},
           CompareFilesReply{2},
           PreparedReply{"gpu1", true, true, std::nullopt, "why\n"},
+          RecordSourceReply{make_project_source()},
           RemovePartialsReply{},
           ProvisionReply{"pipenv", "a note", "a\rb\xff", "why\n", std::nullopt},
           AuthorizeReply{KeyState::failed, "/home/a b", "why"},

@@ -189,6 +189,14 @@ void read_all_packages(const Host& host, const Activation& activation, PackageRe
   }
 }
 
+bool is_managed_by_distribution(const Host& host, const Activation& activation) {
+  const std::string prefix = find_prefix(activation.python.string());
+  const std::string file = "/lib/python" + shorten_version(activation.python_version) + "/EXTERNALLY-MANAGED";
+  const bool is_own = prefix == "/usr" || prefix.empty();
+  return !exists(Path(prefix) / "pyvenv.cfg") &&
+         exists(is_own ? host.system("/usr" + file) : Path(prefix + file));
+}
+
 }  // namespace
 
 void read_python(const Host& host, const wire::FactsRequest& request, const Activation& activation,
@@ -202,6 +210,7 @@ void read_python(const Host& host, const wire::FactsRequest& request, const Acti
   }
   facts.python = wire::to_line(activation.python_version);
   facts.python_program = wire::to_line(activation.python.string(), 4096);
+  facts.python_managed = is_managed_by_distribution(host, activation);
   PackageReader reader(facts, request.python.value_or(false));
   read_all_packages(host, activation, reader);
   if (!reader.found()) {  // a Python with another layout, or a shim script

@@ -1,4 +1,6 @@
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -43,6 +45,27 @@ std::string find_first_server(const Path& scripts, const wire::PreparedRequest& 
   return wire::to_line(read_link(token), 1000);
 }
 
+// `error` is the errno of the attempt. Throws ProvisionError.
+[[noreturn]] void refuse_folder(const Path& folder, int error) {
+  const std::string what = "cannot make the project's folder " + folder.string() + ": ";
+  const std::string elsewhere = "choose another remote_path in configs.yaml";
+  for (Path path = folder; path.string().size() > 1; path = path.parent_path()) {
+    const bool is_there = exists(path);
+    const std::string target = is_there ? "" : read_link(path);
+    if (!target.empty()) {
+      throw ProvisionError(what + path.string() + " is a link to " + target + ", which does not exist",
+                           "mount the disk of the link's target, or remove the link");
+    }
+    if (is_there && !is_folder(path)) {
+      throw ProvisionError(what + path.string() + " is not a folder", elsewhere);
+    }
+    if (is_there) {
+      break;
+    }
+  }
+  throw ProvisionError(what + std::strerror(error), elsewhere);
+}
+
 void check_steps(const Host& host, const wire::PreparedRequest& request, wire::PreparedReply& reply) {
   const PythonPlace place(host, request.python);
   const Prologue prologue =
@@ -50,15 +73,11 @@ void check_steps(const Host& host, const wire::PreparedRequest& request, wire::P
                    [&](std::string_view text) { append_end(reply.errors, text); });
   reply.errors.clear();
   if (!make_open_folders(place.project())) {
-    throw ProvisionError("cannot make the project's folder " + place.project().string(),
-                         "choose another remote_path in configs.yaml");
+    refuse_folder(place.project(), errno);
   }
-  if (request.source) {
+  if (request.is_sending) {
     reply.source = read_source(place.scripts());
     reply.running = find_running_jobs(host, place.project()).here;
-    if (make_open_folders(place.scripts())) {
-      write_source(place.scripts(), *request.source);
-    }
   }
   if (!request.share_token.empty()) {
     reply.first = find_first_server(place.scripts(), request);

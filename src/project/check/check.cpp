@@ -173,8 +173,13 @@ void add_comparison(const config::Python& python, const std::vector<config::Serv
       const std::vector<int>& listed = servers[i].gpu_indices;
       const std::optional<int> expected =
           listed.empty() ? servers[i].gpus : std::optional(static_cast<int>(listed.size()));
+      const std::vector<Finding>& findings = report.servers[i].findings;
+      const auto environment = std::ranges::find(findings, "environment", &Finding::name);
+      const bool lacks_environment =
+          environment != findings.end() &&
+          (environment->status == CheckStatus::warn || environment->status == CheckStatus::fail);
       compared.push_back({report.servers[i].server, *report.servers[i].facts, expected, asked[i].sent,
-                          pip_options(python), listed});
+                          pip_options(python), lacks_environment, listed});
       places.push_back(i);
     }
   }

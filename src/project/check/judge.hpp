@@ -38,6 +38,7 @@ struct Compared {
   std::optional<int> expected_gpus{};          // as in configs.yaml
   std::string sent{};                          // the project state that was sent to it; "": none
   std::optional<std::string> pip_options{""};  // for the fix, see below
+  bool lacks_environment = false;              // the project's environment is not there, or does not work
   std::vector<int> gpu_indices{};              // the GPUs that its jobs may use; empty: all
 };
 
@@ -52,6 +53,8 @@ std::optional<std::string> pip_options(const config::Python& python);
 Finding clock_finding(std::chrono::duration<double> clock_ahead);
 // For a server that was excluded from a launch (ServerFacts::sick).
 Finding sick_finding(const std::string& sick, const std::string& server);
+// About a server whose machine has further names: `others`.
+Finding same_machine_finding(const std::vector<std::string>& others);
 Finding logout_finding(std::vector<std::string> excluded, const std::string& user);
 
 // The findings that a launch reports about a server, from facts that it has already requested. A warning is

@@ -12,6 +12,7 @@
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "project/check/judge.hpp"
+#include "rules/usable.hpp"
 
 namespace remote::project {
 namespace {
@@ -107,10 +108,24 @@ std::string beginning(const std::string& version, int points) {
   return version.substr(0, end);
 }
 
+// `options` are for update-packages.
+Fix update_packages(const Compared& one, const std::string& options = "") {
+  return {Fix::Where::here,
+          fmt::format("remote {}{} --server {}", one.lacks_environment ? "prepare" : "update-packages",
+                      one.lacks_environment ? "" : options, one.server)};
+}
+
 // `what`: the arguments of pip install.
 Fix install(const Compared& one, const std::string& what) {
-  if (!one.pip_options) {
-    return {Fix::Where::here, "remote update-packages --force --server " + one.server};
+  if (!one.lacks_environment && one.facts.python_managed) {
+    return {
+        Fix::Where::advice,
+        fmt::format("the distribution manages the packages of its Python (PEP 668): set python: {{manager: "
+                    "venv, system_site_packages: true}} in configs.yaml, then: remote prepare --server {}",
+                    one.server)};
+  }
+  if (one.lacks_environment || !one.pip_options) {
+    return update_packages(one, " --force");
   }
   return {Fix::Where::here, fmt::format("remote run --server {} --cmd {}", one.server,
                                         shell_quote("python3 -m pip install " + *one.pip_options + what))};
@@ -166,7 +181,7 @@ std::vector<Rule> rules_of_software(const std::vector<Compared>& all) {
                                                                         : CheckStatus::warn;
        },
        [&all](const Compared& one, const std::string& usual) -> std::optional<Fix> {
-         if (is_of_distribution(all, "torch", usual)) {
+         if (!one.lacks_environment && is_of_distribution(all, "torch", usual)) {
            return Fix{Fix::Where::server_as_root, "apt-get install -y python3-torch"};
          }
          return install(one, "torch", beginning(usual, 9));
@@ -197,7 +212,7 @@ std::vector<Rule> rules_of_gpus(const std::vector<Compared>& all) {
              return install(one, name, usual);
            }
          }
-         return Fix{Fix::Where::here, "remote update-packages --server " + one.server};
+         return update_packages(one);
        }},
       {"same-gpus", "GPUs", [with_number](const Compared& one) { return gpus_of(one, with_number); }, warn,
        [](const Compared& one, const std::string&) -> std::optional<Fix> {
@@ -285,7 +300,7 @@ Finding packages_finding(const Compared& one, const std::vector<Odd>& odd) {
     wanted += " " + shell_quote(package.package + "==" + package.usual);
   }
   const std::string detail = join_first(details, shown, "; ");
-  Fix fix{Fix::Where::here, "remote update-packages --server " + one.server};
+  Fix fix = update_packages(one);
   if (odd.size() <= shown) {
     fix = install(one, wanted.substr(1));
   }
@@ -323,21 +338,6 @@ void judge_packages(const std::vector<Compared>& all, std::vector<std::vector<Fi
 
 // ---- machines
 
-// Whether the ranks of both would use the same GPUs, because these are names of one machine.
-bool share_gpus(const Compared& one, const Compared& other) {
-  const auto same_gpus = [](const GpuFacts& own, const GpuFacts& others) {
-    return !own.gpus.empty() && !own.gpus.front().uuid.empty() &&
-           std::ranges::equal(own.gpus, others.gpus, {}, &Gpu::uuid, &Gpu::uuid);
-  };
-  const bool are_split = !one.gpu_indices.empty() && !other.gpu_indices.empty() &&
-                         std::ranges::none_of(one.gpu_indices, [&](int index) {
-                           return std::ranges::count(other.gpu_indices, index) > 0;
-                         });
-  const std::string& machine = one.facts.machine;
-  return !machine.empty() && machine != "0" && machine == other.facts.machine &&
-         same_gpus(one.facts.gpus, other.facts.gpus) && !are_split;
-}
-
 // Names other servers that are the same machine, and other machines with the machine id of this one: software
 // that tells machines apart by it, such as DHCP clients, confuses them.
 void judge_machines(const std::vector<Compared>& all, std::vector<std::vector<Finding>>& findings) {
@@ -348,7 +348,8 @@ void judge_machines(const std::vector<Compared>& all, std::vector<std::vector<Fi
     for (const Compared& other : all) {
       if (!own.image.empty() && other.facts.image == own.image && other.facts.machine != own.machine) {
         equal.push_back(other.server);
-      } else if (&other != &all[i] && share_gpus(all[i], other)) {
+      } else if (&other != &all[i] &&
+                 rules::share_gpus(own, all[i].gpu_indices, other.facts, other.gpu_indices)) {
         same.push_back(other.server);
       }
     }
@@ -361,17 +362,20 @@ void judge_machines(const std::vector<Compared>& all, std::vector<std::vector<Fi
                                  "systemd-machine-id-setup, and restart it"}});
     }
     if (!same.empty()) {
-      findings[i].push_back({"same-machine", CheckStatus::warn,
-                             fmt::format("{} {} the same machine: their ranks would share its GPUs",
-                                         listed(same), same.size() == 1 ? "is" : "are"),
-                             Fix{Fix::Where::advice,
-                                 "keep one of the names in configs.yaml, or split the GPUs: gpus: [0, 1] and "
-                                 "gpus: [2, 3]"}});
+      findings[i].push_back(same_machine_finding(same));
     }
   }
 }
 
 }  // namespace
+
+Finding same_machine_finding(const std::vector<std::string>& others) {
+  return {"same-machine", CheckStatus::warn,
+          fmt::format("{} {} the same machine: their ranks would share its GPUs", listed(others),
+                      others.size() == 1 ? "is" : "are"),
+          Fix{Fix::Where::advice,
+              "keep one of the names in configs.yaml, or split the GPUs: gpus: [0, 1] and gpus: [2, 3]"}};
+}
 
 std::optional<std::string> pip_options(const config::Python& python) {
   std::string options = python.no_index ? "--no-index " : "";

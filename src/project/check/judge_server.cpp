@@ -26,9 +26,11 @@ Finding judge_rsync(const ServerFacts& facts) {
   if (facts.programs.contains("rsync")) {
     return {"rsync", CheckStatus::ok, "is installed", {}};
   }
-  if (!facts.hidden_rsync.empty()) {
-    return {"rsync", CheckStatus::fail,
-            fmt::format("{} is not on the login's PATH, so the project cannot be sent", facts.hidden_rsync),
+  if (!facts.hidden_rsync.empty()) {  // a transfer also searches its folder: see RsyncTunnel
+    return {"rsync", CheckStatus::warn,
+            fmt::format("{} is not on the login's PATH: the project can be sent, but jobs find no program of "
+                        "that folder",
+                        facts.hidden_rsync),
             Fix{Fix::Where::advice,
                 "let the login shell's start files there add to PATH instead of replacing it"}};
   }
