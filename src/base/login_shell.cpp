@@ -125,6 +125,17 @@ Error login_shell_waits(const std::string& printed, std::chrono::milliseconds ti
       .because(Cause::timeout);
 }
 
+Error login_shell_took_input(const std::string& printed, std::chrono::milliseconds time) {
+  const std::string said = join_last_lines(printed);
+  return Error("no answer",
+               fmt::format("the login shell there started the agent, which got no request in {} s{}",
+                           time.count() / 1000, said.empty() ? "" : "; the shell printed: " + said),
+               "a start file of the shell may ask something (read -p, newgrp, kinit) and so read the "
+               "request: put "
+               "it behind [ -t 0 ], so that only terminals run it")
+      .because(Cause::timeout);
+}
+
 std::string_view Greeting::strip(std::string_view data,
                                  const std::function<bool(std::string_view)>& is_last) {
   constexpr std::size_t most = std::size_t{1} << 20U;
