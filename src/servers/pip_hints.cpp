@@ -140,8 +140,10 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
       return fmt::format("the server cannot resolve '{}'", host);
     }
   }
-  // The message of apt-get; uv prints "Failed to fetch: `http…".
-  if (says({"Temporary failure resolving", "Failed to fetch http"})) {
+  const bool no_apt_package = says({"Unable to locate package", "has no installation candidate"});
+  // The message of apt-get; uv prints "Failed to fetch: `http…". apt-get update only warns about it.
+  if (says({"Temporary failure resolving", "Failed to fetch http"}) ||
+      (no_apt_package && has_any(err, {"Temporary failure resolving", "Network is unreachable"}))) {
     return "the server cannot reach the package mirrors of its distribution";
   }
   const bool no_package = says({"No matching distribution found", "Could not find a version", "Max retries",
@@ -160,9 +162,8 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
     return "another process is installing packages there, and the line names it: run the command again when "
            "it has ended";
   }
-  if (says({"Unable to locate package", "has no installation candidate"})) {
-    if (has_any(err, {"Failed to fetch", "have a Release file", "has a Release file",
-                      "Temporary failure resolving"})) {
+  if (no_apt_package) {
+    if (has_any(err, {"Failed to fetch", "have a Release file", "has a Release file"})) {
       return "the server cannot read one of its package sources, which the output names: correct it in "
              "/etc/apt/sources.list or /etc/apt/sources.list.d";
     }

@@ -21,6 +21,11 @@ TEST(PackageLine, SaysWhichPackage) {
            {"Requirement already satisfied: six in /usr/lib", "there already: six"},
            {"  Building wheel for apex (setup.py): started", "building apex"},
            {"Installing collected packages: a, b, c", "installing 3 packages: a, b, c"},
+           {"Waiting for cache lock: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process "
+            "1729 (python3)...",
+            "waiting for process 1729 (python3), which installs packages"},
+           {"Waiting for cache lock: Could not get lock /var/lib/dpkg/lock-frontend",
+            "waiting until another process has installed packages"},
            {"Downloading ", "Downloading "},
            {"something else", "something else"}}) {
     EXPECT_EQ(package_line(line), words);
@@ -121,6 +126,10 @@ TEST(PipHint, IsGivenOnlyForWhatIsCertain) {
       {"E: The repository 'file:/srv/debs ./ Release' no longer has a Release file.\n"
        "E: Unable to locate package c5hello\n",
        "one of its package sources"},
+      {"W: Failed to fetch http://deb.example/dists/bookworm/InRelease  Temporary failure resolving "
+       "'deb.example'\nW: Some index files failed to download. They have been ignored, or old ones used "
+       "instead.\nE: Unable to locate package c5hello\n",
+       "mirrors"},
       {"E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 42 (unattended-upgr)\n",
        "another process is installing"},
       {"E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem.\n",
