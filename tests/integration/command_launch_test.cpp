@@ -700,7 +700,7 @@ TEST_F(CommandLaunch, ADataLoaderThatDiesHasTheSizeOfTheSharedMemory) {
   jobs::LaunchStore records(store);
   struct statvfs info {};
   ASSERT_EQ(::statvfs("/dev/shm", &info), 0);
-  const bool is_small = info.f_blocks * info.f_frsize < (1U << 30U);
+  const bool is_small = info.f_blocks * info.f_frsize < (512U << 20U);
   records.change(*world.stored(1).launch, [&](PastLaunch& record) {
     auto& facts = record.beginning.servers.at(0).facts;
     const auto of_shm = [](const auto& fact) { return fact.first == "shm"; };
