@@ -690,6 +690,29 @@ TEST_F(CommandLaunch, AServerThatIsGoneAfterASigtermIsNamed) {
                                 HasSubstr("hint: b has not reported since 20"), HasSubstr(gone)));
 }
 
+TEST_F(CommandLaunch, ShowNamesTheServerThatDoesNotAnswer) {
+  ASSERT_EQ(launch({"--cmd", "exec sleep 1000", "--nproc-per-node", "1"}).code, 0);
+  EXPECT_THAT(world.run({"show", "last"}).out, Not(HasSubstr("has not answered")));
+  world.cut_off({"b"});
+  EXPECT_THAT(world.run({"show", "last"}).out,
+              AllOf(HasSubstr("b has not answered since 20"), Not(HasSubstr("a has not answered since 20"))));
+}
+
+// The end of --follow says the same.
+TEST_F(CommandLaunch, ShowNamesTheServerThatWasGoneAtTheEnd) {
+  ASSERT_EQ(launch({"--cmd", "[ $RANK != 1 ] || kill -TERM $$; exec sleep 1000", "--nproc-per-node", "1",
+                    "--failure-grace", "0"})
+                .code,
+            0);
+  until([&] { return world.run({"--json", "job-list"}).json().empty(); }, "the end of the ranks");
+  ASSERT_EQ(world.run({"history"}).code, 0);
+  const jobs::Store store = world.store();
+  jobs::LaunchStore records(store);
+  records.change(*world.stored(1).launch, [&](PastLaunch& record) { record.gone = true; });
+  EXPECT_THAT(world.run({"show", "last"}).out,
+              HasSubstr(": it may have been shut down, or taken back by its provider\n"));
+}
+
 // As in a container with the default of 64 MiB.
 TEST_F(CommandLaunch, ADataLoaderThatDiesHasTheSizeOfTheSharedMemory) {
   ASSERT_EQ(launch({"--server", "a", "--nproc-per-node", "1", "--cmd",
