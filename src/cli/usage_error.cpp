@@ -112,6 +112,33 @@ std::string line_with_options_behind(const CLI::App& command, const std::vector<
   return write_line(all);
 }
 
+// For "-m MODULE" as an option: the command line with the module as the program, behind all own options.
+// Otherwise "".
+std::string line_with_module(Context& context, const CLI::App& command, const std::vector<std::string>& words,
+                             const std::string& option) {
+  const auto from = std::ranges::find(words, command.get_name());
+  const auto at = std::find(from, words.end(), option);
+  if ((option != "-m" && option != "--module") || at == words.end() || at + 1 == words.end() ||
+      std::ranges::find(words, "--") != words.end()) {
+    return "";
+  }
+  WordList line{from, at};
+  WordList program{"--", "-m", *(at + 1)};
+  for (auto word = at + 2; word != words.end(); ++word) {
+    std::string name = word->substr(0, word->find('='));
+    std::ranges::replace(name, '_', '-');
+    const CLI::Option* own = name.starts_with("--") ? command.get_option_no_throw(name) : nullptr;
+    (own == nullptr ? program : line).push_back(*word);
+    const std::size_t values =
+        own == nullptr || word->find('=') != std::string::npos ? 0 : count_values(*own);
+    for (std::size_t left = values; left > 0 && word + 1 != words.end(); --left) {
+      line.push_back(*++word);
+    }
+  }
+  line.insert(line.end(), program.begin(), program.end());
+  return is_meant(line, known_servers(context)) ? write_line(joined({words.begin(), from}, line)) : "";
+}
+
 // Whether the word before this one is the value of an option: "--note my run".
 bool follows_value(const CLI::App& command, const std::vector<std::string>& words, std::size_t at) {
   const CLI::Option* option = at < 2 ? nullptr : find_option(&command, words[at - 2]);
@@ -236,6 +263,9 @@ Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& 
     }
     if (const std::string right = line_with_options_behind(command, words, *unknown); !right.empty()) {
       return Error::usage(fmt::format("{} comes before the command", option), "", "write " + right);
+    }
+    if (const std::string right = line_with_module(context, command, words, option); !right.empty()) {
+      return refused("option " + option, "write " + right + ";");
     }
     if (const std::string hint = hint_for_guides_option(command.get_name(), option); !hint.empty()) {
       return refused("option " + option, hint + ";");
