@@ -84,12 +84,17 @@ Error login_shell_ended(const std::string& ended, std::string_view printed) {
     return *std::move(refusal);
   }
   const std::string quoted = said.empty() ? "" : "; it printed: " + said;
+  const std::string or_command =
+      said.empty()
+          ? ""
+          : ", or a command of the server's configuration answers in place of the shell (ForceCommand, "
+            "or command= in authorized_keys)";
   if (detail.empty()) {
     return {"no answer from the server",
             "its login shell ended without an error, but the script's output did not arrive" + quoted,
             "one of the shell's start files there sends the output elsewhere (exec >FILE), or ends the shell "
-            "when "
-            "there is no terminal: fix that until `ssh HOST echo hello` prints hello"};
+            "when there is no terminal" +
+                or_command + ": fix that until `ssh HOST echo hello` prints hello"};
   }
   if (said.empty() &&
       detail.find(": ") == std::string::npos) {  // it may have been run, with its output going elsewhere
@@ -102,7 +107,8 @@ Error login_shell_ended(const std::string& ended, std::string_view printed) {
   return {"nothing was run on the server",
           "its login shell ended before the script began: " + detail + quoted,
           "one of the shell's start files there (~/.bashrc, ~/.zshenv, config.fish, ~/.tcshrc) ends it when "
-          "there is no terminal: fix that until `ssh HOST true` exits with 0"};
+          "there is no terminal" +
+              or_command + ": fix that until `ssh HOST true` exits with 0"};
 }
 
 Error login_shell_waits(const std::string& printed, std::chrono::milliseconds time) {
