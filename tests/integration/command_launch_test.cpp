@@ -713,6 +713,19 @@ TEST_F(CommandLaunch, ShowNamesTheServerThatWasGoneAtTheEnd) {
               HasSubstr(": it may have been shut down, or taken back by its provider\n"));
 }
 
+TEST_F(CommandLaunch, AFileOfTheProjectWithoutItsPathIsNamed) {
+  write_file_atomic(world.project() / "tool", "#!/bin/sh\n");
+  std::filesystem::permissions(world.project() / "tool", std::filesystem::perms(0644));
+  const std::vector<std::string> words = {"--server", "a",     "--nproc-per-node", "1", "--follow",
+                                          "--cmd",    "tool x"};
+  EXPECT_THAT(
+      launch(words).err,
+      HasSubstr(" hint: a file of the project is started with its path: --cmd './tool x'; and `chmod +x "
+                "tool` here, then `remote rsync`\n"));
+  std::filesystem::permissions(world.project() / "tool", std::filesystem::perms(0755));
+  EXPECT_THAT(launch(words).err, HasSubstr(" is started with its path: --cmd './tool x'\n"));
+}
+
 // As in a container with the default of 64 MiB.
 TEST_F(CommandLaunch, ADataLoaderThatDiesHasTheSizeOfTheSharedMemory) {
   ASSERT_EQ(launch({"--server", "a", "--nproc-per-node", "1", "--cmd",

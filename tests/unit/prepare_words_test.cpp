@@ -59,6 +59,14 @@ TEST(PipHint, SaysWhatToTry) {
               HasSubstr("is 'torhc==2' the"));
   EXPECT_THAT(pip_hint("NewConnectionError …\nERROR: No matching distribution found for six"),
               HasSubstr("cannot reach the package index"));
+  EXPECT_EQ(pip_hint("ERROR: Invalid requirement: 'python=3.10' (from line 1 of requirements.txt)\n"
+                     "Hint: = is not a valid operator. Did you mean == ?"),
+            "'python=3.10' is a line for conda: remove it from requirements.txt, and set `python: {version: "
+            "'3.10'}` in configs.yaml");
+  EXPECT_EQ(
+      pip_hint("ERROR: Invalid requirement: 'numpy=1.26.4=py310h5f9d8c6_0': Expected end"),
+      "'numpy=1.26.4=py310h5f9d8c6_0' is a line for conda: pip takes numpy==1.26.4 in requirements.txt");
+  EXPECT_EQ(pip_hint("ERROR: Invalid requirement: 'a>=1 b'"), "");
   EXPECT_THAT(pip_hint("ERROR: ResolutionImpossible: for help"), HasSubstr("contradict"));
   EXPECT_THAT(pip_hint("LookupError: setuptools-scm was unable to detect version for /home/ada/demo."),
               HasSubstr("SETUPTOOLS_SCM_PRETEND_VERSION"));
