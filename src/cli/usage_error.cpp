@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/command.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "cli/commands.hpp"
@@ -336,6 +338,34 @@ void check_typed_signs(const std::vector<std::string>& words, const std::optiona
                          "type the quotes again, as ' or \"");
     }
   }
+}
+
+Error with_script_line(const Context& context, const Error& error) {
+  if (error.remedy() != Remedy::name_script) {
+    return error;
+  }
+  const std::string& right = error.remedy_detail();
+  const auto is_it = [&](const std::string& word) {
+    return std::filesystem::path(word).filename() == std::filesystem::path(right).filename();
+  };
+  const auto& words = context.command_words;
+  const bool has_words = words && (words->marked || words->words.size() > 1);
+  WordList line = context.typed_words;
+  for (auto word = line.rbegin(); word != line.rend(); ++word) {
+    constexpr std::string_view option = "--cmd=";
+    const std::size_t from = word->starts_with(option) ? option.size() : 0;
+    const std::string value = word->substr(from);
+    const bool is_line = !has_words && value.find(' ') != std::string::npos;
+    const WordList parts = is_line ? shell_words(value) : WordList{value};
+    const auto part = std::ranges::find_if(parts, is_it);
+    const std::size_t at = part == parts.end() ? std::string::npos : word->find(*part, from);
+    if (at != std::string::npos) {
+      word->replace(at, part->size(), is_line ? shell_quote(right) : right);
+      return Error::usage(error.what_failed(), error.reason(), error.hint() + "; write " + write_line(line))
+          .mended_by(error.remedy(), right);
+    }
+  }
+  return error;
 }
 
 }  // namespace remote::cli
