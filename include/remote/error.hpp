@@ -64,7 +64,8 @@ enum class Remedy {
   rerun_failed,     // also rerun the points of the sweep that failed
   rerun_unknown,    // rerun points of the sweep on other servers, once it is certain that they no longer run
   overwrite_files,  // overwrite files that are newer on a server
-  follow_job,  // name the job to follow; remedy_detail() is the key of the most likely one, if there is one
+  follow_job,   // name the job to follow; remedy_detail() is the key of the most likely one, if there is one
+  name_script,  // name the command's script so, in remedy_detail(), or start it without checking
 };
 
 // An error for the user: what failed, on which server, why, and what to try. The library throws it. A program

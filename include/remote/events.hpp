@@ -42,6 +42,12 @@ struct LoginProblem {
   Error error;
 };
 
+// The login shell of this server, which run() or shell() needs, has not begun the command after some seconds:
+// its start files may be slow, or ask something.
+struct SlowLogin {
+  std::string server;
+};
+
 // A job's record in the store cannot be read or written. Other jobs are not affected.
 struct StoreProblem {
   std::string text;
@@ -301,7 +307,7 @@ struct ServerFailed {
 };
 
 using Event =
-    std::variant<ConfigWarning, NewHostKey, LoginProblem, StoreProblem, SilentServers, LinkLeftOut,
+    std::variant<ConfigWarning, NewHostKey, LoginProblem, SlowLogin, StoreProblem, SilentServers, LinkLeftOut,
                  EnvironmentsLeftOut, UselessPatterns, UnfetchedFiles, PartsFailed, LinkLost, LinkBack,
                  NoLifeline, SweepTrouble, RankWaits, JobsQueued, GpuCountDiffers, CheckWarned, CodeDiffers,
                  CodeChanged, LaunchCode, Launched, SameLaunchRuns, EndingRanks, KeyMade, StepBegun,

@@ -50,6 +50,7 @@ struct PastLaunch : LaunchSummary {
   LaunchRecord beginning;
   std::vector<Job> jobs;                // by rank, in their last known state
   std::vector<std::string> last_lines;  // stderr of the rank that failed first; untrusted text
+  bool gone = false;                    // the server of that rank did not answer when the launch had ended
   // The result of `notify:`: "pending", "sent", or why the notification failed; "": none was requested.
   // Untrusted text.
   std::string news;

@@ -376,6 +376,32 @@ std::string last_of_pipe(std::string_view line) {
   return program == words.end() ? "" : program->text;
 }
 
+std::string with_failures_of_list(std::string_view line) {
+  constexpr std::string_view list_ends = ";\n";
+  line = trim(line);
+  while (line.ends_with(';')) {
+    line = trim(line.substr(0, line.size() - 1));
+  }
+  std::size_t last = line.size();
+  for (std::size_t at = find_unquoted(line, list_ends); at < line.size();
+       at = find_unquoted(line, list_ends, at + 1)) {
+    last = at;
+  }
+  const std::string_view head = line.substr(0, last);
+  const bool has_python = head.find("python") != head.npos || head.find(".py") != head.npos;
+  if (last == line.size() || !has_python || line.find("set -e") != std::string_view::npos) {
+    return "";
+  }
+  const std::string_view tail = trim(line.substr(last + 1));
+  const std::string_view program = tail.substr(0, tail.find(' '));
+  constexpr std::array<std::string_view, 5> harmless{"echo", "printf", "date", "true", ":"};
+  if (std::ranges::find(harmless, program) == harmless.end() ||
+      find_unquoted(tail, "|&<>(){}`") < tail.size()) {
+    return "";
+  }
+  return std::string(trim(head)) + " && " + std::string(tail);
+}
+
 namespace {
 
 // The text after the first '&' that puts a command into the background; nullopt if there is none.

@@ -32,6 +32,10 @@ bool is_assignment(std::string_view word);
 // or with pipefail.
 std::string last_of_pipe(std::string_view line);
 
+// The line with "&&" before its last command, if Python runs before it and it is an echo or the like whose
+// exit status hides a failure: "python train.py && echo done" for "python train.py; echo done". Otherwise "".
+std::string with_failures_of_list(std::string_view line);
+
 // Whether a line ends while its program is still running, because of a '&' without a wait, `setsid -f`, or a
 // detached session of tmux or screen.
 bool goes_into_background(std::string_view line);

@@ -84,12 +84,17 @@ Error login_shell_ended(const std::string& ended, std::string_view printed) {
     return *std::move(refusal);
   }
   const std::string quoted = said.empty() ? "" : "; it printed: " + said;
+  const std::string or_command =
+      said.empty()
+          ? ""
+          : ", or a command of the server's configuration answers in place of the shell (ForceCommand, "
+            "or command= in authorized_keys)";
   if (detail.empty()) {
     return {"no answer from the server",
             "its login shell ended without an error, but the script's output did not arrive" + quoted,
             "one of the shell's start files there sends the output elsewhere (exec >FILE), or ends the shell "
-            "when "
-            "there is no terminal: fix that until `ssh HOST echo hello` prints hello"};
+            "when there is no terminal" +
+                or_command + ": fix that until `ssh HOST echo hello` prints hello"};
   }
   if (said.empty() &&
       detail.find(": ") == std::string::npos) {  // it may have been run, with its output going elsewhere
@@ -102,7 +107,8 @@ Error login_shell_ended(const std::string& ended, std::string_view printed) {
   return {"nothing was run on the server",
           "its login shell ended before the script began: " + detail + quoted,
           "one of the shell's start files there (~/.bashrc, ~/.zshenv, config.fish, ~/.tcshrc) ends it when "
-          "there is no terminal: fix that until `ssh HOST true` exits with 0"};
+          "there is no terminal" +
+              or_command + ": fix that until `ssh HOST true` exits with 0"};
 }
 
 Error login_shell_waits(const std::string& printed, std::chrono::milliseconds time) {
@@ -122,6 +128,17 @@ Error login_shell_waits(const std::string& printed, std::chrono::milliseconds ti
                "redirect "
                "the output (exec >FILE), or the home directory may be on storage that does not respond; "
                "connect_timeout in configs.yaml allows more time")
+      .because(Cause::timeout);
+}
+
+Error login_shell_took_input(const std::string& printed, std::chrono::milliseconds time) {
+  const std::string said = join_last_lines(printed);
+  return Error("no answer",
+               fmt::format("the login shell there started the agent, which got no request in {} s{}",
+                           time.count() / 1000, said.empty() ? "" : "; the shell printed: " + said),
+               "a start file of the shell may ask something (read -p, newgrp, kinit) and so read the "
+               "request: put "
+               "it behind [ -t 0 ], so that only terminals run it")
       .because(Cause::timeout);
 }
 

@@ -20,6 +20,9 @@ Error login_shell_ended(const std::string& detail, std::string_view printed = {}
 // output of its login shell before that.
 Error login_shell_waits(const std::string& printed, std::chrono::milliseconds time);
 
+// The error for a server whose login shell started our script, which then got no input for this time.
+Error login_shell_took_input(const std::string& printed, std::chrono::milliseconds time);
+
 // Removes the output of a login shell's startup files, which precedes our own output. The script prints a
 // special line where its output begins. Not thread-safe.
 class Greeting {

@@ -188,7 +188,7 @@ int run_guarded(CLI::App& app, Context& context, const std::vector<std::string>&
     context.show_interrupted();
     return 130;
   } catch (const Error& error) {
-    context.show(error);
+    context.show(with_script_line(context, error));
     return error.kind() == ErrorKind::usage ? 2 : 1;
   } catch (const std::system_error& error) {  // for example if a thread could not be created
     context.show(error_of(error));

@@ -99,9 +99,10 @@ constexpr RemedyWords remedy_words[] = {
     {Remedy::overwrite_files, "replace them there with: remote rsync --overwrite"},
     {Remedy::follow_job, "follow it with: remote job-tail --job {detail}",
      "name one: remote job-tail --job KEY"},
+    {Remedy::name_script, "--no-check starts it anyway"},
 };
 static_assert(std::ranges::is_sorted(remedy_words, std::ranges::less_equal{}, &RemedyWords::remedy) &&
-              std::size(remedy_words) == static_cast<std::size_t>(Remedy::follow_job) + 1);
+              std::size(remedy_words) == static_cast<std::size_t>(Remedy::name_script) + 1);
 
 // `server`: the server of the error, or empty.
 std::string words_of(Remedy remedy, const std::string& detail, const std::string& server) {

@@ -110,6 +110,10 @@ constexpr std::string_view old_system =
 constexpr std::string_view no_path_between =
     "the ranks cannot connect to each other: `remote check --network` tries the connections; "
     "`internal_address` and the variable GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME choose another network";
+constexpr std::string_view loopback =
+    "a rank gave the others an address that only its own server can reach: GLOO_SOCKET_IFNAME or "
+    "NCCL_SOCKET_IFNAME names the interface lo, or the server's host name means 127.0.1.1; `remote check "
+    "--network` shows the interfaces";
 constexpr std::string_view no_name_service =
     "the server cannot resolve that name, and may have no access to the internet: fetch the data here and "
     "send it with `remote rsync`";
@@ -224,7 +228,8 @@ constexpr std::array hints{
     FailureHint{{".so", "cannot open shared object file: No such file"}, no_library},
     FailureHint{{"version `GLIBC", "not found"}, old_system},
     FailureHint{{"connectFullMesh failed"}, no_path_between},
-    FailureHint{{"connect [127."}, no_path_between},
+    FailureHint{{"connect [127."}, loopback},
+    FailureHint{{"NCCL WARN", "Connect to 127."}, loopback},
     FailureHint{{"NCCL WARN", "Connect to"}, no_path_between},
     FailureHint{
         {"clients joined"},

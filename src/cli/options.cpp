@@ -74,8 +74,69 @@ Env EnvOptions::collect() const {
   return all;
 }
 
+namespace {
+
+// {"A=1", "B=2"} for "A=1,B=2", which sets only A; empty if the value does not look like more variables.
+std::vector<std::string> split_assignments(const std::string& assignment) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (std::size_t comma = assignment.find(','); comma != std::string::npos;
+       comma = assignment.find(',', comma + 1)) {
+    const std::size_t equals = std::min(assignment.find('=', comma), assignment.size());
+    const std::string name = assignment.substr(comma + 1, equals - comma - 1);
+    const bool is_capital = std::ranges::all_of(
+        name, [](unsigned char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; });
+    if (equals < assignment.size() && is_capital && is_assignment(name + "=")) {
+      parts.push_back(assignment.substr(begin, comma - begin));
+      begin = comma + 1;
+    }
+  }
+  if (!parts.empty()) {
+    parts.push_back(assignment.substr(begin));
+  }
+  return parts;
+}
+
+// "-e A=1,B=2" sets only A.
+void warn_of_several(Context& context, const std::string& assignment) {
+  const std::vector<std::string> parts = split_assignments(assignment);
+  if (parts.empty()) {
+    return;
+  }
+  const std::string name = assignment.substr(0, assignment.find('='));
+  const bool has_secret = std::ranges::any_of(parts, [](const std::string& part) {
+    const std::size_t equals = part.find('=');
+    const std::string value = part.substr(equals + 1);
+    return mask_value(part.substr(0, equals), value) != value;
+  });
+  std::vector<std::string> options;
+  for (const std::string& part : parts) {
+    options.insert(options.end(), {"-e", part});
+  }
+  std::vector<std::string> line{"remote"};
+  bool is_found = false;
+  for (const std::string& word : context.typed_words) {
+    if (!is_found && word == assignment && has_name(" -e --env ", line.back())) {
+      line.pop_back();
+      line.insert(line.end(), options.begin(), options.end());
+      is_found = true;
+    } else {
+      line.push_back(word);
+    }
+  }
+  context.terminal.warning(
+      fmt::format("the value of {} is '{}': each variable needs its own -e{}", name,
+                  has_secret ? "***" : visible_line(assignment.substr(name.size() + 1), 60),
+                  has_secret ? "" : ": `" + visible_line(shell_join(is_found ? line : options), 300) + "`"));
+}
+
+}  // namespace
+
 Env EnvOptions::collect(Context& context) const {
   Env all = collect();
+  for (const std::string& assignment : assignments) {
+    warn_of_several(context, assignment);
+  }
   const auto expandable = [](const std::string& value) {
     const std::size_t at = value.find('$');
     return at != std::string::npos && at + 1 < value.size() &&
@@ -212,6 +273,35 @@ void check_assignments(const Context& context, const std::string& name,
                   typed_line(context, options, without_mark(rest))));
 }
 
+// Throws Error (usage) for a sweep without a parameter whose program has a list of values: "--lr 0.1,0.2".
+void check_parameters(const Context& context, const CLI::App& command, const CommandWords& typed) {
+  if (command.count("--param") > 0 || command.count("--file") > 0) {
+    return;
+  }
+  std::vector<std::string> options;
+  std::vector<std::string> program = typed.words;
+  for (std::size_t i = 1; i < program.size(); ++i) {
+    const std::size_t equals = std::min(program[i].find('='), program[i].size());
+    const std::string option = program[i].substr(0, equals);
+    const bool is_attached = equals < program[i].size();
+    if (!option.starts_with("--") || command.get_option_no_throw(option) != nullptr ||
+        (!is_attached && i + 1 == program.size())) {
+      continue;
+    }
+    std::string name = option.substr(2);
+    std::ranges::replace(name, '-', '_');
+    const std::string value = is_attached ? program[i].substr(equals + 1) : program[i + 1];
+    if (is_assignment(name + "=") && value.find(',') != std::string::npos && !value.starts_with('-')) {
+      options.insert(options.end(), {"--param", name + "=" + value});
+      program[is_attached ? i : i + 1] = (is_attached ? option + "=" : "") + "{" + name + "}";
+    }
+  }
+  if (!options.empty()) {
+    throw Error::usage("remote sweep: there are no points", "no parameter is given",
+                       "write " + typed_line(context, options, program));
+  }
+}
+
 // The servers that a word names, "a,b" or "root@a"; empty if one of them is unknown.
 std::vector<std::string> servers_in(Context& context, const std::string& word) {
   std::vector<std::string> servers;
@@ -301,6 +391,10 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
     throw Error::usage(name, "--cmd is empty", "give the command");
   }
   if (!context.command_words) {
+    if (const std::string flag = find_flag_behind_cmd(*command, context.typed_words); !flag.empty()) {
+      context.terminal.warning(fmt::format("{} is taken as an option of `remote` itself; {}", flag,
+                                           quotes_hint(*command, context.typed_words)));
+    }
     warn_of_script(context, *command, line.value_or(""), true);
     warn_of_background(context, command->get_name(), line.value_or(""));
     return line;
@@ -313,6 +407,9 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
   check_assignments(context, name, words);
   if (!marked) {
     check_first_word(context, *command, words);
+  }
+  if (name == "sweep") {
+    check_parameters(context, *command, *context.command_words);
   }
   warn_of_options_behind(context, *command, *context.command_words);
   warn_of_operators(context, words);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/command.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "cli/commands.hpp"
@@ -110,6 +112,33 @@ std::string line_with_options_behind(const CLI::App& command, const std::vector<
   all.insert(all.end(), words.begin(), name);
   all.insert(all.end(), name + 1, words.end());
   return write_line(all);
+}
+
+// For "-m MODULE" as an option: the command line with the module as the program, behind all own options.
+// Otherwise "".
+std::string line_with_module(Context& context, const CLI::App& command, const std::vector<std::string>& words,
+                             const std::string& option) {
+  const auto from = std::ranges::find(words, command.get_name());
+  const auto at = std::find(from, words.end(), option);
+  if ((option != "-m" && option != "--module") || at == words.end() || at + 1 == words.end() ||
+      std::ranges::find(words, "--") != words.end()) {
+    return "";
+  }
+  WordList line{from, at};
+  WordList program{"--", "-m", *(at + 1)};
+  for (auto word = at + 2; word != words.end(); ++word) {
+    std::string name = word->substr(0, word->find('='));
+    std::ranges::replace(name, '_', '-');
+    const CLI::Option* own = name.starts_with("--") ? command.get_option_no_throw(name) : nullptr;
+    (own == nullptr ? program : line).push_back(*word);
+    const std::size_t values =
+        own == nullptr || word->find('=') != std::string::npos ? 0 : count_values(*own);
+    for (std::size_t left = values; left > 0 && word + 1 != words.end(); --left) {
+      line.push_back(*++word);
+    }
+  }
+  line.insert(line.end(), program.begin(), program.end());
+  return is_meant(line, known_servers(context)) ? write_line(joined({words.begin(), from}, line)) : "";
 }
 
 // Whether the word before this one is the value of an option: "--note my run".
@@ -237,6 +266,9 @@ Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& 
     if (const std::string right = line_with_options_behind(command, words, *unknown); !right.empty()) {
       return Error::usage(fmt::format("{} comes before the command", option), "", "write " + right);
     }
+    if (const std::string right = line_with_module(context, command, words, option); !right.empty()) {
+      return refused("option " + option, "write " + right + ";");
+    }
     if (const std::string hint = hint_for_guides_option(command.get_name(), option); !hint.empty()) {
       return refused("option " + option, hint + ";");
     }
@@ -306,6 +338,34 @@ void check_typed_signs(const std::vector<std::string>& words, const std::optiona
                          "type the quotes again, as ' or \"");
     }
   }
+}
+
+Error with_script_line(const Context& context, const Error& error) {
+  if (error.remedy() != Remedy::name_script) {
+    return error;
+  }
+  const std::string& right = error.remedy_detail();
+  const auto is_it = [&](const std::string& word) {
+    return std::filesystem::path(word).filename() == std::filesystem::path(right).filename();
+  };
+  const auto& words = context.command_words;
+  const bool has_words = words && (words->marked || words->words.size() > 1);
+  WordList line = context.typed_words;
+  for (auto word = line.rbegin(); word != line.rend(); ++word) {
+    constexpr std::string_view option = "--cmd=";
+    const std::size_t from = word->starts_with(option) ? option.size() : 0;
+    const std::string value = word->substr(from);
+    const bool is_line = !has_words && value.find(' ') != std::string::npos;
+    const WordList parts = is_line ? shell_words(value) : WordList{value};
+    const auto part = std::ranges::find_if(parts, is_it);
+    const std::size_t at = part == parts.end() ? std::string::npos : word->find(*part, from);
+    if (at != std::string::npos) {
+      word->replace(at, part->size(), is_line ? shell_quote(right) : right);
+      return Error::usage(error.what_failed(), error.reason(), error.hint() + "; write " + write_line(line))
+          .mended_by(error.remedy(), right);
+    }
+  }
+  return error;
 }
 
 }  // namespace remote::cli

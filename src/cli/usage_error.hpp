@@ -32,4 +32,8 @@ void check_quotes(const CLI::App& app, const std::vector<std::string>& words);
 // editors and web pages substitute: "—follow", "“python". `command`: as in CommandLine.
 void check_typed_signs(const std::vector<std::string>& words, const std::optional<CommandWords>& command);
 
+// The error of Remedy::name_script with the whole command line that names the script correctly; any other
+// error unchanged.
+Error with_script_line(const Context& context, const Error& error);
+
 }  // namespace remote::cli

@@ -297,4 +297,17 @@ std::string find_own_option(const CLI::App& command, const std::vector<std::stri
   return "";
 }
 
+std::string find_flag_behind_cmd(const CLI::App& command, const std::vector<std::string>& words) {
+  const auto cmd = find_cmd(command, words);
+  if (!cmd || cmd->has_blanks() || cmd->behind.empty() || cmd->options == 0) {
+    return "";
+  }
+  const std::string& word = cmd->behind.front();
+  const bool is_short = word.size() > 1 && word[0] == '-' && word[1] != '-';
+  const std::string name = word.substr(0, 2);
+  const CLI::Option* flag = is_short ? find_option(&command, name) : nullptr;
+  const bool is_global = flag != nullptr && command.get_option_no_throw(name) == nullptr;
+  return is_global && count_values(*flag) == 0 && !quotes_hint(command, words).empty() ? word : "";
+}
+
 }  // namespace remote::cli

@@ -46,6 +46,10 @@ CommandLine read_command_line(const CLI::App& app, const std::set<const CLI::App
 // or no such line is valid.
 std::string quotes_hint(const CLI::App& command, const std::vector<std::string>& words);
 
+// The flag of `remote` itself directly behind --cmd and a value of one word, which may be meant for that
+// program: "-v" in {"run", "--cmd", "echo", "-v"}; "" if none.
+std::string find_flag_behind_cmd(const CLI::App& command, const std::vector<std::string>& words);
+
 // --help or --version, if it follows a value of --cmd without blanks, and so probably belongs to that value:
 // "--cmd python3 --version". "": none. Other global options are often added at the end.
 std::string find_own_option(const CLI::App& command, const std::vector<std::string>& words);

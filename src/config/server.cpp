@@ -102,6 +102,26 @@ std::optional<ConnectBy> read_connect_by(const Section& section) {
                       "'connection' must be auto, libssh or openssh, not '" + printable(found->value) + "'");
 }
 
+namespace {
+
+// Throws Error for "trainer@10.0.0.7". A user name may have a domain: "ada@corp.example".
+void check_user(const Section& section, const Server& server) {
+  const auto found = section.text("username");
+  const std::size_t at = found ? found->value.rfind('@') : std::string::npos;
+  if (at == std::string::npos) {
+    return;
+  }
+  const std::string behind = found->value.substr(at + 1);
+  const bool is_address =
+      std::ranges::count(behind, '.') == 3 && behind.find_first_not_of("0123456789.") == std::string::npos;
+  if (is_address || behind == server.hostname) {
+    throw section.unfit("username", *found,
+                        "it has the address, too: write username: " + printable(found->value.substr(0, at)));
+  }
+}
+
+}  // namespace
+
 Server read_server(const YamlNode::Entry& entry, const Config& config, const std::string& file,
                    Warnings& warnings) {
   if (const auto problem = server_name_problem(entry.key)) {
@@ -128,6 +148,7 @@ Server read_server(const YamlNode::Entry& entry, const Config& config, const std
   }
   server.hostname = *hostname;
   server.username = section.checked("username", user_problem);
+  check_user(section, server);
   server.private_key = file_path(section, "private_key", config);
   server.known_hosts = file_path(section, "known_hosts", config);
   read_passwords(section, server);

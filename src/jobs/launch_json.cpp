@@ -20,6 +20,7 @@ void visit_details(AnyLaunch& launch, Visitor& visit) {
   visit.field("branch", launch.branch);
   visit.field("untracked", launch.untracked, 0);
   visit.field("last_lines", launch.last_lines);
+  visit.field("gone", launch.gone);
   visit.field("changed", launch.changed);
   visit.field("changed_in", launch.changed_in);
 }

@@ -121,14 +121,15 @@ void complete(Core& core, jobs::LaunchStore& records, const JobId& id, const std
   bool whole = true;
   if (now.jobs != before->jobs || !before->ended_at || records.tried(id)) {
     const bool told = known && known->first && known->first->launch == id;
-    const std::vector<std::string> lines = told ? known->last_lines : judge(core, now.jobs, {}).last_lines;
+    const Verdict verdict = told ? *known : judge(core, now.jobs, {});
     measure_points(core, now.jobs);  // the program that followed them may have been interrupted
     const std::vector<NamedNumber> numbers =
         now.jobs.front().point ? best_numbers(now.jobs) : last_numbers(core, now.jobs, whole);
     records.change(id, [&](PastLaunch& record) {
       record.jobs = now.jobs;
       record.ended_at = now.ended_at;
-      record.last_lines = lines.empty() ? record.last_lines : lines;
+      record.last_lines = verdict.last_lines.empty() ? record.last_lines : verdict.last_lines;
+      record.gone = verdict.gone;
       record.numbers = numbers.empty() ? record.numbers : numbers;
     });
   }

@@ -32,12 +32,12 @@ std::string models_text(const std::vector<Gpu>& gpus) {
   return text;
 }
 
-// The size of /dev/shm if it is a container's default or not much larger; otherwise, or if unknown, "".
+// The size of /dev/shm if it is small; otherwise, or if unknown, "".
 std::string small_shm(const ServerFacts& facts) {
-  constexpr std::uint64_t small = std::uint64_t{1} << 30U;
   const DiskFacts* shm = facts.disk("shm");
-  return shm != nullptr && shm->total_bytes > 0 && shm->total_bytes < small ? size_text(shm->total_bytes)
-                                                                            : "";
+  return shm != nullptr && shm->total_bytes > 0 && is_small_shm(shm->total_bytes)
+             ? size_text(shm->total_bytes)
+             : "";
 }
 
 }  // namespace

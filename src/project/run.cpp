@@ -29,6 +29,11 @@ TerminalSide side_of(Core& core, const TerminalSide& given) {
   return side;
 }
 
+// Tells the program that the login shell of this server is slow.
+servers::OnSlowLogin slow_login_of(Core& core, const std::string& server) {
+  return [&core, server] { core.tell(SlowLogin{server}); };
+}
+
 ExitStatus run_on(Core& core, const config::Server& server, const RunRequest& request,
                   const ssh::Sink& output) {
   servers::ProcessSpec process{request.command, servers::activation(core.config, server),
@@ -48,9 +53,10 @@ ExitStatus run_on(Core& core, const config::Server& server, const RunRequest& re
     if (request.terminal) {
       run.terminal.emplace();
       status = servers::run_with_input(*connection, std::move(run), side_of(core, *request.terminal), sink,
-                                       core.cancel());
+                                       core.cancel(), slow_login_of(core, server.name));
     } else {
-      status = servers::run_in_foreground(*connection, run, sink, core.cancel());
+      status = servers::run_in_foreground(*connection, run, sink, core.cancel(), {},
+                                          slow_login_of(core, server.name));
     }
     log.finish(status);
     return status;
@@ -197,7 +203,7 @@ ServerRun shell(Core& core, const ShellRequest& request) {
       }
     };
     result.status = servers::run_with_input(*connection, std::move(run), side_of(core, request.terminal),
-                                            sink, core.cancel());
+                                            sink, core.cancel(), slow_login_of(core, server.name));
   } catch (const Error& error) {
     result.error = error.on(server.name);
   }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/command.hpp"
+#include "base/ownership.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "servers/container.hpp"
@@ -49,22 +50,45 @@ std::string path_on(const config::Config& config, const config::Server& server, 
   return folder + "/" + script;
 }
 
-// "did you mean 'train.py'?", based on the project's files.
-// `workdir`: where the command runs, relative to the project, or absolute.
-std::string nearest(const Core& core, const std::string& name, const std::string& workdir) {
+// A file of the project that was probably meant.
+struct Meant {
+  std::string hint;
+  std::string script{};  // as the command must name it; "": unknown
+};
+
+// `name`: the missing file, in the project. `workdir`: where the command runs, relative to the project, or
+// absolute.
+Meant find_nearest(const Core& core, const std::string& name, const std::string& workdir) {
   const std::string file = fs::path(name).filename().string();
   const auto here = files_here(core.config, core.cancel());
   std::vector<std::string> names;
   for (const servers::FileStamp& one : here.files()) {
     if (fs::path(one.name).filename() == file) {
       const std::string typed = fs::path(one.name).lexically_proximate(workdir).string();
-      return fmt::format("did you mean {}? The server looks for {}", visible_line(typed), visible_line(name));
+      return {
+          fmt::format("did you mean {}? The server looks for {}", visible_line(typed), visible_line(name)),
+          typed};
     }
     if (fs::path(one.name).extension() == fs::path(name).extension()) {
       names.push_back(one.name);
     }
   }
-  return did_you_mean(name, names);
+  return {did_you_mean(name, names)};
+}
+
+// For a script with an absolute path of this machine, as a shell here makes it of "~/project/train.py".
+Meant find_on_this_machine(const Core& core, const std::string& script, const std::string& workdir) {
+  if (!script.starts_with('/') || workdir.starts_with('/') || workdir.starts_with('~')) {
+    return {};
+  }
+  const fs::path name = resolved(script).lexically_relative(resolved(core.config.project));
+  if (name.empty() || *name.begin() == ".." || !is_there(core.config.project / name)) {
+    return {};
+  }
+  const std::string typed = name.lexically_proximate(workdir.empty() ? "." : workdir).string();
+  return {fmt::format("the path is one of this machine; on a server, this file of the project is {}",
+                      visible_line(typed)),
+          typed};
 }
 
 }  // namespace
@@ -105,11 +129,13 @@ void check_script(Core& core, const std::vector<config::Server>& servers, const 
                        fmt::format("{} is not on {}: it was not sent yet", shown, join(missing, ", ")))
         .mended_by(Remedy::send_project);
   }
+  const Meant meant =
+      name.empty() ? find_on_this_machine(core, script, workdir) : find_nearest(core, name, workdir);
   throw Error::usage(
       "nothing was started",
       fmt::format("there is no {}{} on {}", shown, name.empty() ? "" : ", here or", join(missing, ", ")),
-      name.empty() ? "" : nearest(core, name, workdir))
-      .mended_by(Remedy::skip_check);
+      meant.hint)
+      .mended_by(meant.script.empty() ? Remedy::skip_check : Remedy::name_script, meant.script);
 }
 
 }  // namespace remote::project

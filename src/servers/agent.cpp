@@ -72,6 +72,7 @@ void Agent::send(const wire::Bytes& frames) {
           }
         },
         start_);
+    has_request_ = start_->is_running();  // a parked channel has no login shell any more
   }
 }
 
@@ -98,7 +99,10 @@ void Agent::take(const wire::Frame& frame) {
   const auto found = streams_.find(frame.stream);
   if (frame.stream == 0 && frame.kind == wire::FrameKind::message) {
     wire::decode<wire::AgentHello>(frame.payload);
-  } else if (frame.stream == 0 && frame.kind == wire::FrameKind::data && frame.payload.empty()) {
+    return;
+  }
+  has_request_ = true;  // the agent sends nothing but its hello before that
+  if (frame.stream == 0 && frame.kind == wire::FrameKind::data && frame.payload.empty()) {
     return;  // a sign of life
   } else if (found == streams_.end()) {
     throw wire::Malformed("stream", "is not that of a question");
@@ -277,9 +281,29 @@ void Agent::wait(std::chrono::milliseconds limit, std::chrono::milliseconds sile
       throw login_shell_waits(printed, silence);
     }
   }
+  limit = std::min(limit, time_for_request(heard));
   pump_.wait(std::min(limit, ssh::time_left(pump_.connection(), heard, silence, "the server sent nothing for",
                                             "it may be busy, or the network may be down; try again")),
              also);
+}
+
+// How long an agent that runs may still take to receive the first request. Throws Error if that time is over.
+// The agent reports within two seconds that it has a request, unless a start file has read it.
+std::chrono::milliseconds Agent::time_for_request(ssh::Flow::Clock::time_point heard) const {
+  if (!start_->is_running() || has_request_) {
+    return std::chrono::milliseconds::max();
+  }
+  ssh::Connection& connection = pump_.connection();
+  const std::chrono::milliseconds for_slow_link(flow_->sent() / 8);  // 8 kB/s
+  const std::chrono::milliseconds time = connection.answer_time() + for_slow_link;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(heard + time - ssh::Flow::Clock::now());
+  if (left.count() > 0) {
+    return left;
+  }
+  if (connection.explain_silence().empty()) {
+    throw login_shell_took_input(start_->printed() + errors_, time);
+  }
+  return ssh::time_left(connection, heard, time, "the server sent nothing for", "");  // throws
 }
 
 void Agent::wait_until(const std::function<bool()>& done, std::chrono::milliseconds limit,

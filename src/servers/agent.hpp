@@ -78,7 +78,7 @@ class Agent {
   // Drops the stream's remaining messages and aborts the answer.
   void close(StreamId stream);
   // Waits for a message, or for one of these descriptors, at most for `limit`. Throws Error if the agent has
-  // ended while streams are open, or if nothing arrived for `silence` (0: no limit).
+  // ended while streams are open, if it gets no request, or if nothing arrived for `silence` (0: no limit).
   void wait(std::chrono::milliseconds limit, std::chrono::milliseconds silence = {},
             std::span<pollfd> also = {});
   // Waits until done() returns true. Also throws Error after `limit` (0: none), not counting an installation.
@@ -89,6 +89,9 @@ class Agent {
   ssh::Connection& connection() const { return pump_.connection(); }
   // False while the agent is being installed.
   bool is_running() const { return start_ && start_->is_running(); }
+  // Whether the login shell has not started the agent, or the agent has received no request. False while the
+  // agent is being installed.
+  bool awaits_login_shell() const { return start_ && !start_->is_installing() && !has_request_; }
   bool has_ended() { return flow_ && flow_->over(); }
   // Leaves the agent running for the next question on this connection, if it has answered everything
   // (Channel::park). The object must not be used any more.
@@ -116,6 +119,7 @@ class Agent {
   void take(const wire::Frame& frame, OpenStream& stream);
   void take_data(const wire::Frame& frame, OpenStream& stream);
   void append_data(wire::Bytes& frames, StreamId id, OpenStream& stream);
+  std::chrono::milliseconds time_for_request(ssh::Flow::Clock::time_point heard) const;
   Error explain_end() const;
 
   ssh::Pump pump_;
@@ -123,7 +127,8 @@ class Agent {
   std::string errors_;  // the end of stderr
   std::string held_;    // frames to send once it runs: a shell that installs it must not read them
   wire::FrameReader reader_;
-  bool is_taking_ = false;  // stays true after an error
+  bool is_taking_ = false;    // stays true after an error
+  bool has_request_ = false;  // the agent has received one
   StreamId last_ = 0;
   std::map<StreamId, OpenStream> streams_;  // with incomplete answers
   ssh::Flow::Clock::time_point asked_{};    // last question, or last check during an installation

@@ -90,6 +90,16 @@ std::string between(std::string_view line, std::string_view before, std::string_
   return visible_line(trim(rest.substr(0, rest.find_first_of(after))), 80);
 }
 
+// The requirement that conda writes and pip rejects: "python=3.10"; "" if none.
+std::string conda_requirement(std::string_view err) {
+  const std::string requirement = between(err, "Invalid requirement: '", "'\r\n");
+  const std::size_t equals = requirement.find('=');
+  const bool is_single = equals != std::string::npos && equals > 0 && equals + 1 < requirement.size() &&
+                         requirement[equals + 1] != '=' &&
+                         std::string_view("=<>!~ ").find(requirement[equals - 1]) == std::string_view::npos;
+  return is_single ? requirement : "";
+}
+
 // `printed` is the file that could not be written; "" if the program did not print it. The program has
 // removed its temporary files, so the full disk is probably the one with the least free space.
 std::string full_disk_hint(const std::string& printed, const std::vector<DiskFacts>& disks) {
@@ -140,8 +150,10 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
       return fmt::format("the server cannot resolve '{}'", host);
     }
   }
-  // The message of apt-get; uv prints "Failed to fetch: `http…".
-  if (says({"Temporary failure resolving", "Failed to fetch http"})) {
+  const bool no_apt_package = says({"Unable to locate package", "has no installation candidate"});
+  // The message of apt-get; uv prints "Failed to fetch: `http…". apt-get update only warns about it.
+  if (says({"Temporary failure resolving", "Failed to fetch http"}) ||
+      (no_apt_package && has_any(err, {"Temporary failure resolving", "Network is unreachable"}))) {
     return "the server cannot reach the package mirrors of its distribution";
   }
   const bool no_package = says({"No matching distribution found", "Could not find a version", "Max retries",
@@ -160,9 +172,8 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
     return "another process is installing packages there, and the line names it: run the command again when "
            "it has ended";
   }
-  if (says({"Unable to locate package", "has no installation candidate"})) {
-    if (has_any(err, {"Failed to fetch", "have a Release file", "has a Release file",
-                      "Temporary failure resolving"})) {
+  if (no_apt_package) {
+    if (has_any(err, {"Failed to fetch", "have a Release file", "has a Release file"})) {
       return "the server cannot read one of its package sources, which the output names: correct it in "
              "/etc/apt/sources.list or /etc/apt/sources.list.d";
     }
@@ -180,6 +191,16 @@ std::string pip_hint(std::string_view err, bool own_environment, const std::vect
            ".remote/exclude.txt, or give the version: `prologue: export SETUPTOOLS_SCM_PRETEND_VERSION=0.1` "
            "(of pbr "
            "PBR_VERSION, of pdm PDM_BUILD_SCM_VERSION)";
+  }
+  if (const std::string one = conda_requirement(decisive); !one.empty()) {
+    const std::string name = one.substr(0, one.find('='));
+    const std::string version = one.substr(one.find('=') + 1);
+    return name == "python" ? fmt::format(
+                                  "'{}' is a line for conda: remove it from requirements.txt, and set "
+                                  "`python: {{version: '{}'}}` in configs.yaml",
+                                  one, version.substr(0, version.find('=')))
+                            : fmt::format("'{}' is a line for conda: pip takes {}=={} in requirements.txt",
+                                          one, name, version.substr(0, version.find('=')));
   }
   if (says({"ResolutionImpossible", "conflicting dependencies"})) {
     return "the requirements contradict each other: loosen one of the named versions";

@@ -37,9 +37,10 @@ TerminalSize ask_size(const TerminalSide& side) {
 class ForegroundRun {
  public:
   ForegroundRun(ssh::Connection& connection, const wire::RunRequest& request, const TerminalSide& side,
-                const ssh::Sink& sink, const Cancel& cancel)
+                const ssh::Sink& sink, const OnSlowLogin& on_slow_login, const Cancel& cancel)
       : side_(side),
         sink_(sink),
+        on_slow_login_(on_slow_login),
         has_terminal_(request.terminal.has_value()),
         input_(side.input),
         agent_(connection, cancel) {
@@ -59,7 +60,7 @@ class ForegroundRun {
           {{has_begun_ ? side_.resized : -1, POLLIN, 0}, {reads ? input_ : -1, POLLIN, 0}}};
       const auto left =
           ssh::time_left(agent_.connection(), begin, limit, "the command did not end within", "it may hang");
-      agent_.wait(std::min<std::chrono::milliseconds>(std::chrono::minutes(1), left), {}, also);
+      agent_.wait(std::min({std::chrono::milliseconds(60000), left, time_until_slow(begin)}), {}, also);
       if (also[0].revents != 0) {
         read_empty(side_.resized);
         agent_.send_size(stream_, ask_size(side_));
@@ -78,6 +79,24 @@ class ForegroundRun {
   }
 
  private:
+  // Reports a slow login once.
+  std::chrono::milliseconds time_until_slow(ssh::Flow::Clock::time_point begin) {
+    if (is_slow_ || has_begun_) {
+      return std::chrono::milliseconds::max();
+    }
+    const auto slow =
+        std::min<std::chrono::milliseconds>(std::chrono::seconds(4), agent_.connection().answer_time() / 2);
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(begin + slow - ssh::Flow::Clock::now());
+    if (left.count() > 0) {
+      return left;
+    }
+    is_slow_ = true;
+    if (on_slow_login_ && agent_.awaits_login_shell()) {
+      on_slow_login_();
+    }
+    return std::chrono::milliseconds::max();
+  }
+
   void take(wire::Reply reply) {
     if (auto* ends = std::get_if<wire::RunEnds>(&reply)) {
       end_ = ends->how.status();
@@ -125,9 +144,11 @@ class ForegroundRun {
   const Stopwatch watch_{};
   const TerminalSide& side_;
   const ssh::Sink& sink_;
+  const OnSlowLogin& on_slow_login_;
   const bool has_terminal_;
   int input_;
   char last_ = '\n';
+  bool is_slow_ = false;  // has been reported, or the agent was being installed
   bool has_begun_ = false;
   bool has_ended_ = false;
   std::optional<ExitStatus> end_;
@@ -153,19 +174,20 @@ wire::RunRequest make_run(const std::string& project, const ProcessSpec& process
 }
 
 ExitStatus run_in_foreground(ssh::Connection& connection, const wire::RunRequest& request,
-                             const ssh::Sink& sink, const Cancel& cancel, std::chrono::milliseconds limit) {
+                             const ssh::Sink& sink, const Cancel& cancel, std::chrono::milliseconds limit,
+                             const OnSlowLogin& on_slow_login) {
   const TerminalSide none;
-  return ForegroundRun(connection, request, none, sink, cancel).finish(limit);
+  return ForegroundRun(connection, request, none, sink, on_slow_login, cancel).finish(limit);
 }
 
 ExitStatus run_with_input(ssh::Connection& connection, wire::RunRequest request, const TerminalSide& side,
-                          const ssh::Sink& sink, const Cancel& cancel) {
+                          const ssh::Sink& sink, const Cancel& cancel, const OnSlowLogin& on_slow_login) {
   request.has_input = true;
   if (request.terminal) {
     request.terminal->type = side.type;
     request.terminal->size = ask_size(side);
   }
-  return ForegroundRun(connection, request, side, sink, cancel).finish({});
+  return ForegroundRun(connection, request, side, sink, on_slow_login, cancel).finish({});
 }
 
 }  // namespace remote::servers

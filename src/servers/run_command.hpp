@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,14 +35,18 @@ struct ProcessSpec {
 // variable names and values.
 wire::RunRequest make_run(const std::string& project, const ProcessSpec& process);
 
+// Called once if the login shell has not begun the process after a few seconds. Connection::answer_time()
+// limits that.
+using OnSlowLogin = std::function<void()>;
+
 // Runs a process in the foreground until it has ended. Output is passed to `sink` as it arrives; that of a
 // terminal is Stream::out. If this throws, the server stops the process. Throws Error, for example if the
 // connection is lost or after `limit` (0: none), and Interrupted on cancel.
 ExitStatus run_in_foreground(ssh::Connection& connection, const wire::RunRequest& request,
                              const ssh::Sink& sink, const Cancel& cancel,
-                             std::chrono::milliseconds limit = {});
+                             std::chrono::milliseconds limit = {}, const OnSlowLogin& on_slow_login = {});
 // Like run_in_foreground(), but with input. If the request has a terminal, `side` provides its type and size.
 ExitStatus run_with_input(ssh::Connection& connection, wire::RunRequest request, const TerminalSide& side,
-                          const ssh::Sink& sink, const Cancel& cancel);
+                          const ssh::Sink& sink, const Cancel& cancel, const OnSlowLogin& on_slow_login = {});
 
 }  // namespace remote::servers

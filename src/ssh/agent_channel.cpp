@@ -1,5 +1,6 @@
 #include "ssh/agent_channel.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -59,13 +60,16 @@ void AgentStart::resume() {
 }
 
 void AgentStart::take_line(std::string_view line, const std::function<void(std::string_view)>& send) {
+  const auto end_printed = [&] { printed_.resize(std::min(printed_.rfind(line), printed_.size())); };
   if (line == server::agent_here) {
     state_ = State::running;
+    end_printed();
   } else if (const auto need = server::parse_agent_need(line)) {
     if (state_ == State::installing) {
       throw Error("cannot start the agent", "the server keeps asking for it").mended_by(Remedy::tell_more);
     }
     state_ = State::installing;
+    end_printed();
     send(server::agent_installation(agent_for(need->architecture), need->has_xz, folders_.chosen,
                                     folders_.jobs));
     send(request_);  // the server has discarded the first request

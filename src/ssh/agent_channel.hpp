@@ -28,7 +28,7 @@ class AgentStart {
   // Whether the agent is running. From then on, all output is its own.
   bool is_running() const { return state_ == State::running; }
   bool is_installing() const { return state_ == State::installing; }
-  // The last output before the agent was running.
+  // The last output of the login shell, before the agent.
   const std::string& printed() const { return printed_; }
   // Whether the server echoes the request, because it has given the command a terminal.
   bool has_echo() const;

@@ -192,6 +192,15 @@ void Progress::detail(std::size_t index, const std::string& text, std::optional<
   end_transfer(lines_.at(index));
 }
 
+void Progress::wait(std::size_t index, const std::string& text) {
+  detail(index, text, std::nullopt);
+  const std::lock_guard lock(mutex_);
+  Line& line = lines_.at(index);
+  if (!live_ && !quiet_ && std::exchange(line.waits_for, text) != text) {
+    terminal_.err(fmt::format("{}: {}\n", line.name, visible_line(text)));
+  }
+}
+
 void Progress::transfer(std::size_t index, const Transfer& transfer) {
   const std::lock_guard lock(mutex_);
   Line& line = lines_.at(index);

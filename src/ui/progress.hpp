@@ -23,7 +23,7 @@ struct Transfer {
 // Shows the progress on several servers at once, on stderr. On a terminal, there is one live line per server
 // (step, time, progress) at the bottom, and below them the sum of the transfers if there are several;
 // finished lines move above them and stay. Otherwise, prints a plain line for the beginning and end of each
-// step, without details. With --quiet, only failures are shown. Thread-safe.
+// step, without details except waits. With --quiet, only failures are shown. Thread-safe.
 class Progress {
  public:
   Progress(Terminal& terminal, std::vector<std::string> names, bool quiet);
@@ -34,6 +34,8 @@ class Progress {
 
   void step(std::size_t index, const std::string& name);
   void detail(std::size_t index, const std::string& text, std::optional<double> fraction);
+  // A detail that is also printed, once, if lines are not redrawn: the reason for a long wait.
+  void wait(std::size_t index, const std::string& text);
   // Replaces the detail until the next step or detail.
   void transfer(std::size_t index, const Transfer& transfer);
   void done(std::size_t index, const std::string& summary);
@@ -47,6 +49,7 @@ class Progress {
     std::string name;
     std::string step;
     std::string detail;
+    std::string waits_for;  // the last printed reason for a wait
     std::optional<double> fraction;
     std::optional<Transfer> transfer;  // the last transfer, kept for the sum
     bool transferring = false;

@@ -593,7 +593,8 @@ TEST_F(Provision, AnotherAptGetIsWaitedFor) {
                              place + "/updated'\n[ -e '" + place + "/updated' ]");
   python.system_packages = {"liba"};
   const Provisioned result = set_up();
-  EXPECT_THAT(result.steps, Contains("waiting until another process has installed packages"));
+  EXPECT_THAT(result.steps, Contains("Waiting for cache lock: Could not get lock /var/lib/apt/lists/lock. It "
+                                     "is held by process 42 (apt-get)"));
   EXPECT_EQ(result.failure, "there is no Python 3.6 or newer on the PATH of this server") << "the next step";
 }
 

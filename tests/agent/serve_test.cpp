@@ -184,6 +184,7 @@ TEST(Serve, AnswersWithoutAThreadIfNoneCanBeStarted) {
     client.ask(stream, {});
     client.send(wire::FrameKind::data, stream, {'a'});
     client.send(wire::FrameKind::end, stream);
+    EXPECT_EQ(client.receive(), (wire::Frame{wire::FrameKind::data, 0, {}})) << "the request has arrived";
     EXPECT_EQ(std::get<wire::FactsReply>(client.receive_reply()).facts.host, "a");
     EXPECT_EQ(client.receive(), (wire::Frame{wire::FrameKind::end, stream, {}}));
   }

@@ -2,6 +2,8 @@
 
 #include <fstream>
 
+#include <fcntl.h>
+
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 
@@ -359,7 +361,19 @@ TEST_F(CommandCode, AScriptThatDoesNotExistIsNotStarted) {
                     HasSubstr("did you mean 'train.py'?"), HasSubstr("--no-check")));
   EXPECT_THAT(refused({"--workdir", "sub", "--", "python3", "train.py"}),
               AllOf(HasSubstr("there is no sub/train.py"), HasSubstr("did you mean ../train.py?")));
-  EXPECT_THAT(refused({"--workdir", "sub", "--", "python3", "sub/w.py"}), HasSubstr("did you mean w.py?"));
+  EXPECT_THAT(
+      refused({"--workdir", "sub", "--", "python3", "sub/w.py"}),
+      AllOf(HasSubstr("did you mean w.py? The server looks for sub/sub/w.py; write `remote "),
+            HasSubstr(" launch --nproc-per-node 1 --workdir sub -- python3 w.py`; --no-check starts it")));
+  EXPECT_THAT(refused({"--workdir", "sub", "--cmd", "python3 sub/w.py --lr 1"}),
+              HasSubstr(" --workdir sub --cmd 'python3 w.py --lr 1'`"));
+  // A path that exists here, but not for the processes of a server.
+  const UniqueFd opened(::open(world.project().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd folder(::fcntl(opened.get(), F_DUPFD_CLOEXEC, 200));
+  const std::string here = "/proc/self/fd/" + std::to_string(folder.get()) + "/sub/w.py";
+  EXPECT_THAT(refused({"--", "python3", here, "--lr", "1"}),
+              AllOf(HasSubstr("on a server, this file of the project is sub/w.py; write `remote "),
+                    HasSubstr(" launch --nproc-per-node 1 -- python3 sub/w.py --lr 1`")));
   EXPECT_THAT(refused({"--", "sh", "-e", "run.sh"}), HasSubstr("there is no run.sh"));
   EXPECT_THAT(refused({"--", "./run.sh"}), HasSubstr("there is no run.sh"));
   EXPECT_THAT(refused({"--", "python3", "/nowhere/train.py"}),

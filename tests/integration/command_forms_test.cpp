@@ -211,6 +211,46 @@ TEST_F(CommandForms, OptionsOfGuidesAreAnsweredWithWhatToUseHere) {
   EXPECT_EQ(world.servers().commands(), 0);
 }
 
+TEST_F(CommandForms, AModuleAsAnOptionIsAnsweredWithTheWholeLine) {
+  EXPECT_THAT(world.run({"torch-launch", "--server", "a", "-m", "scripts.train", "--lr", "1",
+                         "--nproc-per-node", "2"}),
+              Refused(" torch-launch --server a --nproc-per-node 2 -- -m scripts.train --lr 1`"));
+  EXPECT_EQ(plan({"torch-launch", "--server", "a", "--nproc-per-node", "2", "--", "-m", "scripts.train",
+                  "--lr", "1"})["processes"]
+                .at(0)["command"],
+            "python -m scripts.train --lr 1");
+}
+
+TEST_F(CommandForms, ValuesWithoutAParameterAreAnsweredWithTheWholeLine) {
+  EXPECT_THAT(world.run({"sweep", "--server", "a", "--", "python3", "x.py", "--lr", "0.1,0.2"}),
+              Refused(" sweep --server a --param 'lr=0.1,0.2' -- python3 x.py --lr '{lr}'`"));
+  EXPECT_THAT(world.run({"sweep", "--", "x.py", "--batch-size=1,2", "--seed", "3"}),
+              Refused(" sweep --param 'batch_size=1,2' -- x.py '--batch-size={batch_size}' --seed 3`"));
+}
+
+TEST_F(CommandForms, SeveralVariablesInOneWordAreNamed) {
+  const CommandResult result = world.run({"run", "--server", "a", "-e", "A=1,B=2", "--", "printenv", "A"});
+  EXPECT_EQ(result.out, "1,B=2\n");
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("the value of A is '1,B=2': each variable needs its own -e: `remote "),
+                    HasSubstr(" run --server a -e 'A=1' -e 'B=2' -- printenv A`")));
+  EXPECT_THAT(world.run({"run", "--server", "a", "-e", "A=1,API_KEY=hunter2", "--cmd", "true"}).err,
+              AllOf(HasSubstr("each variable needs its own -e"), Not(HasSubstr("hunter2"))));
+  for (const char* one : {"A=1,2", "A=x,b=2", "A=size:64,threshold:0.8", "A=--x=1,2=3"}) {
+    EXPECT_THAT(world.run({"run", "--server", "a", "-e", one, "--cmd", "true"}), Ends(0, "", "")) << one;
+  }
+}
+
+TEST_F(CommandForms, AFlagOfRemoteBehindTheProgramIsNamed) {
+  for (const char* command : {"run", "job-run"}) {
+    EXPECT_THAT(world.run({command, "--server", "a", "--cmd", "echo", "-v"}).err,
+                AllOf(HasSubstr("-v is taken as an option of `remote` itself; put the whole line in quotes"),
+                      HasSubstr(" --server a --cmd 'echo -v'`")));
+    EXPECT_THAT(world.run({command, "--server", "a", "--cmd", "echo x", "-v"}).err,
+                Not(HasSubstr("is taken as an option")));
+  }
+}
+
 TEST_F(CommandForms, TorchrunsSpellingsAreTaken) {
   const auto json =
       plan({"torch-launch", "--nproc_per_node=3", "--master_port", "29511", "--use_env", "x.py"});

@@ -690,6 +690,42 @@ TEST_F(CommandLaunch, AServerThatIsGoneAfterASigtermIsNamed) {
                                 HasSubstr("hint: b has not reported since 20"), HasSubstr(gone)));
 }
 
+TEST_F(CommandLaunch, ShowNamesTheServerThatDoesNotAnswer) {
+  ASSERT_EQ(launch({"--cmd", "exec sleep 1000", "--nproc-per-node", "1"}).code, 0);
+  EXPECT_THAT(world.run({"show", "last"}).out, Not(HasSubstr("has not answered")));
+  world.cut_off({"b"});
+  EXPECT_THAT(world.run({"show", "last"}).out,
+              AllOf(HasSubstr("b has not answered since 20"), Not(HasSubstr("a has not answered since 20"))));
+}
+
+// The end of --follow says the same.
+TEST_F(CommandLaunch, ShowNamesTheServerThatWasGoneAtTheEnd) {
+  ASSERT_EQ(launch({"--cmd", "[ $RANK != 1 ] || kill -TERM $$; exec sleep 1000", "--nproc-per-node", "1",
+                    "--failure-grace", "0"})
+                .code,
+            0);
+  until([&] { return world.run({"--json", "job-list"}).json().empty(); }, "the end of the ranks");
+  ASSERT_EQ(world.run({"history"}).code, 0);
+  const jobs::Store store = world.store();
+  jobs::LaunchStore records(store);
+  records.change(*world.stored(1).launch, [&](PastLaunch& record) { record.gone = true; });
+  EXPECT_THAT(world.run({"show", "last"}).out,
+              HasSubstr(": it may have been shut down, or taken back by its provider\n"));
+}
+
+TEST_F(CommandLaunch, AFileOfTheProjectWithoutItsPathIsNamed) {
+  write_file_atomic(world.project() / "tool", "#!/bin/sh\n");
+  std::filesystem::permissions(world.project() / "tool", std::filesystem::perms(0644));
+  const std::vector<std::string> words = {"--server", "a",     "--nproc-per-node", "1", "--follow",
+                                          "--cmd",    "tool x"};
+  EXPECT_THAT(
+      launch(words).err,
+      HasSubstr(" hint: a file of the project is started with its path: --cmd './tool x'; and `chmod +x "
+                "tool` here, then `remote rsync`\n"));
+  std::filesystem::permissions(world.project() / "tool", std::filesystem::perms(0755));
+  EXPECT_THAT(launch(words).err, HasSubstr(" is started with its path: --cmd './tool x'\n"));
+}
+
 // As in a container with the default of 64 MiB.
 TEST_F(CommandLaunch, ADataLoaderThatDiesHasTheSizeOfTheSharedMemory) {
   ASSERT_EQ(launch({"--server", "a", "--nproc-per-node", "1", "--cmd",
@@ -700,7 +736,7 @@ TEST_F(CommandLaunch, ADataLoaderThatDiesHasTheSizeOfTheSharedMemory) {
   jobs::LaunchStore records(store);
   struct statvfs info {};
   ASSERT_EQ(::statvfs("/dev/shm", &info), 0);
-  const bool is_small = info.f_blocks * info.f_frsize < (1U << 30U);
+  const bool is_small = info.f_blocks * info.f_frsize < (512U << 20U);
   records.change(*world.stored(1).launch, [&](PastLaunch& record) {
     auto& facts = record.beginning.servers.at(0).facts;
     const auto of_shm = [](const auto& fact) { return fact.first == "shm"; };

@@ -336,5 +336,23 @@ TEST_F(CommandPrepare, OnATerminalFinishedServersStayAndNothingElse) {
                                 ::testing::EndsWith("2 servers synced\n")));
 }
 
+// As on a new machine, which installs its own updates first.
+TEST_F(CommandPrepare, WhoHoldsTheLockOfDpkgIsNamedOnce) {
+  world.configure(
+      "name: proj\npython: {manager: system}\nsystem_packages: [liba]\nservers:\n  a: {hostname: a}\n");
+  world.servers().add_program("sudo", "shift\nexec \"$@\"\n");
+  world.servers().add_program(
+      "apt-get",
+      "for second in 1 2 3; do\n"
+      "  echo 'Waiting for cache lock: Could not get lock /var/lib/dpkg/lock-frontend. "
+      "It is held by process 1729 (python3)...'\ndone\nexit 1\n");
+  const CommandResult result = world.run({"setup"});
+  EXPECT_EQ(result.code, 1) << result;
+  const std::string line = "a: waiting for process 1729 (python3), which installs packages\n";
+  const std::size_t at = result.err.find(line);
+  ASSERT_NE(at, std::string::npos) << result;
+  EXPECT_EQ(result.err.find(line, at + 1), std::string::npos) << result;
+}
+
 }  // namespace
 }  // namespace remote::test

@@ -443,6 +443,26 @@ TEST_F(SshExec, AShellThatPrintsWithoutEndIsGivenUp) {
   }
 }
 
+// Like a start file with newgrp, which asks for a password.
+TEST_F(SshExec, AStartFileThatReadsTheRequestIsNamed) {
+  TestSshd sshd(client.public_key(), {"ForceCommand echo Password: >&2; dd bs=65536 count=1 of=/dev/null "
+                                      "2>/dev/null; echo; echo '@remote-agent here'; exec sleep 1000"});
+  const auto connection = connect(sshd);
+  connection->set_answer_time(1s);
+  int slow = 0;
+  try {
+    servers::ProcessSpec process;
+    process.command = "echo done";
+    servers::run_in_foreground(*connection, servers::make_run("~/proj", process), {}, Cancel(), {},
+                               [&] { ++slow; });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.cause(), Cause::timeout) << error.message();
+    EXPECT_THAT(error.message(), testing::HasSubstr("the shell printed: Password:"));
+  }
+  EXPECT_EQ(slow, 1);
+}
+
 TEST_F(SshExec, ALoginThatTakesLongMayTakeAsLongAsItSaysSomething) {
   TestSshd sshd(client.public_key(),
                 {"ForceCommand for i in 1 2 3 4 5 6 7 8; do echo $i >&2; sleep 0.5; done; "

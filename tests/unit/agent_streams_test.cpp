@@ -256,5 +256,41 @@ TEST_F(AgentStreams, SilenceIsAnErrorIfItIsLimited) {
   }
 }
 
+// A start file that asks reads the request, so the agent waits for one.
+TEST_F(AgentStreams, ARequestThatAStartFileHasReadIsNotWaitedForWithoutLimit) {
+  std::string text;
+  end.output = {"Welcome!\nPassword: ", "\n@remote-agent here\n"};
+  agent.open(wire::FollowRequest(), collect(text));
+  EXPECT_TRUE(agent.awaits_login_shell());
+  end.send(FrameKind::message, 0, wire::encode(wire::AgentHello{""}));
+  wait_for_all();
+  EXPECT_TRUE(agent.awaits_login_shell()) << "the hello is no answer";
+  connection.set_answer_time(milliseconds(50));
+  try {
+    for (int i = 0; i < 1000; ++i) {
+      agent.wait(milliseconds(10));
+    }
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.cause(), Cause::timeout);
+    EXPECT_EQ(error.message(),
+              "no answer: the login shell there started the agent, which got no request in 0 s; the shell "
+              "printed: Welcome!; Password:");
+    EXPECT_THAT(error.hint(), ::testing::HasSubstr("read -p"));
+  }
+}
+
+TEST_F(AgentStreams, AnAgentThatHasTheRequestMayTakeItsTime) {
+  std::string text;
+  agent.open(wire::FollowRequest(), collect(text));
+  end.send(FrameKind::data, 0);
+  wait_for_all();
+  EXPECT_FALSE(agent.awaits_login_shell());
+  connection.set_answer_time(milliseconds(20));
+  for (int i = 0; i < 10; ++i) {
+    agent.wait(milliseconds(10));
+  }
+}
+
 }  // namespace
 }  // namespace remote::servers

@@ -289,6 +289,12 @@ TEST(Config, ServersAreChecked) {
   }
   EXPECT_THAT(server_failure("username: -l"), HasSubstr("'username' cannot be"));
   EXPECT_THAT(server_failure("username: a b"), HasSubstr("'username' cannot be"));
+  for (const char* host : {"10.77.0.11", "h"}) {  // an address, and the server's hostname
+    EXPECT_THAT(server_failure(std::string("username: trainer@") + host),
+                HasSubstr("cannot be 'trainer@" + std::string(host) +
+                          "' | it has the address, too: write username: trainer"));
+  }
+  EXPECT_EQ(server_failure("username: ada@corp.example"), "no error") << "a domain";
   EXPECT_THAT(server_failure("internal_address: 'x y'"), HasSubstr("'internal_address' cannot be"));
   for (const char* jump : {"-x", "'a,,b'", "a:0", "a:x", "'[::1'", "u@"}) {
     EXPECT_THAT(server_failure(std::string("proxy_jump: ") + jump), HasSubstr("'proxy_jump' cannot be"))

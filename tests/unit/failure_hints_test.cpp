@@ -127,7 +127,10 @@ constexpr Failure failures[] = {
     {"RuntimeError: Gloo connectFullMesh failed with [../gloo/transport/tcp/pair.cc:144] no error",
      "remote check --network"},
     {"RuntimeError: [../gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:34521: Connection refused",
-     "remote check --network"},
+     "names the interface lo"},
+    {"gpu1:42:77 [0] socket.cc:484 NCCL WARN socketStartConnect: Connect to 127.0.0.1<43211> failed : "
+     "Connection refused",
+     "names the interface lo"},
     {"gpu1:42:77 [0] socket.cc:484 NCCL WARN socketStartConnect: Connect to 172.17.0.1<43211> failed : "
      "Software caused connection abort",
      "NCCL_SOCKET_IFNAME"},

@@ -377,7 +377,7 @@ TEST(JudgeLaunch, StopsWhatWouldFailAndWarnsOfTheRest) {
     return one;
   };
   ServerFacts well;
-  well.disks = {disk("project", gib), disk("shm", 64 * mib)};  // as in a container
+  well.disks = {disk("project", gib), disk("shm", gib)};
   EXPECT_TRUE(judge(well).empty());
   EXPECT_TRUE(judge({}).empty());
   const auto only = [&](const std::function<void(ServerFacts&)>& spoil) {
@@ -404,6 +404,12 @@ TEST(JudgeLaunch, StopsWhatWouldFailAndWarnsOfTheRest) {
   });
   EXPECT_THAT(others.fix->text, HasSubstr("KillExcludeUsers=bob ada")) << "who is excluded stays so";
   EXPECT_EQ(only([](ServerFacts& f) { f.disks[1].free_bytes = mib; }).status, CheckStatus::warn);
+  const Finding shm = only([](ServerFacts& f) {  // as in a container
+    f.disks[1].free_bytes = f.disks[1].total_bytes = 64 * mib;
+  });
+  EXPECT_EQ(shm.status, CheckStatus::warn);
+  EXPECT_EQ(shm.detail,
+            "64 MiB of 64 MiB are free in /dev/shm; NCCL and the workers of a DataLoader need more");
   ServerFacts outside = well;
   outside.kill_user_processes = true;
   EXPECT_TRUE(judge(outside).empty()) << "the login is in no session";

@@ -80,11 +80,13 @@ TEST_F(LaunchStoreTest, WhatWasAskedForIsReadAgainWithoutItsSecrets) {
   request.lost_after = std::chrono::seconds(7);
   record.secrets = {"API_TOKEN"};
   record.changed = true;
+  record.gone = true;
   records_.add(record, "");
   EXPECT_THAT(read_file(file(record)), Not(HasSubstr("hunter2")));
   const auto read = records_.read(record.id);
   ASSERT_TRUE(read && read->request);
   EXPECT_TRUE(read->changed);
+  EXPECT_TRUE(read->gone);
   EXPECT_EQ(read->secrets, record.secrets);
   EXPECT_EQ(read->request->command, "python train.py");
   EXPECT_EQ(read->request->launcher, Launcher::ranks);

@@ -115,6 +115,18 @@ TEST(MarkedLines, AreCounted) {
   EXPECT_THROW(lines.check(), Error);
 }
 
+// "hello from gateway" in place of the command's output
+TEST(LoginShell, ACommandOfTheServersConfigurationMayAnswer) {
+  for (const char* ended : {"", "exit 1"}) {
+    const Error error = login_shell_ended(ended, "hello from gateway\n");
+    EXPECT_THAT(error.reason(), ::testing::HasSubstr("it printed: hello from gateway")) << ended;
+    EXPECT_THAT(error.hint(), ::testing::HasSubstr("in place of the shell (ForceCommand, or command= in "))
+        << ended;
+    EXPECT_THAT(login_shell_ended(ended).hint(), ::testing::Not(::testing::HasSubstr("ForceCommand")))
+        << ended;
+  }
+}
+
 TEST(Greeting, IsStrippedInPiecesOfAnySize) {
   const auto is_last = [](std::string_view line) { return line == "@begin"; };
   for (std::size_t piece = 1; piece < 30; ++piece) {

@@ -21,6 +21,11 @@ TEST(PackageLine, SaysWhichPackage) {
            {"Requirement already satisfied: six in /usr/lib", "there already: six"},
            {"  Building wheel for apex (setup.py): started", "building apex"},
            {"Installing collected packages: a, b, c", "installing 3 packages: a, b, c"},
+           {"Waiting for cache lock: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process "
+            "1729 (python3)...",
+            "waiting for process 1729 (python3), which installs packages"},
+           {"Waiting for cache lock: Could not get lock /var/lib/dpkg/lock-frontend",
+            "waiting until another process has installed packages"},
            {"Downloading ", "Downloading "},
            {"something else", "something else"}}) {
     EXPECT_EQ(package_line(line), words);
@@ -54,6 +59,14 @@ TEST(PipHint, SaysWhatToTry) {
               HasSubstr("is 'torhc==2' the"));
   EXPECT_THAT(pip_hint("NewConnectionError …\nERROR: No matching distribution found for six"),
               HasSubstr("cannot reach the package index"));
+  EXPECT_EQ(pip_hint("ERROR: Invalid requirement: 'python=3.10' (from line 1 of requirements.txt)\n"
+                     "Hint: = is not a valid operator. Did you mean == ?"),
+            "'python=3.10' is a line for conda: remove it from requirements.txt, and set `python: {version: "
+            "'3.10'}` in configs.yaml");
+  EXPECT_EQ(
+      pip_hint("ERROR: Invalid requirement: 'numpy=1.26.4=py310h5f9d8c6_0': Expected end"),
+      "'numpy=1.26.4=py310h5f9d8c6_0' is a line for conda: pip takes numpy==1.26.4 in requirements.txt");
+  EXPECT_EQ(pip_hint("ERROR: Invalid requirement: 'a>=1 b'"), "");
   EXPECT_THAT(pip_hint("ERROR: ResolutionImpossible: for help"), HasSubstr("contradict"));
   EXPECT_THAT(pip_hint("LookupError: setuptools-scm was unable to detect version for /home/ada/demo."),
               HasSubstr("SETUPTOOLS_SCM_PRETEND_VERSION"));
@@ -121,6 +134,10 @@ TEST(PipHint, IsGivenOnlyForWhatIsCertain) {
       {"E: The repository 'file:/srv/debs ./ Release' no longer has a Release file.\n"
        "E: Unable to locate package c5hello\n",
        "one of its package sources"},
+      {"W: Failed to fetch http://deb.example/dists/bookworm/InRelease  Temporary failure resolving "
+       "'deb.example'\nW: Some index files failed to download. They have been ignored, or old ones used "
+       "instead.\nE: Unable to locate package c5hello\n",
+       "mirrors"},
       {"E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 42 (unattended-upgr)\n",
        "another process is installing"},
       {"E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem.\n",

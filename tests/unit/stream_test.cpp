@@ -74,6 +74,7 @@ TEST(EventStream, EveryEventIsAsDocumented) {
       ConfigWarning{"configs.yaml:7:5: unknown key 'hostnme'"},
       NewHostKey{"node-1", "[127.0.0.1]:2222", "ssh-ed25519", "SHA256:abc", ""},
       LoginProblem{error},
+      SlowLogin{"node-1"},
       StoreProblem{"a record cannot be read"},
       SilentServers{{error}},
       LinkLeftOut{"data", "/mnt/data", LinkLeftOut::Why::not_allowed},

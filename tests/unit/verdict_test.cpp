@@ -384,6 +384,11 @@ TEST(Verdict, ASuccessNamesWhatLimitsIt) {
   jobs[0].command = "python train.py | tee log";
   EXPECT_THAT(cli::success_notes(jobs), testing::ElementsAre(testing::HasSubstr("3 processes still run"),
                                                              testing::HasSubstr("of `tee`")));
+  jobs[0].leftovers = jobs[1].leftovers = 0;
+  jobs[0].command = "python train.py; echo done";
+  EXPECT_THAT(cli::success_notes(jobs),
+              testing::ElementsAre("that is the exit status of `echo done`, the end of the list: to count a "
+                                   "failure before it, run --cmd 'python train.py && echo done'"));
 }
 
 TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {

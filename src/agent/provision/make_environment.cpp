@@ -108,7 +108,8 @@ class EnvironmentMaker {
         return false;
       }
       if (pause == seconds(1)) {
-        steps_.begin("waiting until another process has installed packages");
+        const std::string refusal = errors.substr(errors.find("Could not get lock"));
+        steps_.begin("Waiting for cache lock: " + refusal.substr(0, refusal.find('\n')));  // like apt-get
       }
       std::this_thread::sleep_for(pause);
       steps_.check_client();

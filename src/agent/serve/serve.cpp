@@ -225,7 +225,8 @@ class Service {
       answering.thread = std::thread(work);
     } catch (const std::system_error&) {
       answering.is_alone = true;
-      work();  // the user's process limit is reached
+      output_.send(wire::FrameKind::data, 0);  // the client must know now that the request has arrived
+      work();                                  // the user's process limit is reached
     }
   }
   void note_answer() {

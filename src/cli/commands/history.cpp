@@ -261,6 +261,28 @@ std::string servers_table(const Context& context, const PastLaunch& record) {
   return table.text(context.terminal);
 }
 
+// The servers that do not answer, with the time of their last report; "" if none.
+std::string silent_servers(const PastLaunch& record, const Verdict& verdict) {
+  std::map<std::string, std::optional<Instant>> reports;
+  for (const Job& job : record.jobs) {
+    const bool is_gone =
+        record.ended_at && record.gone && verdict.first && verdict.first->server == job.server;
+    if (is_gone || job.state == JobState::unknown) {
+      reports[job.server] = std::max(reports[job.server], job.checked_at);
+    }
+  }
+  std::vector<std::string> texts;
+  for (const auto& [server, report] : reports) {
+    const std::string since = report ? "since " + format_local_time(*report) : "so far";
+    texts.push_back(record.ended_at
+                        ? fmt::format("{} has not reported {}: it may have been shut down, or taken back by "
+                                      "its provider",
+                                      server, since)
+                        : fmt::format("{} has not answered {}", server, since));
+  }
+  return join(texts, "; ");
+}
+
 std::string record_text(const Context& context, const PastLaunch& record) {
   const Verdict verdict = verdict_of(record.jobs);
   std::string text;
@@ -274,6 +296,7 @@ std::string record_text(const Context& context, const PastLaunch& record) {
     put(text, "", verdict_headline(verdict));
     put(text, "", aftermath(verdict));
   }
+  put(text, "", silent_servers(record, verdict));
   put(text, "command", record.command);
   put(text, "launcher",
       fmt::format("{}, {}; remote {}", to_string(record.beginning.launcher),

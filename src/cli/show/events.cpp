@@ -43,6 +43,11 @@ class EventText {
       terminal_.notice(" hint: " + hint);
     }
   }
+  void operator()(const SlowLogin& event) {
+    terminal_.notice(
+        event.server +
+        ": waiting for its login shell to begin the command (a start file may be slow or ask something)");
+  }
   void operator()(const LinkLost& event) {
     terminal_.notice(
         event.reached

@@ -278,7 +278,11 @@ PrepareScreen::PrepareScreen(Context& context, const std::vector<std::string>& s
       progress_.step(begun->server,
                      begun->other.empty() ? step_name(begun->step) : "waiting for " + begun->other);
     } else if (const auto* detail = std::get_if<StepDetail>(&event)) {
-      progress_.detail(detail->server, package_line(detail->text), detail->fraction);
+      if (const std::string line = package_line(detail->text); line.starts_with("waiting ")) {
+        progress_.wait(detail->server, line);
+      } else {
+        progress_.detail(detail->server, line, detail->fraction);
+      }
       print(detail->server, detail->text);
     } else if (const auto* news = std::get_if<TransferNews>(&event)) {
       progress_.transfer(news->server, as_transfer(news->progress));

@@ -44,6 +44,17 @@ std::string building(std::string_view text) {
   return "building " + first_word(text);
 }
 
+// "Waiting for cache lock: Could not get lock FILE. It is held by process 1729 (python3)..." with the process
+// first, because the end of a long line is cut off.
+std::string lock_wait(std::string_view text) {
+  constexpr std::string_view held = "held by ";
+  const std::size_t at = text.find(held);
+  const std::string_view holder = text.substr(at == text.npos ? text.size() : at + held.size());
+  const std::size_t end = std::min(holder.find_last_not_of('.'), holder.size() - 1);
+  return holder.empty() ? "waiting until another process has installed packages"
+                        : fmt::format("waiting for {}, which installs packages", holder.substr(0, end + 1));
+}
+
 // The distinctive part of a failure's output: pip's errors, without warnings, because these may contain the
 // addresses of objects.
 std::string essence(const std::string& lines) {
@@ -63,7 +74,7 @@ std::string package_line(const std::string& line) {
   const auto is = [](const char* verb, auto what) {
     return [verb, what](std::string_view rest) { return std::string(verb) + what(rest); };
   };
-  const std::array<std::pair<std::string_view, std::function<std::string(std::string_view)>>, 7> known{{
+  const std::array<std::pair<std::string_view, std::function<std::string(std::string_view)>>, 8> known{{
       {"Collecting ", is("collecting ", first_word)},
       {"Downloading ", is("downloading ", archive)},
       {"Using cached ", is("from the cache: ", archive)},
@@ -71,6 +82,7 @@ std::string package_line(const std::string& line) {
       {"Requirement already satisfied: ", is("there already: ", first_word)},
       {"Building wheel for ", building},
       {"Installing collected packages: ", installing},
+      {"Waiting for cache lock: ", lock_wait},
   }};
   for (const auto& [begin, words] : known) {
     if (text.starts_with(begin) && text.size() > begin.size()) {

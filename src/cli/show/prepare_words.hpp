@@ -11,8 +11,8 @@
 
 namespace remote::cli {
 
-// pip's current step, from a line of its output: "downloading torch 2.6.0 (766.7 MB)". Other lines are
-// returned unchanged.
+// The current step of pip or apt-get, from a line of its output: "downloading torch 2.6.0 (766.7 MB)". Other
+// lines are returned unchanged.
 std::string package_line(const std::string& line);
 
 // "a, b and c"

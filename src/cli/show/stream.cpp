@@ -106,6 +106,7 @@ struct Teller {
              {"fingerprint", event.fingerprint},
              {"warning", or_null(event.warning)}}};
   }
+  Told operator()(const SlowLogin& event) const { return {"slow_login", {{"server", event.server}}}; }
   Told operator()(const SilentServers&) const { return {}; }  // one line per error
   Told operator()(const LinkLeftOut& event) const {
     return {"link_left_out", {{"name", event.name}, {"target", event.target}, {"why", why_word(event.why)}}};

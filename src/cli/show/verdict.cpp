@@ -1,7 +1,9 @@
 #include "cli/show/verdict.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -108,6 +110,41 @@ std::string find_refused_script(std::string_view line) {
     }
   }
   return "";
+}
+
+// The file of the project that a shell did not find by its name alone; "" if none.
+std::string find_bare_file(const Verdict& verdict, const std::filesystem::path& folder) {
+  for (const std::string_view line : verdict.last_lines) {
+    for (const std::string_view end : {": command not found", ": not found"}) {
+      if (!line.ends_with(end)) {
+        continue;
+      }
+      const std::string_view before = line.substr(0, line.size() - end.size());
+      const std::string name(before.substr(before.rfind(' ') + 1));  // npos + 1 is 0
+      std::error_code failed;
+      if (!name.empty() && name.find('/') == std::string::npos &&
+          std::filesystem::is_regular_file(folder / name, failed)) {
+        return name;
+      }
+    }
+  }
+  return "";
+}
+
+// What starts this file of the project. `command`: the line that did not find it.
+std::string hint_for_bare_file(const std::string& name, const std::string& command,
+                               const std::filesystem::path& folder) {
+  using std::filesystem::perms;
+  const bool is_first = command == name || command.starts_with(name + " ");
+  const std::string right = is_first ? "--cmd " + visible_line(quote_for_typing("./" + command), 200)
+                                     : visible_line("./" + name, 100);
+  std::error_code failed;
+  const perms mode = std::filesystem::status(folder / name, failed).permissions();
+  return "a file of the project is started with its path: " + right +
+         (failed || (mode & perms::owner_exec) != perms::none
+              ? ""
+              : fmt::format("; and `chmod +x {}` here, then `remote rsync`",
+                            visible_line(shell_quote(name), 100)));
 }
 
 }  // namespace
@@ -264,6 +301,13 @@ std::vector<std::string> success_notes(const std::vector<Job>& jobs) {
         visible_line("--cmd " + quote_for_typing("set -o pipefail; " + insert_python(jobs.front().command)),
                      200)));
   }
+  if (const std::string right = jobs.empty() ? "" : with_failures_of_list(jobs.front().command);
+      !right.empty()) {
+    notes.push_back(fmt::format(
+        "that is the exit status of `{}`, the end of the list: to count a failure before it, run {}",
+        visible_line(right.substr(right.rfind(" && ") + 4), 60),
+        visible_line("--cmd " + quote_for_typing(insert_python(right)), 200)));
+  }
   return notes;
 }
 
@@ -371,6 +415,10 @@ void show_end(Context& context, const FollowResult& result, bool shown) {
   const std::string submodule = project::find_empty_submodule(context.project().folder(), names);
   const bool one_each = have_one_rank_each(result.jobs);
   std::string hint = verdict_hint(*result.verdict, one_each);
+  const std::filesystem::path folder = context.project().folder();
+  if (const std::string bare = find_bare_file(*result.verdict, folder); hint.empty() && !bare.empty()) {
+    hint = hint_for_bare_file(bare, result.verdict->first ? result.verdict->first->command : "", folder);
+  }
   if (!excluded.empty()) {
     hint =
         fmt::format("{} exists here but is excluded by exclude.txt: remove it there, then run `remote rsync`",

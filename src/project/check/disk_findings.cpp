@@ -115,29 +115,6 @@ const char* medium(const DiskFacts& disk) {
   return *disk.rotational ? " (hard disk)" : " (SSD)";
 }
 
-// NCCL uses several MiB for each pair of ranks, and the workers of a DataLoader pass their batches through
-// it. The default in containers is 64 MiB.
-Finding judge_shm(const ServerFacts& facts) {
-  const DiskFacts* shm = facts.disk("shm");
-  const Fix mend{Fix::Where::server_as_root,
-                 "mount -o remount,size=50% /dev/shm || mount -t tmpfs -o size=50% tmpfs /dev/shm"};
-  if (shm == nullptr) {
-    return {"shm", CheckStatus::fail, "there is no /dev/shm, which NCCL and the workers of a DataLoader need",
-            mend};
-  }
-  const CheckStatus status = status_of(shm->free_bytes, {16 * mib, 512 * mib});
-  std::string detail =
-      fmt::format("{} of {} are free in /dev/shm", size_text(shm->free_bytes), size_text(shm->total_bytes));
-  if (status == CheckStatus::ok) {
-    return {"shm", status, detail, {}};
-  }
-  detail += "; NCCL and the workers of a DataLoader need more";
-  if (shm->total_bytes >= gib) {
-    return {"shm", status, detail, Fix{Fix::Where::server, "ls -lS /dev/shm | head -20"}};
-  }
-  return {"shm", status, detail, mend};
-}
-
 void judge_tmpdir(const ServerFacts& facts, Finding& finding) {
   const DiskFacts* tmp = facts.disk("tmp");
   if (tmp == nullptr || !tmp->unusable_tmpdir) {
@@ -157,6 +134,33 @@ void judge_tmpdir(const ServerFacts& facts, Finding& finding) {
 }
 
 }  // namespace
+
+bool is_small_shm(std::uint64_t bytes) {
+  return bytes < 512 * mib;
+}
+
+Finding shm_finding(const ServerFacts& facts) {
+  const DiskFacts* shm = facts.disk("shm");
+  const Fix mend{Fix::Where::server_as_root,
+                 "mount -o remount,size=50% /dev/shm || mount -t tmpfs -o size=50% tmpfs /dev/shm"};
+  if (shm == nullptr) {
+    return {"shm", CheckStatus::fail, "there is no /dev/shm, which NCCL and the workers of a DataLoader need",
+            mend};
+  }
+  const CheckStatus status = shm->free_bytes < 16 * mib      ? CheckStatus::fail
+                             : is_small_shm(shm->free_bytes) ? CheckStatus::warn
+                                                             : CheckStatus::ok;
+  std::string detail =
+      fmt::format("{} of {} are free in /dev/shm", size_text(shm->free_bytes), size_text(shm->total_bytes));
+  if (status == CheckStatus::ok) {
+    return {"shm", status, detail, {}};
+  }
+  detail += "; NCCL and the workers of a DataLoader need more";
+  if (!is_small_shm(shm->total_bytes)) {
+    return {"shm", status, detail, Fix{Fix::Where::server, "ls -lS /dev/shm | head -20"}};
+  }
+  return {"shm", status, detail, mend};
+}
 
 std::string list_large_folders(const std::string& path) {
   return fmt::format("du -xhd 2 {} 2>/dev/null | sort -h | tail -20", shell_quote(path));
@@ -184,7 +188,7 @@ void judge_disks(const ServerFacts& facts, std::vector<Finding>& findings) {
         return disk.inodes == 0 ? std::string("no limit on the number of files")
                                 : fmt::format("{} of {} inodes are free", disk.free_inodes, disk.inodes);
       }));
-  findings.push_back(judge_shm(facts));
+  findings.push_back(shm_finding(facts));
 }
 
 }  // namespace remote::project

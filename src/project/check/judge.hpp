@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,7 +50,12 @@ std::vector<std::vector<Finding>> judge_same(const std::vector<Compared>& all);
 // password.
 std::optional<std::string> pip_options(const config::Python& python);
 
+// Whether this much of /dev/shm may be too little: NCCL uses several MiB for each pair of ranks, and the
+// workers of a DataLoader pass their batches through it. The default in containers is 64 MiB.
+bool is_small_shm(std::uint64_t bytes);
+
 // These are also used for a launch. `excluded`: users that logind already excludes.
+Finding shm_finding(const ServerFacts& facts);
 Finding clock_finding(std::chrono::duration<double> clock_ahead);
 // For a server that was excluded from a launch (ServerFacts::sick).
 Finding sick_finding(const std::string& sick, const std::string& server);

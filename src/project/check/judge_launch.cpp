@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -86,11 +87,9 @@ std::vector<Finding> judge_launch(const ServerFacts& facts, const std::string& j
   if (servers::logout_ends_jobs(facts, user)) {
     findings.push_back(logout_finding(facts.kill_excluded, user));
   }
-  if (const DiskFacts* shm = facts.disk("shm"); shm != nullptr && shm->free_bytes < 16 * least_mib) {
-    findings.push_back({"shm", CheckStatus::warn,
-                        fmt::format("{} are free in /dev/shm; NCCL and the workers of a DataLoader need more",
-                                    size_text(shm->free_bytes)),
-                        Fix{Fix::Where::server_as_root, "mount -o remount,size=50% /dev/shm"}});
+  if (Finding shm = shm_finding(facts); facts.disk("shm") != nullptr && shm.status != CheckStatus::ok) {
+    shm.status = CheckStatus::warn;
+    findings.push_back(std::move(shm));
   }
   judge_holders(facts.gpus.gpus, gpus, findings);
   if (Finding clock = clock_finding(facts.clock_ahead); clock.status != CheckStatus::ok) {
