@@ -152,9 +152,9 @@ struct ServerFacts {
   std::string hidden_rsync{};      // path of rsync, if it is installed and not on the login's PATH
 
   // logind.conf(5)
-  bool kill_user_processes = false;        // the processes of a session are killed when it ends
   std::vector<std::string> kill_excluded;  // users of KillExcludeUsers
   std::vector<std::string> kill_only;      // users of KillOnlyUsers
+  bool kill_user_processes = false;        // the processes of a session are killed when it ends
   bool removes_ipc = false;                // a user's shared memory is removed at the last logout
   bool linger = false;                     // loginctl enable-linger
   bool in_session = false;                 // processes of the login belong to a logind session
@@ -162,9 +162,9 @@ struct ServerFacts {
   // Why a launch with restarts excluded this server after it had failed twice in this way: "gpu", "ecc",
   // "xid", "disk". "": it was not excluded, or the mark was cleared (CheckRequest::well).
   std::string sick{};
-  bool jobs_closed = false;  // the folder of the jobs exists but is not writable
   // A file or folder of the project that other users of the server can write to; "": none found.
   std::string open_path{};
+  bool jobs_closed = false;  // the folder of the jobs exists but is not writable
   FolderFlaw flaw = FolderFlaw::none;
   std::string flaw_text{};  // the server's error message: "Disk quota exceeded"
 

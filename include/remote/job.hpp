@@ -214,11 +214,13 @@ struct Job {
   // For a job that runs several ranks, such as an agent of torchrun: their number. `rank` is the first of
   // them.
   std::optional<int> ranks;
-  bool labelled = false;  // each output line that belongs to a rank starts with "[RANK] "
   // Number of jobs that an elastic torchrun launch needs to continue; nullopt: all.
   std::optional<int> needed;
+  bool labelled = false;     // each output line that belongs to a rank starts with "[RANK] "
   bool may_restart = false;  // its launch has restarts; after a failure only its lifelines decide
   bool hidden = false;
+  // The record is a copy, because the job was started from another folder. Never stored.
+  bool elsewhere = false;
   // The program that starts and stops it on its server: "local", "slurm", or "labml" for a labml_remote job.
   // nullopt for a record of an older version, until the server reports it.
   std::optional<std::string> backend;
@@ -226,8 +228,6 @@ struct Job {
   std::optional<JobId> made_in;
   // A digest of the machine that it was started on; nullopt if unknown, and under Slurm.
   std::optional<std::string> machine;
-  // The record is a copy, because the job was started from another folder. Never stored.
-  bool elsewhere = false;
   RemoteFolder remote_folder;  // where it was started; configs.yaml may have changed since
   Instant created_at;
   std::optional<Instant> started_at;
