@@ -77,7 +77,9 @@ for launcher in ranks torchrun mpi; do
   if [ $launcher = mpi ] && ! command -v mpirun >/dev/null; then
     break
   fi
-  code 0 torch-launch --launcher $launcher --init-dir "$work/shared disk" --nproc-per-node 1 --restarts 1 --failure-grace 0 --follow -- "$python" again.py
+  set --
+  [ $launcher != torchrun ] || set -- -e "TMPDIR=$work" # a torchrun that is killed leaves its folder of logs
+  code 0 torch-launch --launcher $launcher --init-dir "$work/shared disk" --nproc-per-node 1 --restarts 1 --failure-grace 0 --follow "$@" -- "$python" again.py
   code 0 job-tail --launch last --all --no-follow
   [ "$(sed -n 's/.*rank [01] met the others in attempt \([01] at .*\)$/\1/p' "$work/out" | sort -u | tr '\n' ' ')" = '0 at store 1 at store.1 ' ] ||
     fail "the attempts of $launcher did not meet at their files"
