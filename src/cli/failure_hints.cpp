@@ -63,7 +63,7 @@ constexpr std::string_view no_driver =
     "--server";
 constexpr std::string_view no_interface =
     "the variable NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME does not name an interface of that server: "
-    "`remote check --network` shows its interfaces";
+    "`remote run -- ip -brief address` shows its interfaces";
 constexpr std::string_view port_in_use =
     "another process has the port. A script that calls torchrun itself is started once for every rank: give "
     "--nproc-per-node 1, or let remote start the ranks: remote torch-launch -- train.py";
@@ -108,7 +108,7 @@ constexpr std::string_view old_system =
     "the system there is older than this package needs: choose an older version of the package, a conda "
     "environment, or an image (`image` in configs.yaml)";
 constexpr std::string_view no_path_between =
-    "the ranks cannot connect to each other: `remote check --network` tries the connections; "
+    "the ranks cannot connect to each other: `remote check` tries the connections; "
     "`internal_address` and the variable GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME choose another network";
 constexpr std::string_view no_name_service =
     "the server cannot resolve that name, and may have no access to the internet: fetch the data here and "
@@ -226,10 +226,9 @@ constexpr std::array hints{
     FailureHint{{"connectFullMesh failed"}, no_path_between},
     FailureHint{{"connect [127."}, no_path_between},
     FailureHint{{"NCCL WARN", "Connect to"}, no_path_between},
-    FailureHint{
-        {"clients joined"},
-        "a rank did not reach the port of rank 0 in time: `remote check --network` tries the connections, "
-        "and every server must start its ranks, with the right WORLD_SIZE"},
+    FailureHint{{"clients joined"},
+                "a rank did not reach the port of rank 0 in time: `remote check` tries the connections, "
+                "and every server must start its ranks, with the right WORLD_SIZE"},
     FailureHint{{"socket has timed out", "trying to connect to"}, no_path_between},
     FailureHint{{"Temporary failure in name resolution"}, no_name_service},
     FailureHint{{"Could not resolve host"}, no_name_service},

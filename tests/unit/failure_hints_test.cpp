@@ -125,16 +125,16 @@ constexpr Failure failures[] = {
      "x.so)",
      "older than this package needs"},
     {"RuntimeError: Gloo connectFullMesh failed with [../gloo/transport/tcp/pair.cc:144] no error",
-     "remote check --network"},
+     "`remote check` tries the connections"},
     {"RuntimeError: [../gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:34521: Connection refused",
-     "remote check --network"},
+     "`remote check` tries the connections"},
     {"gpu1:42:77 [0] socket.cc:484 NCCL WARN socketStartConnect: Connect to 172.17.0.1<43211> failed : "
      "Software caused connection abort",
      "NCCL_SOCKET_IFNAME"},
     {"torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to "
      "connect "
      "to (10.0.0.5, 29500).",
-     "remote check --network"},
+     "`remote check` tries the connections"},
     {"torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 1/2 clients joined.",
      "did not reach the port of rank 0"},
     {"urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>",
