@@ -52,10 +52,12 @@ constexpr std::string_view maybe_pointer =
     "then "
     "`remote rsync`";
 constexpr std::string_view no_git =
-    "the copy of the project on a server has no .git: launches and jobs have the commit in the variable "
+    "the copy of the project on a server has no .git, which .remote/exclude.txt excludes: launches and jobs "
+    "have the commit in the variable "
     "REMOTE_COMMIT";
 constexpr std::string_view git_failed =
-    "git fails in a copy of the project without .git, or without its tags: launches and jobs have the commit "
+    "git fails in a copy of the project without .git, which .remote/exclude.txt excludes, or without its "
+    "tags: launches and jobs have the commit "
     "in the variable REMOTE_COMMIT";
 constexpr std::string_view no_driver =
     "there is no GPU, or its driver does not answer: `remote check` lists its GPUs; choose "

@@ -79,11 +79,12 @@ constexpr Failure failures[] = {
     {"AssertionError: Torch not compiled with CUDA enabled", "built without CUDA"},
     {"RuntimeError: The NVIDIA driver on your system is too old (found version 11040).", "newer CUDA"},
     {"RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime version", "newer CUDA"},
-    {"fatal: not a git repository (or any of the parent directories): .git", "REMOTE_COMMIT"},
+    {"fatal: not a git repository (or any of the parent directories): .git",
+     "exclude.txt excludes: launches and jobs have the commit in the variable REMOTE_COMMIT"},
     {"git.exc.InvalidGitRepositoryError: /home/ada/demo", "REMOTE_COMMIT"},
     {"subprocess.CalledProcessError: Command '['git', 'rev-parse', 'HEAD']' returned non-zero exit status "
      "128.",
-     "REMOTE_COMMIT"},
+     "without .git, which .remote/exclude.txt excludes"},
     {"SIGBUS", "/dev/shm"},
     {"RuntimeError: unable to allocate shared memory(shm) for file </torch_1_2_3>", "/dev/shm"},
     {"RuntimeError: unable to open shared memory object </torch_12_34> in read-write mode: No such file or "
