@@ -52,10 +52,12 @@ constexpr std::string_view maybe_pointer =
     "then "
     "`remote rsync`";
 constexpr std::string_view no_git =
-    "the copy of the project on a server has no .git: launches and jobs have the commit in the variable "
+    "the copy of the project on a server has no .git, which .remote/exclude.txt excludes: launches and jobs "
+    "have the commit in the variable "
     "REMOTE_COMMIT";
 constexpr std::string_view git_failed =
-    "git fails in a copy of the project without .git, or without its tags: launches and jobs have the commit "
+    "git fails in a copy of the project without .git, which .remote/exclude.txt excludes, or without its "
+    "tags: launches and jobs have the commit "
     "in the variable REMOTE_COMMIT";
 constexpr std::string_view no_driver =
     "there is no GPU, or its driver does not answer: `remote check` lists its GPUs; choose "
@@ -63,7 +65,7 @@ constexpr std::string_view no_driver =
     "--server";
 constexpr std::string_view no_interface =
     "the variable NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME does not name an interface of that server: "
-    "`remote check --network` shows its interfaces";
+    "`remote run -- ip -brief address` shows its interfaces";
 constexpr std::string_view port_in_use =
     "another process has the port. A script that calls torchrun itself is started once for every rank: give "
     "--nproc-per-node 1, or let remote start the ranks: remote torch-launch -- train.py";
@@ -108,7 +110,7 @@ constexpr std::string_view old_system =
     "the system there is older than this package needs: choose an older version of the package, a conda "
     "environment, or an image (`image` in configs.yaml)";
 constexpr std::string_view no_path_between =
-    "the ranks cannot connect to each other: `remote check --network` tries the connections; "
+    "the ranks cannot connect to each other: `remote check` tries the connections; "
     "`internal_address` and the variable GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME choose another network";
 constexpr std::string_view loopback =
     "a rank gave the others an address that only its own server can reach: GLOO_SOCKET_IFNAME or "
@@ -231,10 +233,9 @@ constexpr std::array hints{
     FailureHint{{"connect [127."}, loopback},
     FailureHint{{"NCCL WARN", "Connect to 127."}, loopback},
     FailureHint{{"NCCL WARN", "Connect to"}, no_path_between},
-    FailureHint{
-        {"clients joined"},
-        "a rank did not reach the port of rank 0 in time: `remote check --network` tries the connections, "
-        "and every server must start its ranks, with the right WORLD_SIZE"},
+    FailureHint{{"clients joined"},
+                "a rank did not reach the port of rank 0 in time: `remote check` tries the connections, "
+                "and every server must start its ranks, with the right WORLD_SIZE"},
     FailureHint{{"socket has timed out", "trying to connect to"}, no_path_between},
     FailureHint{{"Temporary failure in name resolution"}, no_name_service},
     FailureHint{{"Could not resolve host"}, no_name_service},

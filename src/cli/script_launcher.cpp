@@ -281,4 +281,12 @@ Found find_script_launcher(const fs::path& project, std::string_view command) {
   return found ? found : find_in_file(project, command);
 }
 
+std::string find_own_launcher(const fs::path& project, std::string_view command) {
+  if (std::string name = other_launcher(command); !name.empty()) {
+    return knows_others(command) ? "" : name;
+  }
+  const Found found = find_script_launcher(project, command);
+  return found ? found->name : "";
+}
+
 }  // namespace remote::cli

@@ -18,5 +18,8 @@ struct ScriptLauncher {
 // project, without the addresses of other servers; nullopt if none was found.
 std::optional<ScriptLauncher> find_script_launcher(const std::filesystem::path& project,
                                                    std::string_view command);
+// The name of the launcher that the command starts, itself or through a file in the project, without the
+// addresses of other servers; "" if there is none.
+std::string find_own_launcher(const std::filesystem::path& project, std::string_view command);
 
 }  // namespace remote::cli

@@ -73,17 +73,21 @@ TEST_F(Gpus, FindAProgramOnThePathOfALoginShell) {
 
 TEST_F(Gpus, FindProgramsInTheirUsualFolders) {
   host.root = folder / "root";
-  for (const char* place : {"/usr/lib/wsl/lib/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi"}) {
+  for (const char* place : {"/usr/lib/wsl/lib/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi",
+                            "/usr/local/cuda/bin/nvidia-smi"}) {
     put_program(host.system(place), pretend_nvidia(data / "470"));
     EXPECT_EQ(ask(GpuDetail::brief).gpus.size(), 1U) << place;
     put_program(host.system(place), "echo 4121\n");
     EXPECT_THAT(find_memory_holders(host, std::chrono::seconds(10)), ElementsAre(4121)) << place;
     fs::remove(host.system(place));
   }
-  put_program(host.system("/opt/rocm/bin/rocm-smi"), "echo '{\"card0\": {}, \"card1\": {}}'\n");
-  const GpuFacts facts = ask(GpuDetail::brief);
-  ASSERT_EQ(facts.gpus.size(), 2U);
-  EXPECT_EQ(facts.gpus[0].vendor, GpuVendor::amd);
+  for (const char* place : {"/opt/rocm/bin/rocm-smi", "/opt/rocm-6.2.0/bin/rocm-smi"}) {
+    put_program(host.system(place), "echo '{\"card0\": {}, \"card1\": {}}'\n");
+    const GpuFacts facts = ask(GpuDetail::brief);
+    ASSERT_EQ(facts.gpus.size(), 2U) << place;
+    EXPECT_EQ(facts.gpus[0].vendor, GpuVendor::amd);
+    fs::remove(host.system(place));
+  }
 }
 
 TEST_F(Gpus, StartALoginShellOnlyIfThereMayBeGpus) {

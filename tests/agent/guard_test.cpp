@@ -9,8 +9,10 @@
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -340,6 +342,46 @@ TEST_F(GuardTest, WithoutACountOrWithTheSameNothingIsSaidAboutMemory) {
   order.count_oom_kills = [](const Host&) { return std::nullopt; };
   EXPECT_EQ(run("exit 1"), "exit 1 supervisor");
   EXPECT_FALSE(recorded().was_out_of_memory);
+}
+
+// While it exists, modes of folders also restrict root: this thread, and processes that it forks.
+class ModesForRoot {
+ public:
+  ModesForRoot() {
+    is_read_ = ::syscall(SYS_capget, &header_, before_.data()) == 0;
+    auto fewer = before_;
+    fewer[0].effective &= ~((1U << CAP_DAC_OVERRIDE) | (1U << CAP_DAC_READ_SEARCH));
+    set(fewer);
+  }
+  ModesForRoot(const ModesForRoot&) = delete;
+  ModesForRoot& operator=(const ModesForRoot&) = delete;
+  ~ModesForRoot() { set(before_); }
+
+ private:
+  using Capabilities = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
+  void set(const Capabilities& all) {
+    EXPECT_TRUE(is_read_ && ::syscall(SYS_capset, &header_, all.data()) == 0);
+  }
+
+  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
+  Capabilities before_{};
+  bool is_read_ = false;
+};
+
+// Like a home directory that needs a ticket, and is closed after the last logout.
+TEST_F(GuardTest, AFolderThatIsClosedForAWhileGetsTheRecordLater) {
+  order.find_full_disk = [](const Path&) { return FolderFlaw::none; };
+  {
+    const ModesForRoot obeyed;
+    start("until [ -e go ]; do sleep 0.05; done; chmod 0 .; exit 3");
+  }
+  const ProcessId supervisor{guard, guard_start()};
+  const int job_pid = main_pid();
+  write("go", "");
+  EXPECT_TRUE(eventually([&] { return ::kill(job_pid, 0) != 0; }));
+  EXPECT_TRUE(is_alive(host, supervisor)) << "it tries again";
+  fs::permissions(job().string(), fs::perms::owner_all);
+  EXPECT_EQ(wait_for_result(), "exit 3 supervisor");
 }
 
 TEST_F(GuardTest, RecordsThatTheDiskIsFullIfTheJobFailed) {

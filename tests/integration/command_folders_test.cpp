@@ -200,6 +200,7 @@ TEST_F(CommandFolders, LinksToNothingAndEnvironmentsStayHere) {
                     HasSubstr("the link loop is not sent"), Not(HasSubstr(".#")),
                     HasSubstr("2 Python environments of this machine are not sent: "), HasSubstr("myenv"),
                     HasSubstr("sub/conda"), Not(HasSubstr("referent"))));
+  EXPECT_EQ(sent.err.find("Python environments"), sent.err.rfind("Python environments")) << "said once";
   EXPECT_TRUE(fs::exists(world.there("a") / "old.py"));
   EXPECT_FALSE(fs::exists(world.there("a") / "myenv"));
   EXPECT_FALSE(fs::exists(world.there("a") / "sub/conda"));

@@ -63,6 +63,20 @@ TEST_F(CommandInit, TakesTheAnswersToLabmlRemotesQuestionsFromAPipe) {
   EXPECT_EQ(config().servers[0].private_key, world.home() / ".ssh/id");
 }
 
+TEST_F(CommandInit, TakesTheLineOfAProvider) {
+  const CommandResult result = init({"--server", "rented=ssh -p 40022 root@192.0.2.7 -L 8080:localhost:8080",
+                                     "--server", "ssh ada@192.0.2.8"});
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_THAT(result.err, HasSubstr("not taken over: -L 8080:localhost:8080\n"));
+  ASSERT_EQ(config().servers.size(), 2U);
+  EXPECT_EQ(config().servers[0].name, "rented");
+  EXPECT_EQ(config().servers[0].hostname, "192.0.2.7");
+  EXPECT_EQ(config().servers[0].username, "root");
+  EXPECT_EQ(config().servers[0].port, 40022);
+  EXPECT_EQ(config().servers[1].name, "server-2");
+  EXPECT_EQ(config().servers[1].username, "ada");
+}
+
 TEST_F(CommandInit, AnswersThatAreMissingInThePipeAreTheUsualOnes) {
   EXPECT_EQ(init({}, piped("\n10.0.0.1\n")).code, 0);
   EXPECT_EQ(config().name, "my project");

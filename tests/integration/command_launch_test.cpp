@@ -171,6 +171,16 @@ TEST_F(CommandLaunch, TheEndSaysWhoseExitStatusAPipeHas) {
   EXPECT_THAT(end("true"), Not(HasSubstr("status of")));
 }
 
+TEST_F(CommandLaunch, TheEndSaysThatRanksWereSeparateTrainings) {
+  const std::string script = "[ -n \"$RANK\" ] || torchrun train.py\n";
+  for (const fs::path& folder : {world.project(), world.there("a"), world.there("b")}) {
+    make_folders(folder);
+    write_file_atomic(folder / "train.sh", script);
+  }
+  EXPECT_THAT(launch({"--cmd", "sh train.sh", "--nproc-per-node", "1", "--follow"}).err,
+              AllOf(HasSubstr("all 2 ranks succeeded\n"), HasSubstr("these were 2 separate trainings")));
+}
+
 TEST_F(CommandLaunch, OneRankIsJudgedAsManyAre) {
   const auto one = [&](const std::string& command) {
     return launch({"--cmd", command, "--nproc-per-node", "1", "--server", "a", "--follow"});

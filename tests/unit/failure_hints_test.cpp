@@ -79,11 +79,12 @@ constexpr Failure failures[] = {
     {"AssertionError: Torch not compiled with CUDA enabled", "built without CUDA"},
     {"RuntimeError: The NVIDIA driver on your system is too old (found version 11040).", "newer CUDA"},
     {"RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime version", "newer CUDA"},
-    {"fatal: not a git repository (or any of the parent directories): .git", "REMOTE_COMMIT"},
+    {"fatal: not a git repository (or any of the parent directories): .git",
+     "exclude.txt excludes: launches and jobs have the commit in the variable REMOTE_COMMIT"},
     {"git.exc.InvalidGitRepositoryError: /home/ada/demo", "REMOTE_COMMIT"},
     {"subprocess.CalledProcessError: Command '['git', 'rev-parse', 'HEAD']' returned non-zero exit status "
      "128.",
-     "REMOTE_COMMIT"},
+     "without .git, which .remote/exclude.txt excludes"},
     {"SIGBUS", "/dev/shm"},
     {"RuntimeError: unable to allocate shared memory(shm) for file </torch_1_2_3>", "/dev/shm"},
     {"RuntimeError: unable to open shared memory object </torch_12_34> in read-write mode: No such file or "
@@ -125,7 +126,7 @@ constexpr Failure failures[] = {
      "x.so)",
      "older than this package needs"},
     {"RuntimeError: Gloo connectFullMesh failed with [../gloo/transport/tcp/pair.cc:144] no error",
-     "remote check --network"},
+     "`remote check` tries the connections"},
     {"RuntimeError: [../gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:34521: Connection refused",
      "names the interface lo"},
     {"gpu1:42:77 [0] socket.cc:484 NCCL WARN socketStartConnect: Connect to 127.0.0.1<43211> failed : "
@@ -137,7 +138,7 @@ constexpr Failure failures[] = {
     {"torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to "
      "connect "
      "to (10.0.0.5, 29500).",
-     "remote check --network"},
+     "`remote check` tries the connections"},
     {"torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 1/2 clients joined.",
      "did not reach the port of rank 0"},
     {"urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>",

@@ -167,6 +167,23 @@ TEST(JudgeGpus, FindsWhatIsWrongAndNamesWhatMendsIt) {
   }
 }
 
+TEST(JudgeGpus, TheFixNamesTheProgramOfTheVendor) {
+  ServerFacts facts;
+  facts.gpus.tools.push_back({GpuVendor::amd, "rocm-smi", GpuToolState::answered, "", "6.2", ""});
+  facts.gpus.gpus.resize(2);
+  for (int i = 0; i < 2; ++i) {
+    facts.gpus.gpus[i].vendor = GpuVendor::amd;
+    facts.gpus.gpus[i].index = i;
+  }
+  const auto findings = judged_gpus(facts, ", gpus: 4");
+  const auto finding = std::ranges::find(findings, "gpus", &Finding::name);
+  ASSERT_NE(finding, findings.end());
+  EXPECT_EQ(finding->status, CheckStatus::fail);
+  EXPECT_EQ(finding->detail, "4 expected, 2 there");
+  ASSERT_TRUE(finding->fix);
+  EXPECT_THAT(finding->fix->text, testing::StartsWith("rocm-smi; lspci"));
+}
+
 TEST(JudgeGpus, OwnJobsAndGpusThatAreNotMeantAreNoTrouble) {
   ServerFacts facts = healthy_gpus();
   facts.gpus.gpus[0].processes = {

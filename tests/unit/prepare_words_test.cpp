@@ -8,6 +8,7 @@
 
 namespace remote::cli {
 namespace {
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(PackageLine, SaysWhichPackage) {
@@ -69,7 +70,8 @@ TEST(PipHint, SaysWhatToTry) {
   EXPECT_EQ(pip_hint("ERROR: Invalid requirement: 'a>=1 b'"), "");
   EXPECT_THAT(pip_hint("ERROR: ResolutionImpossible: for help"), HasSubstr("contradict"));
   EXPECT_THAT(pip_hint("LookupError: setuptools-scm was unable to detect version for /home/ada/demo."),
-              HasSubstr("SETUPTOOLS_SCM_PRETEND_VERSION"));
+              AllOf(HasSubstr("remove .git from .remote/exclude.txt"),
+                    HasSubstr("`prologue: export SETUPTOOLS_SCM_PRETEND_VERSION=")));
   EXPECT_THAT(pip_hint("OSError: [Errno 28] No space left on device"), HasSubstr("free some space"));
   EXPECT_THAT(pip_hint("fatal error: Python.h: No such file or directory"), HasSubstr("compiled"));
   EXPECT_EQ(pip_hint("something else"), "");
@@ -148,6 +150,8 @@ TEST(PipHint, IsGivenOnlyForWhatIsCertain) {
        "mirrors"}};
   for (const auto& [line, hint] : of_apt) {
     EXPECT_THAT(servers::pip_hint(line, true), HasSubstr(hint)) << line;
+    EXPECT_EQ(servers::decisive_lines(std::string("Reading package lists...\n") + line + "more\n", 5) + "\n",
+              line);
   }
   EXPECT_THAT(servers::decisive_lines(closed, 5), HasSubstr("port 9: Connection refused"));
   const std::string ssh =

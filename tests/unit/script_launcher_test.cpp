@@ -42,6 +42,15 @@ TEST_F(ScriptLauncherTest, AShellScriptOfAnyNameIsRead) {
   EXPECT_EQ(find("bash /etc/profile"), "");
 }
 
+TEST_F(ScriptLauncherTest, TheCommandMayStartOneItself) {
+  write("train.sh", "torchrun train.py\n");
+  const auto find_own = [&](const char* command) { return find_own_launcher(folder.path(), command); };
+  EXPECT_EQ(find_own("cd . && torchrun train.py"), "torchrun");
+  EXPECT_EQ(find_own("bash train.sh"), "torchrun");
+  EXPECT_EQ(find_own("torchrun --nnodes 2 --node_rank $NODE_RANK train.py"), "");
+  EXPECT_EQ(find_own("python train.py"), "");
+}
+
 TEST_F(ScriptLauncherTest, ALauncherMayBeInAVariable) {
   for (const char* text :
        {"CMD=\"torchrun train.py\"\n$CMD --lr 1\n", "export CMD='torchrun train.py'\neval ${CMD}\n",

@@ -391,6 +391,17 @@ TEST(Verdict, ASuccessNamesWhatLimitsIt) {
                                    "failure before it, run --cmd 'python train.py && echo done'"));
 }
 
+TEST(Verdict, RanksThatStartLaunchersAreSeparateTrainings) {
+  std::vector<Job> jobs = {rank(0, JobState::succeeded, 104), rank(2, JobState::succeeded, 104)};
+  jobs[0].command = jobs[1].command = "bash train.sh";
+  EXPECT_THAT(cli::success_notes(jobs), testing::IsEmpty());
+  EXPECT_THAT(cli::success_notes(jobs, "torchrun"),
+              testing::ElementsAre(testing::StartsWith(
+                  "each rank started torchrun itself, so these were 2 separate trainings")));
+  jobs.pop_back();
+  EXPECT_THAT(cli::success_notes(jobs, "torchrun"), testing::IsEmpty());
+}
+
 TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {
   const std::vector<Job> jobs = {
       rank(0, JobState::killed, 100, {.kind = JobReason::Kind::after_rank, .number = 1}),

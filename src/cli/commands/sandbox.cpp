@@ -177,7 +177,11 @@ void add_sandbox(CLI::App& sandbox, Context& context) {
   down.add_flag("--purge", arguments.purge, "Also remove their homes, keys and ports");
 
   CLI::App* status = sandbox.add_subcommand("status", "List them");
-  status->callback([&context] { sandbox_status(context); });
+  status->callback([&context] {
+    if (!context.only_parses) {
+      sandbox_status(context);
+    }
+  });
 }
 
 }  // namespace remote::cli

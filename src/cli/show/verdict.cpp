@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <system_error>
 
@@ -14,6 +15,7 @@
 #include "base/strings.hpp"
 #include "cli/failure_hints.hpp"
 #include "cli/markdown.hpp"
+#include "cli/script_launcher.hpp"
 #include "cli/show/jobs.hpp"
 #include "jobs/job_json.hpp"
 #include "project/excluded.hpp"
@@ -289,8 +291,14 @@ std::string processes_left_note(const std::vector<Job>& jobs) {
       left == 1 ? "it" : "them");
 }
 
-std::vector<std::string> success_notes(const std::vector<Job>& jobs) {
+std::vector<std::string> success_notes(const std::vector<Job>& jobs, const std::string& launcher) {
   std::vector<std::string> notes;
+  if (const auto ranks = std::ranges::count_if(jobs, std::not_fn(is_idle)); !launcher.empty() && ranks > 1) {
+    notes.push_back(fmt::format(
+        "each rank started {} itself, so these were {} separate trainings: `remote torch-launch -- "
+        "train.py` starts the ranks of one",
+        visible_line(launcher, 60), ranks));
+  }
   if (std::string note = processes_left_note(jobs); !note.empty()) {
     notes.push_back(std::move(note));
   }
@@ -340,7 +348,7 @@ bool have_one_rank_each(const std::vector<Job>& jobs) {
 
 // `shown`: the output of the first failure has already been shown.
 void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::vector<Job>& jobs,
-                  const std::string& hint, bool shown) {
+                  const std::string& launcher, const std::string& hint, bool shown) {
   for (const Attempt& attempt : verdict.attempts) {
     terminal.notice(attempt_text(attempt));
   }
@@ -355,7 +363,7 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::vec
     terminal.notice(
         verdict.total == 1 ? "the rank succeeded" : fmt::format("all {} ranks succeeded", verdict.total),
         ui::Style::green);
-    for (const std::string& note : success_notes(jobs)) {
+    for (const std::string& note : success_notes(jobs, launcher)) {
       terminal.notice(note);
     }
     return;
@@ -439,7 +447,9 @@ void show_end(Context& context, const FollowResult& result, bool shown) {
   if (context.stream) {
     context.stream->verdict(*result.verdict, hint);
   }
-  show_verdict(context.terminal, *result.verdict, result.jobs, hint, shown);
+  const std::string launcher =
+      result.jobs.empty() ? "" : find_own_launcher(context.project().folder(), result.jobs.front().command);
+  show_verdict(context.terminal, *result.verdict, result.jobs, launcher, hint, shown);
 }
 
 }  // namespace remote::cli

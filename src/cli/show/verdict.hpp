@@ -22,9 +22,10 @@ std::string verdict_hint(const Verdict& verdict, bool has_one_rank_each = false)
 // The number of processes that these jobs left running, and the command that kills them; "" if there are
 // none.
 std::string processes_left_note(const std::vector<Job>& jobs);
-// Caveats about the success of these jobs: processes that are still running, and an exit status that is only
-// that of the last program in a pipe.
-std::vector<std::string> success_notes(const std::vector<Job>& jobs);
+// Caveats about the success of these jobs: processes that are still running, an exit status that is only that
+// of the last program in a pipe, and ranks that were trainings of their own. `launcher`: see
+// find_own_launcher().
+std::vector<std::string> success_notes(const std::vector<Job>& jobs, const std::string& launcher = "");
 // "3 others were ended after it, 1 succeeded": the outcome of all ranks except the first that failed; "" if
 // there are none.
 std::string aftermath(const Verdict& verdict);
