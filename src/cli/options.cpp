@@ -104,11 +104,13 @@ void warn_of_several(Context& context, const std::string& assignment) {
     return;
   }
   const std::string name = assignment.substr(0, assignment.find('='));
-  const bool has_secret = std::ranges::any_of(parts, [](const std::string& part) {
-    const std::size_t equals = part.find('=');
-    const std::string value = part.substr(equals + 1);
-    return mask_value(part.substr(0, equals), value) != value;
-  });
+  const auto is_secret = [](const std::string& word) {
+    const std::size_t equals = word.find('=');
+    return equals != std::string::npos &&
+           mask_value(word.substr(0, equals), word.substr(equals + 1)) != word.substr(equals + 1);
+  };
+  const bool has_secret =
+      std::ranges::any_of(parts, is_secret) || std::ranges::any_of(context.typed_words, is_secret);
   std::vector<std::string> options;
   for (const std::string& part : parts) {
     options.insert(options.end(), {"-e", part});
@@ -392,8 +394,11 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
   }
   if (!context.command_words) {
     if (const std::string flag = find_flag_behind_cmd(*command, context.typed_words); !flag.empty()) {
-      context.terminal.warning(fmt::format("{} is taken as an option of `remote` itself; {}", flag,
-                                           quotes_hint(*command, context.typed_words)));
+      // The whole typed line may contain secrets.
+      context.terminal.warning(
+          fmt::format("{} is taken as an option of `remote` itself; for the program, "
+                      "write --cmd {}",
+                      flag, shell_quote(line.value_or("") + " " + flag)));
     }
     warn_of_script(context, *command, line.value_or(""), true);
     warn_of_background(context, command->get_name(), line.value_or(""));
