@@ -38,6 +38,7 @@ class PastCode {
   PastCode(const std::filesystem::path& project, Cancel cancel);
 
   Tree then(const PastLaunch& record);
+  // Has no submodule that is a link here or is behind one.
   Tree now();
   // The names and the unified diff of the project's files that differ. Empty if one of the trees is not kept.
   std::vector<std::string> changed(const Tree& from, const Tree& to);
@@ -46,7 +47,8 @@ class PastCode {
   // (git-lfs), because git alone does not have their contents. Each file's time is derived from its content,
   // and is older than that of any edited file: different versions never look the same to rsync or to Python's
   // __pycache__, and the current files never look older. Submodules are copied from the project, so the tree
-  // must have the same ones as now(). Throws Error.
+  // must have the same ones as now(). Throws Error, also for a submodule that is a link here or is behind
+  // one.
   std::filesystem::path write(const Tree& tree);
 
  private:

@@ -7,6 +7,7 @@
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "project/git.hpp"
+#include "project/past_code.hpp"
 #include "support/command_world.hpp"
 
 namespace remote::test {
@@ -251,6 +252,48 @@ TEST_F(HostileGit, ObjectsOfAnotherRepositoryAreNotBelieved) {
   fs::remove_all(objects / "pack");
   fs::create_directory_symlink(outside / ".git/objects/pack", objects / "pack");
   expect_nothing_outside("a link objects/pack");
+}
+
+// A rerun copies submodules from the project's folder.
+TEST_F(HostileGit, ASubmoduleBehindALinkIsNotSent) {
+  const fs::path library = world.home() / "library";
+  write(library / "code.py", "one = 1\n");
+  git(library, {"init", "-q"});
+  commit_all(library);
+  git(world.project(), {"submodule", "--quiet", "add", library.string(), "sub"});
+  git(world.project(), {"submodule", "--quiet", "add", library.string(), "libs/inner"});
+  commit_all(world.project());
+  launch();
+  const PastLaunch record = History(world.project()).launch("last");
+  write(outside / "inner/secret.txt", "hunter2\n");
+  const auto expect_not_copied = [&](const fs::path& folder, const std::string& submodule) {
+    const fs::path aside = world.home() / "aside";
+    fs::rename(world.project() / folder, aside);
+    fs::create_directory_symlink(outside, world.project() / folder);
+    for (const char* mark : {"--assume-unchanged", "--skip-worktree"}) {
+      git(world.project(), {"update-index", mark, submodule});
+      write(world.project() / "train.py", std::string("print('") + mark + "')\n");
+      world.run({"rerun", std::to_string(record.first_key), "--yes"});
+      world.run({"rerun", std::to_string(record.first_key), "--yes", "--code", "git"});
+      launch();
+      write(world.project() / "train.py", "print(22)\n");
+      world.run({"rerun", "last", "--yes"});
+      EXPECT_FALSE(is_anywhere("hunter2")) << submodule << " with " << mark;
+    }
+    git(world.project(), {"update-index", "--no-assume-unchanged", submodule});
+    git(world.project(), {"update-index", "--no-skip-worktree", submodule});
+    project::PastCode code(world.project(), Cancel());
+    const project::PastCode::Tree then = code.then(record);
+    EXPECT_EQ(then.kept, CodeKept::kept);
+    EXPECT_EQ(then.submodules.size(), 2U);
+    EXPECT_THROW(code.write(then), Error) << submodule;
+    fs::remove(world.project() / folder);
+    fs::rename(aside, world.project() / folder);
+  };
+  expect_not_copied("sub", "sub");
+  expect_not_copied("libs", "libs/inner");
+  project::PastCode code(world.project(), Cancel());
+  EXPECT_EQ(read_file(code.write(code.then(record)) / "libs/inner/code.py"), "one = 1\n");
 }
 
 TEST_F(HostileGit, ARepositoryOfAnotherUserIsNotBelieved) {
