@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -149,7 +150,8 @@ Git::Git(fs::path folder, Cancel cancel, Moment until, std::optional<GitReposito
 Git::Git(const fs::path& folder, Cancel cancel, std::chrono::seconds patience)
     : Git(folder, std::move(cancel), Clock::now() + patience, find_repository(folder)) {}
 
-std::optional<std::string> Git::ask(const std::vector<std::string>& words, std::size_t most, int also) const {
+std::optional<std::string> Git::ask(const std::vector<std::string>& words, std::size_t most, int also,
+                                    int input) const {
   if (!repository_) {
     return std::nullopt;
   }
@@ -172,6 +174,9 @@ std::optional<std::string> Git::ask(const std::vector<std::string>& words, std::
                   {"GIT_NO_REPLACE_OBJECTS", "1"}};
   spec.pipe_stdout = true;
   spec.pass_fds = {{nowhere_.get(), 2}};
+  if (input >= 0) {
+    spec.pass_fds.emplace_back(input, 0);
+  }
   spec.new_session = true;
   Subprocess git(spec);
   std::string out;
@@ -214,6 +219,44 @@ bool Git::without_drivers() {
     }
   }
   return found.has_value();
+}
+
+bool Git::check_marked_files() {
+  constexpr std::size_t most = 256U << 20U;  // longer than a list of the other commands: it has every file
+  const auto listed = ask(of_project({"ls-files", "-v", "-z"}), most);
+  std::string unchecked;  // names, each with a NUL at its end
+  std::string skipped;
+  for (const std::string& line : split(listed.value_or(""), '\0')) {
+    const char mark = line.size() > 2 ? line[0] : 'H';  // "H NAME"
+    const bool is_skipped = mark == 'S' || mark == 's';
+    const bool is_unchecked = mark >= 'a' && mark <= 'z';
+    if ((!is_skipped && !is_unchecked) || (is_skipped && !look_at(folder_ / line.substr(2)))) {
+      continue;
+    }
+    (is_skipped ? skipped : unchecked).append(line, 2).push_back('\0');
+    if (is_skipped && is_unchecked) {
+      unchecked.append(line, 2).push_back('\0');
+    }
+  }
+  if (!listed || (unchecked.empty() && skipped.empty())) {
+    return listed.has_value();
+  }
+  index_ = std::make_unique<TempFolder>("remote-index-");
+  const fs::path from = repository_.value().folder / "index";
+  const fs::path to = index_->path() / "index";
+  std::error_code error;
+  const auto time = fs::last_write_time(from, error);  // git compares it with the times of the files
+  if (error || !fs::copy_file(from, to, error) || (fs::last_write_time(to, time, error), error)) {
+    throw Error("cannot copy git's index", error.message(), "does the temporary folder have enough space?");
+  }
+  set("GIT_INDEX_FILE", to.string());
+  const auto unmark = [&](const char* option, const std::string& names) {
+    const fs::path list = index_->path() / "names";
+    write_file_atomic(list, names);
+    const UniqueFd input = open_regular(list, O_RDONLY);
+    return names.empty() || ask({"update-index", option, "-z", "--stdin"}, most_listed, 0, input.get());
+  };
+  return unmark("--no-assume-unchanged", unchecked) && unmark("--no-skip-worktree", skipped);
 }
 
 std::vector<std::string> of_project(std::vector<std::string> words) {
@@ -289,7 +332,7 @@ void add_changed(const Git& git, const fs::path& project, const std::string& fol
     git.cancel().check();
     Git inner = git.in(path);
     const bool known = inner.repository() && inner.repository()->top == resolved(path) && depth < deepest &&
-                       inner.without_drivers();
+                       inner.without_drivers() && inner.check_marked_files();
     const auto status = known ? ask_status(inner) : std::nullopt;
     if (!status || status->changed || (status->untracked && count_untracked(inner, project, whole) > 0)) {
       changed.push_back(whole);
@@ -316,7 +359,7 @@ std::string name_of_submodule(const std::string& line) {
 
 std::pair<PastLaunch, std::string> look_at_git(Git& git, std::size_t most_patch) {
   PastLaunch record;
-  if (!git.without_drivers()) {
+  if (!git.without_drivers() || !git.check_marked_files()) {
     return {};
   }
   const Status status = ask_status(git).value_or(Status());

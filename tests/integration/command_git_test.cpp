@@ -142,6 +142,43 @@ TEST_F(CommandGit, ChangesInASubmoduleAreOnRecord) {
   EXPECT_THAT(launch(), HasSubstr("with changes (in libs/sub/)"));
 }
 
+// People mark files with local settings so that git does not show their changes.
+TEST_F(CommandGit, ChangesThatGitWasToldNotToCheckAreOnRecord) {
+  const fs::path library = world.home() / "library";
+  write(library / "code.py", "one = 1\n");
+  git(library, {"init", "-q"});
+  commit_all(library);
+  git(world.project(), {"init", "-q"});
+  write(world.project() / ".remote/exclude.txt", ".git\n");
+  git(world.project(), {"submodule", "--quiet", "add", library.string(), "sub"});
+  write(world.project() / "sp ace/conf.py", "lr = 1\n");
+  commit_all(world.project());
+  for (const std::string mark : {"assume-unchanged", "skip-worktree"}) {
+    git(world.project(), {"update-index", "--" + mark, "sp ace/conf.py"});
+    const std::string index = read_file(world.project() / ".git/index");
+    EXPECT_THAT(launch(), Not(HasSubstr("with changes"))) << mark;
+    EXPECT_THAT(show(), HasSubstr(", clean")) << mark;
+    write(world.project() / "sp ace/conf.py", "lr = 22\n");
+    EXPECT_THAT(launch(), HasSubstr(" with changes, same on 2 servers\n")) << mark;
+    EXPECT_THAT(show(), HasSubstr(", changed")) << mark;
+    write(world.project() / "sp ace/conf.py", "lr = 333\n");
+    EXPECT_THAT(world.run({"diff", "last", "now"}).out, HasSubstr("-lr = 22\n+lr = 333\n")) << mark;
+    const CommandResult again = world.run({"rerun", "last"});
+    EXPECT_EQ(again.code, 0) << again;
+    EXPECT_EQ(read_file(world.there("a") / "sp ace/conf.py"), "lr = 22\n") << mark;
+    EXPECT_EQ(read_file(world.project() / ".git/index"), index) << "the user's index has changed";
+    write(world.project() / "sp ace/conf.py", "lr = 1\n");
+    git(world.project(), {"update-index", "--no-" + mark, "sp ace/conf.py"});
+  }
+  // A sparse checkout does not have this file.
+  git(world.project(), {"update-index", "--skip-worktree", "sp ace/conf.py"});
+  fs::remove(world.project() / "sp ace/conf.py");
+  EXPECT_THAT(launch(), Not(HasSubstr("with changes")));
+  git(world.project() / "sub", {"update-index", "--assume-unchanged", "code.py"});
+  write(world.project() / "sub/code.py", "two = 22\n");
+  EXPECT_THAT(launch(), HasSubstr(" with changes (in sub/), same on 2 servers\n"));
+}
+
 // The record has the commit of the submodule and that of the project.
 TEST_F(CommandGit, ARerunHasTheSubmoduleOfThenOrAsks) {
   const fs::path library = world.home() / "library";
