@@ -317,22 +317,45 @@ std::optional<Status> ask_status(const Git& git) {
   return status;
 }
 
+constexpr int deepest_submodule = 8;
+
+bool is_checked_out(const fs::path& submodule) {
+  return is_folder(submodule) && !is_link(submodule) && !entries_of(submodule).empty();
+}
+
+// Whether this is the repository of the folder itself, and not one above it.
+bool is_of_folder(const Git& git) {
+  return git.repository() && git.repository()->top == resolved(git.folder());
+}
+
+void add_tracked(const Git& git, const std::string& folder, int depth, std::set<std::string>& names) {
+  for (const std::string& name : split(git.ask(of_project({"ls-files", "-z"})).value_or(""), '\0')) {
+    names.insert(folder + name);
+  }
+  for (const std::string& line : listed_submodules(git)) {
+    const std::string name = name_of_submodule(line);
+    const Git inner = git.in(git.folder() / name);
+    if (depth < deepest_submodule && is_checked_out(inner.folder()) && is_of_folder(inner)) {
+      add_tracked(inner, folder + name + "/", depth + 1, names);
+    }
+  }
+}
+
 // Adds submodules with uncommitted changes, including nested ones. Git itself would run programs named in
 // their settings.
 void add_changed(const Git& git, const fs::path& project, const std::string& folder, int depth,
                  std::vector<std::string>& changed) {
-  constexpr int deepest = 8;
   for (const std::string& line : listed_submodules(git)) {
     const std::string name = name_of_submodule(line);
     const std::string whole = folder + name + "/";
     const fs::path path = git.folder() / name;
-    if (!is_folder(path) || is_link(path) || entries_of(path).empty()) {
-      continue;  // not checked out
+    if (!is_checked_out(path)) {
+      continue;
     }
     git.cancel().check();
     Git inner = git.in(path);
-    const bool known = inner.repository() && inner.repository()->top == resolved(path) && depth < deepest &&
-                       inner.without_drivers() && inner.check_marked_files();
+    const bool known = is_of_folder(inner) && depth < deepest_submodule && inner.without_drivers() &&
+                       inner.check_marked_files();
     const auto status = known ? ask_status(inner) : std::nullopt;
     if (!status || status->changed || (status->untracked && count_untracked(inner, project, whole) > 0)) {
       changed.push_back(whole);
@@ -355,6 +378,12 @@ std::vector<std::string> listed_submodules(const Git& git) {
 
 std::string name_of_submodule(const std::string& line) {
   return line.substr(line.find('\t') + 1);
+}
+
+std::set<std::string> list_tracked(const Git& git) {
+  std::set<std::string> names;
+  add_tracked(git, "", 0, names);
+  return names;
 }
 
 std::pair<PastLaunch, std::string> look_at_git(Git& git, std::size_t most_patch) {

@@ -92,6 +92,9 @@ std::vector<std::string> of_project(std::vector<std::string> words);
 std::vector<std::string> listed_submodules(const Git& git);
 std::string name_of_submodule(const std::string& line);
 
+// The names of the project's files in git's index, including those in its submodules.
+std::set<std::string> list_tracked(const Git& git);
+
 // A record with the state of the project in git, and its patch; the patch is "" if there is none or it is
 // larger than `most_patch`.
 std::pair<PastLaunch, std::string> look_at_git(Git& git, std::size_t most_patch);

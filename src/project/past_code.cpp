@@ -207,6 +207,31 @@ std::string PastCode::diff(const Tree& from, const Tree& to) {
       .value_or("");
 }
 
+std::vector<std::string> PastCode::changed_without_git(const Tree& from, const Tree& to,
+                                                       const servers::ProjectState& then,
+                                                       const servers::ProjectState& now) {
+  std::vector<std::string> names = now.differing_from(then);
+  std::erase_if(names, [&](const std::string& name) {
+    const std::string parts = "/" + name + "/";
+    return then.find(name) == nullptr || parts.find("/.git/") != std::string::npos ||
+           parts.find("/__pycache__/") != std::string::npos;
+  });
+  if (names.empty()) {
+    return names;
+  }
+  std::set<std::string> known = list_tracked(Git(project_, cancel_, patience));
+  for (const Tree* tree : {&from, &to}) {
+    if (!tree->id.empty()) {
+      for (std::string& name :
+           split(git_.ask({"ls-tree", "-r", "-z", "--name-only", tree->id}).value_or(""), '\0')) {
+        known.insert(std::move(name));
+      }
+    }
+  }
+  std::erase_if(names, [&](const std::string& name) { return known.contains(name); });
+  return names;
+}
+
 fs::path PastCode::write(const Tree& tree) {
   const fs::path all = work_.path() / "tree";
   const fs::path folder = all / prefix_;

@@ -43,6 +43,11 @@ class PastCode {
   // The names and the unified diff of the project's files that differ. Empty if one of the trees is not kept.
   std::vector<std::string> changed(const Tree& from, const Tree& to);
   std::string diff(const Tree& from, const Tree& to);
+  // The files of `then` that git does not have, neither in these trees nor in its index, and that are missing
+  // or different in `now`, by size and time.
+  std::vector<std::string> changed_without_git(const Tree& from, const Tree& to,
+                                               const servers::ProjectState& then,
+                                               const servers::ProjectState& now);
   // Writes the project's files in a tree to a folder and returns it. Skips files that pass through a filter
   // (git-lfs), because git alone does not have their contents. Each file's time is derived from its content,
   // and is older than that of any edited file: different versions never look the same to rsync or to Python's

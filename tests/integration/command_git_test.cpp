@@ -179,6 +179,33 @@ TEST_F(CommandGit, ChangesThatGitWasToldNotToCheckAreOnRecord) {
   EXPECT_THAT(launch(), HasSubstr(" with changes (in sub/), same on 2 servers\n"));
 }
 
+TEST_F(CommandGit, ASentFileThatGitIgnoresIsCode) {
+  git(world.project(), {"init", "-q"});
+  write(world.project() / ".remote/exclude.txt", ".git\n");
+  write(world.project() / ".gitignore", "local.py\n");
+  write(world.project() / "local.py", "lr = 1\n");
+  commit_all(world.project());
+  launch();
+  EXPECT_THAT(show(), HasSubstr(", clean"));
+  const std::string same = "the code is the same, as far as git has it\n";
+  EXPECT_EQ(world.run({"diff", "1", "now"}).out, same);
+  EXPECT_EQ(world.run({"rerun", "1"}).code, 0) << "nothing has changed";
+  write(world.project() / "local.py", "lr = 22\n");
+  EXPECT_EQ(world.run({"diff", "1", "now"}).out,
+            same + "1 file that git does not have differs (by size and time): local.py\n");
+  EXPECT_EQ(world.run({"diff", "1", "now", "--json"}).json()["code"]["unkept"], nlohmann::json({"local.py"}));
+  const CommandResult asks = world.run({"rerun", "1"});
+  EXPECT_EQ(asks.code, 2) << asks;
+  EXPECT_THAT(asks.err, HasSubstr("git does not have local.py, and here it has changed since: the servers' "
+                                  "version is used"));
+  EXPECT_EQ(world.run({"rerun", "1", "--yes"}).code, 0);
+  EXPECT_EQ(read_file(world.there("a") / "local.py"), "lr = 1\n");
+  EXPECT_EQ(world.run({"rerun", "1", "--code", "now"}).code, 0);
+  EXPECT_EQ(read_file(world.there("a") / "local.py"), "lr = 22\n");
+  fs::remove(world.project() / "local.py");
+  EXPECT_EQ(world.run({"rerun", "1"}).code, 2) << "the file is gone here";
+}
+
 // The record has the commit of the submodule and that of the project.
 TEST_F(CommandGit, ARerunHasTheSubmoduleOfThenOrAsks) {
   const fs::path library = world.home() / "library";
