@@ -47,9 +47,9 @@ class Git {
   // includes the user's own, because they may read the names of programs from the repository's settings, as
   // git-lfs does. False: do not run git again.
   bool without_drivers();
-  // Makes later calls compare files that git was told not to check (update-index --assume-unchanged and
-  // --skip-worktree), except those that a sparse checkout leaves out. Uses a copy of the index. False: git
-  // does not see all changes. Throws Error if there is no space for the copy.
+  // Makes later calls also compare files marked by `git update-index --assume-unchanged` or
+  // `--skip-worktree`, except missing files of a sparse checkout. Uses a copy of the index. False: git does
+  // not see all changes. Throws Error if there is no space for the copy.
   bool check_marked_files();
   // The names of the disabled filters.
   const std::set<std::string>& filters() const { return filters_; }

@@ -259,7 +259,7 @@ fs::path PastCode::write(const Tree& tree) {
     if (!is_own_folder(project_, name) || !is_within(folder, folder / name)) {
       throw Error("cannot restore the code of the launch",
                   "the submodule " + visible_line(name) + " is a link or missing here",
-                  "check it out again: git submodule update --init");
+                  "check it out again: git submodule update");
     }
     copy_files(project_ / name, folder / name, cancel_);
   }

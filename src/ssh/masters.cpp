@@ -108,8 +108,8 @@ std::string address_for(const Target& target, const Cancel& cancel) {
   return target.host.value;
 }
 
-// The option of ssh_config for algorithms of which ssh and the server have none in common; "": that is not
-// the reason. `said`: ssh's messages.
+// If ssh and the server have no algorithm of one kind in common, returns the option of ssh_config for that
+// kind; otherwise "". `said`: ssh's messages.
 std::string find_algorithm_option(const std::string& said) {
   constexpr std::pair<std::string_view, std::string_view> options[] = {
       {"host key type", "HostKeyAlgorithms"},
