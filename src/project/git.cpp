@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.hpp"
 #include "base/ownership.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
@@ -319,8 +320,8 @@ std::optional<Status> ask_status(const Git& git) {
 
 constexpr int deepest_submodule = 8;
 
-bool is_checked_out(const fs::path& submodule) {
-  return is_folder(submodule) && !is_link(submodule) && !entries_of(submodule).empty();
+bool is_checked_out(const fs::path& folder, const std::string& submodule) {
+  return has_folder(folder, submodule) && !entries_of(folder / submodule).empty();
 }
 
 // Whether this is the repository of the folder itself, and not one above it.
@@ -334,8 +335,10 @@ void add_tracked(const Git& git, const std::string& folder, int depth, std::set<
   }
   for (const std::string& line : listed_submodules(git)) {
     const std::string name = name_of_submodule(line);
-    const Git inner = git.in(git.folder() / name);
-    if (depth < deepest_submodule && is_checked_out(inner.folder()) && is_of_folder(inner)) {
+    if (depth >= deepest_submodule || !is_checked_out(git.folder(), name)) {
+      continue;
+    }
+    if (const Git inner = git.in(git.folder() / name); is_of_folder(inner)) {
       add_tracked(inner, folder + name + "/", depth + 1, names);
     }
   }
@@ -349,7 +352,7 @@ void add_changed(const Git& git, const fs::path& project, const std::string& fol
     const std::string name = name_of_submodule(line);
     const std::string whole = folder + name + "/";
     const fs::path path = git.folder() / name;
-    if (!is_checked_out(path)) {
+    if (!is_checked_out(git.folder(), name)) {
       continue;
     }
     git.cancel().check();
@@ -378,6 +381,10 @@ std::vector<std::string> listed_submodules(const Git& git) {
 
 std::string name_of_submodule(const std::string& line) {
   return line.substr(line.find('\t') + 1);
+}
+
+bool has_folder(const fs::path& project, const std::string& submodule) {
+  return !submodule.empty() && static_cast<bool>(open_parent_beneath(project, fs::path(submodule) / "any"));
 }
 
 std::set<std::string> list_tracked(const Git& git) {

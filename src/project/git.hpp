@@ -91,6 +91,8 @@ std::vector<std::string> of_project(std::vector<std::string> words);
 // The project's submodules in git's index, as lines "160000 COMMIT 0\tNAME", and the name in such a line.
 std::vector<std::string> listed_submodules(const Git& git);
 std::string name_of_submodule(const std::string& line);
+// Whether the submodule's folder exists, and no part of its path within the project is a link.
+bool has_folder(const std::filesystem::path& project, const std::string& submodule);
 
 // The names of the project's files in git's index, including those in its submodules.
 std::set<std::string> list_tracked(const Git& git);

@@ -8,7 +8,6 @@
 #include <remote/error.hpp>
 #include <sys/stat.h>
 
-#include "base/beneath.hpp"
 #include "base/ownership.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
@@ -53,11 +52,6 @@ std::string digest_of(const PastLaunch& record, std::string_view name) {
 // Checks a path in a tree, which is untrusted.
 bool is_within(const fs::path& folder, const fs::path& file) {
   return config::lies_in(resolved(file.parent_path()), resolved(folder));
-}
-
-// Whether it is a folder of the project, and no part of its path is a link.
-bool is_own_folder(const fs::path& project, const fs::path& name) {
-  return !name.empty() && static_cast<bool>(open_parent_beneath(project, name / "any"));
 }
 
 // Copies a folder with its contents, except git repositories.
@@ -179,9 +173,8 @@ PastCode::Tree PastCode::now() {
     write_file_atomic(patch, text);
   }
   Tree tree = tree_of(record, text.empty() ? fs::path() : patch);
-  std::erase_if(tree.submodules, [this](const std::string& line) {
-    return !is_own_folder(project_, name_of_submodule(line));
-  });
+  std::erase_if(tree.submodules,
+                [this](const std::string& line) { return !has_folder(project_, name_of_submodule(line)); });
   return tree;
 }
 
@@ -256,7 +249,7 @@ fs::path PastCode::write(const Tree& tree) {
   }
   for (const std::string& line : tree.submodules) {
     const std::string name = name_of_submodule(line);
-    if (!is_own_folder(project_, name) || !is_within(folder, folder / name)) {
+    if (!has_folder(project_, name) || !is_within(folder, folder / name)) {
       throw Error("cannot restore the code of the launch",
                   "the submodule " + visible_line(name) + " is a link or missing here",
                   "check it out again: git submodule update");
