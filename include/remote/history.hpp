@@ -92,7 +92,10 @@ struct LaunchDiff {
   // by size and time.
   std::vector<std::string> files;
   bool compared = false;  // whether `files` is known
-  std::string code;       // a unified diff of tracked files, if both are kept; untrusted text
+  // If the code of both is kept: files of `from` that were sent and git does not have, such as ignored ones,
+  // and that are missing or different in `to`, by size and time.
+  std::vector<std::string> unkept;
+  std::string code;  // a unified diff of tracked files, if both are kept; untrusted text
 };
 
 struct RerunRequest {
@@ -116,6 +119,8 @@ struct Rerun {
   Code code = Code::gone;
   CodeKept why = CodeKept::kept;     // if `code` is gone
   std::vector<std::string> changed;  // files that differ here now, as far as known
+  // If `code` is kept: its files that git does not have, and that are missing or different here now.
+  std::vector<std::string> unkept;
   std::vector<std::string> missing;  // names of secrets whose values are not available
 };
 

@@ -193,6 +193,11 @@ std::string join_first(const std::vector<std::string>& names, std::size_t most, 
          std::to_string(names.size() - most) + " more";
 }
 
+std::string host_and_port(const std::string& host, int port) {
+  const bool is_ipv6 = host.find(':') != std::string::npos;
+  return (is_ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }

@@ -60,6 +60,9 @@ void append_end(std::string& text, std::string_view data, std::size_t kept = 655
 std::string join_first(const std::vector<std::string>& names, std::size_t most,
                        std::string_view separator = ", ");
 
+// "host:port", or "[::1]:port" for an IPv6 address.
+std::string host_and_port(const std::string& host, int port);
+
 // Whether it can be part of a name in C, Python or a shell: an ASCII letter, a digit or an underscore.
 bool is_name_character(char c);
 

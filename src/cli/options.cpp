@@ -321,6 +321,26 @@ std::vector<std::string> servers_in(Context& context, const std::string& word) {
   return named;
 }
 
+// Whether a word is the path of a program: by its form, such as "./a.out", or because the file is here, as
+// "tools/a.sh".
+bool is_path(Context& context, const CLI::App& command, const std::string& word) {
+  constexpr std::string_view starts[] = {"/", "./", "../", "~/"};
+  if (std::ranges::any_of(starts, [&](std::string_view start) { return word.starts_with(start); })) {
+    return true;
+  }
+  if (word.find_first_of("./") == std::string::npos) {
+    return false;
+  }
+  const CLI::Option* workdir = command.get_option_no_throw("--workdir");
+  const std::string sub = workdir != nullptr && workdir->count() > 0 ? workdir->as<std::string>() : "";
+  try {
+    return is_there(current_folder() / word) || is_there(context.folder() / word) ||
+           is_there(context.folder() / sub / word);
+  } catch (const Error&) {
+    return true;  // reported when the command needs the project
+  }
+}
+
 // Rejects words that were probably meant as an option or as the name of a launch. Otherwise they would become
 // part of a command.
 void check_first_word(Context& context, const CLI::App& command, const std::vector<std::string>& words) {
@@ -347,8 +367,7 @@ void check_first_word(Context& context, const CLI::App& command, const std::vect
     throw Error::usage(what, "settings are not a program",
                        "the settings of a launch are `launch:` in configs.yaml: `remote help configs`");
   }
-  const bool may_be_file = first.find_first_of("./") != std::string::npos;
-  if (name != "run" && !may_be_file && std::ranges::find(words, "--") != words.end()) {
+  if (name != "run" && !is_path(context, command, first) && std::ranges::find(words, "--") != words.end()) {
     throw Error::usage(what, "the command seems to begin after --", "leave the word out; " + itself);
   }
 }

@@ -189,8 +189,8 @@ using ReadFile = std::function<std::optional<std::string>(const fs::path&)>;
 // Everything chosen by the project that decides which machine receives a password for this server. `read`
 // reads a file of host keys.
 std::string receiver_of(const Config& config, const Server& server, const ReadFile& read) {
-  std::string to = fmt::format("{}{}{}", server.username ? *server.username + "@" : "", server.hostname,
-                               server.port ? ":" + std::to_string(*server.port) : "");
+  std::string to = (server.username ? *server.username + "@" : "") +
+                   (server.port ? host_and_port(server.hostname, *server.port) : server.hostname);
   if (server.proxy_jump) {
     to += " through " + *server.proxy_jump;
   }

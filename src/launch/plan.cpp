@@ -54,8 +54,7 @@ void check_init_method(const Env& env) {
 
 // "tcp://10.0.0.1:29500"; an IPv6 address is in brackets.
 std::string tcp_url(const LaunchSpec& spec) {
-  const bool v6 = spec.master_addr.find(':') != std::string::npos;
-  return fmt::format("tcp://{}{}{}:{}", v6 ? "[" : "", spec.master_addr, v6 ? "]" : "", spec.master_port);
+  return "tcp://" + host_and_port(spec.master_addr, spec.master_port);
 }
 
 bool sets(const Env& env, std::string_view name) {

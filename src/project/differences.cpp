@@ -187,13 +187,15 @@ LaunchDiff History::diff(const std::string& from, const std::string& to, const C
   diff.code_from = first.kept;
   diff.code_to = second.kept;
   diff.compared = first.kept == CodeKept::kept && second.kept == CodeKept::kept;
+  const config::Config config = config::load(project_);
+  const auto had = project::files_sent(config, diff.from);
+  const auto has = diff.to ? project::files_sent(config, *diff.to) : project::files_here(config, cancel);
   if (diff.compared) {
     diff.files = code.changed(first, second);
     diff.code = code.diff(first, second);
+    diff.unkept =
+        had && has ? code.changed_without_git(first, second, *had, *has) : std::vector<std::string>();
   } else {
-    const config::Config config = config::load(project_);
-    const auto had = project::files_sent(config, diff.from);
-    const auto has = diff.to ? project::files_sent(config, *diff.to) : project::files_here(config, cancel);
     diff.compared = had && has;
     diff.files = diff.compared ? has->differing_from(*had) : std::vector<std::string>();
   }

@@ -149,8 +149,8 @@ class PortServer {
       if (open.empty() || everywhere) {
         return error;
       }
-      const std::string place = ssh::host_and_port(open.front(), tunnel.port);
-      return Error(fmt::format("nothing listens on {}", ssh::host_and_port(default_host, tunnel.port)),
+      const std::string place = host_and_port(open.front(), tunnel.port);
+      return Error(fmt::format("nothing listens on {}", host_and_port(default_host, tunnel.port)),
                    fmt::format("port {} is open on {}", tunnel.port, join(open, ", ")),
                    fmt::format("name the address, too: {}:{}", tunnel.local, place))
           .because(Cause::refused);

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.hpp"
 #include "base/ownership.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
@@ -149,7 +151,8 @@ Git::Git(fs::path folder, Cancel cancel, Moment until, std::optional<GitReposito
 Git::Git(const fs::path& folder, Cancel cancel, std::chrono::seconds patience)
     : Git(folder, std::move(cancel), Clock::now() + patience, find_repository(folder)) {}
 
-std::optional<std::string> Git::ask(const std::vector<std::string>& words, std::size_t most, int also) const {
+std::optional<std::string> Git::ask(const std::vector<std::string>& words, std::size_t most, int also,
+                                    int input) const {
   if (!repository_) {
     return std::nullopt;
   }
@@ -172,6 +175,9 @@ std::optional<std::string> Git::ask(const std::vector<std::string>& words, std::
                   {"GIT_NO_REPLACE_OBJECTS", "1"}};
   spec.pipe_stdout = true;
   spec.pass_fds = {{nowhere_.get(), 2}};
+  if (input >= 0) {
+    spec.pass_fds.emplace_back(input, 0);
+  }
   spec.new_session = true;
   Subprocess git(spec);
   std::string out;
@@ -214,6 +220,44 @@ bool Git::without_drivers() {
     }
   }
   return found.has_value();
+}
+
+bool Git::check_marked_files() {
+  constexpr std::size_t most = 256U << 20U;  // longer than a list of the other commands: it has every file
+  const auto listed = ask(of_project({"ls-files", "-v", "-z"}), most);
+  std::string unchecked;  // names, each with a NUL at its end
+  std::string skipped;
+  for (const std::string& line : split(listed.value_or(""), '\0')) {
+    const char mark = line.size() > 2 ? line[0] : 'H';  // "H NAME"
+    const bool is_skipped = mark == 'S' || mark == 's';
+    const bool is_unchecked = mark >= 'a' && mark <= 'z';
+    if ((!is_skipped && !is_unchecked) || (is_skipped && !look_at(folder_ / line.substr(2)))) {
+      continue;
+    }
+    (is_skipped ? skipped : unchecked).append(line, 2).push_back('\0');
+    if (is_skipped && is_unchecked) {
+      unchecked.append(line, 2).push_back('\0');
+    }
+  }
+  if (!listed || (unchecked.empty() && skipped.empty())) {
+    return listed.has_value();
+  }
+  index_ = std::make_unique<TempFolder>("remote-index-");
+  const fs::path from = repository_.value().folder / "index";
+  const fs::path to = index_->path() / "index";
+  std::error_code error;
+  const auto time = fs::last_write_time(from, error);  // git compares it with the times of the files
+  if (error || !fs::copy_file(from, to, error) || (fs::last_write_time(to, time, error), error)) {
+    throw Error("cannot copy git's index", error.message(), "does the temporary folder have enough space?");
+  }
+  set("GIT_INDEX_FILE", to.string());
+  const auto unmark = [&](const char* option, const std::string& names) {
+    const fs::path list = index_->path() / "names";
+    write_file_atomic(list, names);
+    const UniqueFd input = open_regular(list, O_RDONLY);
+    return names.empty() || ask({"update-index", option, "-z", "--stdin"}, most_listed, 0, input.get());
+  };
+  return unmark("--no-assume-unchanged", unchecked) && unmark("--no-skip-worktree", skipped);
 }
 
 std::vector<std::string> of_project(std::vector<std::string> words) {
@@ -274,22 +318,47 @@ std::optional<Status> ask_status(const Git& git) {
   return status;
 }
 
+constexpr int deepest_submodule = 8;
+
+bool is_checked_out(const fs::path& folder, const std::string& submodule) {
+  return has_folder(folder, submodule) && !entries_of(folder / submodule).empty();
+}
+
+// Whether this is the repository of the folder itself, and not one above it.
+bool is_of_folder(const Git& git) {
+  return git.repository() && git.repository()->top == resolved(git.folder());
+}
+
+void add_tracked(const Git& git, const std::string& folder, int depth, std::set<std::string>& names) {
+  for (const std::string& name : split(git.ask(of_project({"ls-files", "-z"})).value_or(""), '\0')) {
+    names.insert(folder + name);
+  }
+  for (const std::string& line : listed_submodules(git)) {
+    const std::string name = name_of_submodule(line);
+    if (depth >= deepest_submodule || !is_checked_out(git.folder(), name)) {
+      continue;
+    }
+    if (const Git inner = git.in(git.folder() / name); is_of_folder(inner)) {
+      add_tracked(inner, folder + name + "/", depth + 1, names);
+    }
+  }
+}
+
 // Adds submodules with uncommitted changes, including nested ones. Git itself would run programs named in
 // their settings.
 void add_changed(const Git& git, const fs::path& project, const std::string& folder, int depth,
                  std::vector<std::string>& changed) {
-  constexpr int deepest = 8;
   for (const std::string& line : listed_submodules(git)) {
     const std::string name = name_of_submodule(line);
     const std::string whole = folder + name + "/";
     const fs::path path = git.folder() / name;
-    if (!is_folder(path) || is_link(path) || entries_of(path).empty()) {
-      continue;  // not checked out
+    if (!is_checked_out(git.folder(), name)) {
+      continue;
     }
     git.cancel().check();
     Git inner = git.in(path);
-    const bool known = inner.repository() && inner.repository()->top == resolved(path) && depth < deepest &&
-                       inner.without_drivers();
+    const bool known = is_of_folder(inner) && depth < deepest_submodule && inner.without_drivers() &&
+                       inner.check_marked_files();
     const auto status = known ? ask_status(inner) : std::nullopt;
     if (!status || status->changed || (status->untracked && count_untracked(inner, project, whole) > 0)) {
       changed.push_back(whole);
@@ -314,9 +383,19 @@ std::string name_of_submodule(const std::string& line) {
   return line.substr(line.find('\t') + 1);
 }
 
+bool has_folder(const fs::path& project, const std::string& submodule) {
+  return !submodule.empty() && static_cast<bool>(open_parent_beneath(project, fs::path(submodule) / "any"));
+}
+
+std::set<std::string> list_tracked(const Git& git) {
+  std::set<std::string> names;
+  add_tracked(git, "", 0, names);
+  return names;
+}
+
 std::pair<PastLaunch, std::string> look_at_git(Git& git, std::size_t most_patch) {
   PastLaunch record;
-  if (!git.without_drivers()) {
+  if (!git.without_drivers() || !git.check_marked_files()) {
     return {};
   }
   const Status status = ask_status(git).value_or(Status());

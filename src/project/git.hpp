@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -38,13 +39,18 @@ class Git {
   const Cancel& cancel() const { return cancel_; }
   const std::optional<GitRepository>& repository() const { return repository_; }
   // The output; nullopt if there is no repository, or if git fails, prints more than `most`, or takes too
-  // long. `also`: another exit code that counts as success.
+  // long. `also`: another exit code that counts as success. `input`: an open file for its standard input, by
+  // default /dev/null.
   std::optional<std::string> ask(const std::vector<std::string>& words, std::size_t most = most_listed,
-                                 int also = 0) const;
+                                 int also = 0, int input = -1) const;
   // Disables filters, which files pass through before they are compared, and hooks of newer versions. This
   // includes the user's own, because they may read the names of programs from the repository's settings, as
   // git-lfs does. False: do not run git again.
   bool without_drivers();
+  // Makes later calls also compare files marked by `git update-index --assume-unchanged` or
+  // `--skip-worktree`, except missing files of a sparse checkout. Uses a copy of the index. False: git does
+  // not see all changes. Throws Error if there is no space for the copy.
+  bool check_marked_files();
   // The names of the disabled filters.
   const std::set<std::string>& filters() const { return filters_; }
   // Sets an environment variable for all later calls.
@@ -71,6 +77,7 @@ class Git {
   const UniqueFd nowhere_ = open_regular("/dev/null", 1);
   std::vector<std::string> variables_;
   std::set<std::string> filters_;
+  std::unique_ptr<TempFolder> index_;  // contains the copy, if there is one
   std::set<std::string> settings_{"core.fsmonitor=false",    "core.hooksPath=/dev/null",
                                   "core.splitIndex=false",   "core.protectHFS=true",
                                   "core.protectNTFS=true",   "diff.orderFile=/dev/null",
@@ -84,6 +91,11 @@ std::vector<std::string> of_project(std::vector<std::string> words);
 // The project's submodules in git's index, as lines "160000 COMMIT 0\tNAME", and the name in such a line.
 std::vector<std::string> listed_submodules(const Git& git);
 std::string name_of_submodule(const std::string& line);
+// Whether the submodule's folder exists, and no part of its path within the project is a link.
+bool has_folder(const std::filesystem::path& project, const std::string& submodule);
+
+// The names of the project's files in git's index, including those in its submodules.
+std::set<std::string> list_tracked(const Git& git);
 
 // A record with the state of the project in git, and its patch; the patch is "" if there is none or it is
 // larger than `most_patch`.

@@ -172,7 +172,10 @@ PastCode::Tree PastCode::now() {
   if (!text.empty()) {
     write_file_atomic(patch, text);
   }
-  return tree_of(record, text.empty() ? fs::path() : patch);
+  Tree tree = tree_of(record, text.empty() ? fs::path() : patch);
+  std::erase_if(tree.submodules,
+                [this](const std::string& line) { return !has_folder(project_, name_of_submodule(line)); });
+  return tree;
 }
 
 std::vector<std::string> PastCode::changed(const Tree& from, const Tree& to) {
@@ -195,6 +198,31 @@ std::string PastCode::diff(const Tree& from, const Tree& to) {
       .ask(of_project({"diff", "--relative", "--no-color", "--no-ext-diff", "--no-textconv", "-U3",
                        "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/", from.id, to.id}))
       .value_or("");
+}
+
+std::vector<std::string> PastCode::changed_without_git(const Tree& from, const Tree& to,
+                                                       const servers::ProjectState& then,
+                                                       const servers::ProjectState& now) {
+  std::vector<std::string> names = now.differing_from(then);
+  std::erase_if(names, [&](const std::string& name) {
+    const std::string parts = "/" + name + "/";
+    return then.find(name) == nullptr || parts.find("/.git/") != std::string::npos ||
+           parts.find("/__pycache__/") != std::string::npos;
+  });
+  if (names.empty()) {
+    return names;
+  }
+  std::set<std::string> known = list_tracked(Git(project_, cancel_, patience));
+  for (const Tree* tree : {&from, &to}) {
+    if (!tree->id.empty()) {
+      for (std::string& name :
+           split(git_.ask({"ls-tree", "-r", "-z", "--name-only", tree->id}).value_or(""), '\0')) {
+        known.insert(std::move(name));
+      }
+    }
+  }
+  std::erase_if(names, [&](const std::string& name) { return known.contains(name); });
+  return names;
 }
 
 fs::path PastCode::write(const Tree& tree) {
@@ -220,7 +248,13 @@ fs::path PastCode::write(const Tree& tree) {
     }
   }
   for (const std::string& line : tree.submodules) {
-    copy_files(project_ / name_of_submodule(line), folder / name_of_submodule(line), cancel_);
+    const std::string name = name_of_submodule(line);
+    if (!has_folder(project_, name) || !is_within(folder, folder / name)) {
+      throw Error("cannot restore the code of the launch",
+                  "the submodule " + visible_line(name) + " is a link or missing here",
+                  "check it out again: git submodule update");
+    }
+    copy_files(project_ / name, folder / name, cancel_);
   }
   // Uses the attributes in these files.
   Git written = git_.with_files(resolved(all), folder);

@@ -38,15 +38,22 @@ class PastCode {
   PastCode(const std::filesystem::path& project, Cancel cancel);
 
   Tree then(const PastLaunch& record);
+  // Has no submodule that is a link here or is behind one.
   Tree now();
   // The names and the unified diff of the project's files that differ. Empty if one of the trees is not kept.
   std::vector<std::string> changed(const Tree& from, const Tree& to);
   std::string diff(const Tree& from, const Tree& to);
+  // The files of `then` that git does not have, neither in these trees nor in its index, and that are missing
+  // or different in `now`, by size and time.
+  std::vector<std::string> changed_without_git(const Tree& from, const Tree& to,
+                                               const servers::ProjectState& then,
+                                               const servers::ProjectState& now);
   // Writes the project's files in a tree to a folder and returns it. Skips files that pass through a filter
   // (git-lfs), because git alone does not have their contents. Each file's time is derived from its content,
   // and is older than that of any edited file: different versions never look the same to rsync or to Python's
   // __pycache__, and the current files never look older. Submodules are copied from the project, so the tree
-  // must have the same ones as now(). Throws Error.
+  // must have the same ones as now(). Throws Error, also for a submodule that is a link here or is behind
+  // one.
   std::filesystem::path write(const Tree& tree);
 
  private:

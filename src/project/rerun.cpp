@@ -22,6 +22,8 @@ namespace remote::project {
 namespace fs = std::filesystem;
 namespace {
 
+using Names = std::vector<std::string>;
+
 void choose_servers(const Core& core, const RerunRequest& asked, Rerun& again) {
   LaunchRequest& request = again.request;
   if (!asked.servers.empty()) {
@@ -93,18 +95,23 @@ void find_code_here(const Core& core, Rerun& again) {
   const PastCode::Tree now = code.now();
   again.why = then.kept;
   again.changed = code.changed(then, now);
+  const auto had = files_sent(core.config, again.launch);
+  const auto unkept =
+      had && then.kept == CodeKept::kept ? code.changed_without_git(then, now, *had, here) : Names();
   if (then.kept != CodeKept::kept) {
     again.code = Rerun::Code::gone;
-    if (const auto had = files_sent(core.config, again.launch)) {
+    if (had) {
       again.changed = here.differing_from(*had);
     }
-  } else if (now.kept == CodeKept::kept && again.changed.empty() && then.untracked + now.untracked == 0) {
+  } else if (now.kept == CodeKept::kept && again.changed.empty() && unkept.empty() &&
+             then.untracked + now.untracked == 0) {
     again.code = Rerun::Code::same;
   } else if (!then.submodules.empty() && (now.kept != CodeKept::kept || now.submodules != then.submodules)) {
     again.code = Rerun::Code::gone;
     again.why = CodeKept::submodules;
   } else {
     again.code = Rerun::Code::kept;
+    again.unkept = unkept;
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/error_of.hpp"
 #include "base/loopback.hpp"
+#include "base/strings.hpp"
 #include "ssh/tcp.hpp"
 
 namespace remote::servers {
@@ -41,7 +42,7 @@ Error cannot(const std::string& what, int number) {
 
 // `why` is the error of sshd, or of OpenSSH's master, which does not pass on sshd's error.
 Error cannot_connect(const Tunnel& tunnel, const std::string& why) {
-  const std::string place = ssh::host_and_port(tunnel.host, tunnel.port);
+  const std::string place = host_and_port(tunnel.host, tunnel.port);
   const Error error =
       why == "Connection refused"
           ? Error(tunnel.host == "127.0.0.1" ? fmt::format("nothing listens on port {}", tunnel.port)

@@ -343,6 +343,10 @@ class LibsshConnector final : public Connector {
         throw Unreachable(Error(fmt::format("jump host {}: {}", hop.describe(), error.what_failed()),
                                 error.reason(), error.hint())
                               .because(error.cause()));
+      } catch (const NeedsOpenssh& error) {
+        throw NeedsOpenssh(Error(fmt::format("jump host {}: {}", hop.describe(), error.what_failed()),
+                                 error.reason(), error.hint())
+                               .because(error.cause()));
       } catch (const Error& error) {
         throw Error(fmt::format("jump host {}: {}", hop.describe(), error.what_failed()), error.reason(),
                     error.hint(), error.kind())

@@ -108,17 +108,44 @@ std::string address_for(const Target& target, const Cancel& cancel) {
   return target.host.value;
 }
 
+// If ssh and the server have no algorithm of one kind in common, returns the option of ssh_config for that
+// kind; otherwise "". `said`: ssh's messages.
+std::string find_algorithm_option(const std::string& said) {
+  constexpr std::pair<std::string_view, std::string_view> options[] = {
+      {"host key type", "HostKeyAlgorithms"},
+      {"key exchange method", "KexAlgorithms"},
+      {"cipher", "Ciphers"},
+      {"MAC", "MACs"}};
+  for (const auto& [kind, option] : options) {
+    if (said.find(fmt::format("no matching {} found", kind)) != std::string::npos) {
+      return std::string(option);
+    }
+  }
+  return "";
+}
+
 // Throws the reason why ssh could not log in: Unreachable if it may be temporary. ssh only reports it as
 // text, which is never translated.
 [[noreturn]] void throw_refusal(const Target& target, const std::string& said) {
   const std::string what = "cannot log in as " + target.user.value;
   const std::string reason = "ssh says: " + (said.empty() ? "nothing" : last_lines(trim(said), 2));
-  if (said.find("Permission denied") != std::string::npos ||
-      said.find("Too many authentication") != std::string::npos) {
+  const auto has = [&](std::string_view words) { return said.find(words) != std::string::npos; };
+  if (has("Permission denied") || has("Too many authentication")) {
     throw Error(what, reason).mended_by(Remedy::log_in).because(Cause::auth);
   }
-  if (said.find("ost key") != std::string::npos) {
-    throw Error(what, reason, "compare the key with the server's; known_hosts has the old one")
+  if (const std::string option = find_algorithm_option(said); !option.empty()) {
+    throw Unreachable(
+        "cannot connect", reason,
+        "update the server's sshd, or allow one of its algorithms with " + option + " in ~/.ssh/config");
+  }
+  if (has("Host key verification failed")) {
+    throw Error(what, reason,
+                has("REVOKED HOST KEY") ? "do not connect; ask the server's administrator for its new key"
+                : has("IDENTIFICATION HAS CHANGED")
+                    ? "compare the key with the server's; known_hosts has the old one"
+                : has("host key is known for")
+                    ? "compare the key with the server's, then add it to known_hosts with ssh-keyscan"
+                    : "compare the key with the server's and with known_hosts")
         .because(Cause::host_key);
   }
   throw Unreachable("cannot connect", reason, "check the address, the network and the server");

@@ -307,7 +307,7 @@ class Resolver {
 }  // namespace
 
 std::string Target::describe() const {
-  return fmt::format("{}@{}:{}", user.value, host.value, port.value);
+  return user.value + "@" + host_and_port(host.value, port.value);
 }
 
 std::string Target::password_prompt() const {

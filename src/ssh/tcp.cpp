@@ -18,6 +18,7 @@
 
 #include "base/error_of.hpp"
 #include "base/log.hpp"
+#include "base/strings.hpp"
 #include "ssh/connection.hpp"
 
 namespace remote::ssh {
@@ -146,11 +147,6 @@ std::string hint_for(int error, const std::string& where) {
 }
 
 }  // namespace
-
-std::string host_and_port(const std::string& host, int port) {
-  return host.find(':') != std::string::npos ? fmt::format("[{}]:{}", host, port)
-                                             : fmt::format("{}:{}", host, port);
-}
 
 UniqueFd stream_socket(int family) {
 #ifdef SOCK_CLOEXEC

@@ -23,7 +23,4 @@ TcpLink connect_tcp(const std::string& host, int port, const Patience& patience)
 // The first numeric address of a name. Throws like connect_tcp().
 std::string address_of(const std::string& host, const Patience& patience);
 
-// Formats "host:port" or "[::1]:port".
-std::string host_and_port(const std::string& host, int port);
-
 }  // namespace remote::ssh

@@ -98,6 +98,25 @@ TEST_F(LocalState, ADeadSupervisorHidesNoJob) {
   }
 }
 
+TEST_F(LocalState, AQueuedJobStaysQueuedWithoutItsSupervisor) {
+  const test::Started main = stranger();
+  const std::string id = make({{"spec.json", ""},
+                               {"supervisor", dead_supervisor()},
+                               {"pid", words(main) + "\n"},
+                               {"turn", "first of 2\n"}});
+  put(id, "queue", id + "\n/usr/bin/python3\n");
+  for (const Look look : {Look::brief, Look::usual, Look::all}) {
+    EXPECT_EQ(phase(id, look), JobPhase::queued);
+    EXPECT_EQ(state(id, look).reason, "first of 2");
+    EXPECT_FALSE(state(id, look).supervised);
+  }
+  put(id, "pid", "999999998 1\n");  // only a child is left
+  EXPECT_EQ(phase(id), JobPhase::gone);
+  const test::Started child = carrier(id);
+  EXPECT_EQ(phase(id), JobPhase::queued);
+  EXPECT_EQ(state(id).pid, child.pid());
+}
+
 TEST_F(LocalState, OneWithNothingButAChildRuns) {
   const std::string id =
       make({{"spec.json", ""}, {"supervisor", dead_supervisor()}, {"pid", "999999998 1\n"}});

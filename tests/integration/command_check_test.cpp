@@ -6,6 +6,7 @@
 #include "base/files.hpp"
 #include "server/agents.hpp"
 #include "support/command_world.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::test {
 namespace {
@@ -93,6 +94,17 @@ TEST_F(CommandCheck, AHostileAnswerHarmsThatServerAlone) {
   EXPECT_EQ(find(report[1], "facts")->at("status"), "fail");
   EXPECT_THAT(find(report[1], "facts")->at("detail").get<std::string>(), HasSubstr("not understood"));
   EXPECT_THAT(world.run({"check"}).out, Not(HasSubstr("\033[2J")));
+}
+
+TEST_F(CommandCheck, AnInterruptSaysThatTheCheckIsIncomplete) {
+  write_file_atomic(world.servers().bin() / "hang", "");
+  const auto running = world.start({"check"});
+  until([&] { return world.servers().commands() > 0; }, "a question to a server");
+  running->interrupt();
+  const CommandResult result = running->wait();
+  EXPECT_EQ(result.code, 130) << result;
+  EXPECT_THAT(result.err, ::testing::EndsWith(
+                              "interrupted: the check is incomplete; its processes on the servers end\n"));
 }
 
 TEST_F(CommandCheck, FixAsksAndMakesTheFolder) {

@@ -314,6 +314,24 @@ TEST_F(CommandCode, OtherCodeThereIsAskedAboutOnATerminal) {
   EXPECT_THAT(asked.err, AllOf(HasSubstr("Copy first?"), HasSubstr("same on 2 servers")));
 }
 
+TEST_F(CommandCode, TheEndOfTheInputAtAnyOfTheQuestionsStartsNothing) {
+  rsync();
+  for (const auto& [input, question] :
+       {std::pair("\x04", "Copy first?"), std::pair("y\n\x04", "Replace them with the files here?")}) {
+    change_there("a", "model.py", "of somebody else\n");
+    const CommandResult ended =
+        world.run({"launch", "--nproc-per-node", "1", "--cmd", "true"}, screen(input));
+    EXPECT_EQ(ended.code, 1) << ended;
+    EXPECT_THAT(ended.err, AllOf(HasSubstr(question), HasSubstr("nothing was started")));
+    EXPECT_EQ(there("a", "model.py"), "of somebody else\n");
+  }
+  const CommandResult must =
+      world.run({"launch", "--rsync", "--nproc-per-node", "1", "--cmd", "true"}, screen("\x04"));
+  EXPECT_EQ(must.code, 1) << must;
+  EXPECT_THAT(must.err, HasSubstr("nothing was started"));
+  EXPECT_THAT(world.store().list().jobs, IsEmpty());
+}
+
 TEST_F(CommandCode, FilesThatWereChangedThereAreNoticedWhateverTheirTimes) {
   write("a name, 'quoted'", "1\n");
   rsync();

@@ -53,7 +53,13 @@ TEST_F(CommandForms, AWordBeforeTheMarkIsNotTakenForTheCommand) {
                 Refused("'nothing' is in the place of the command"));
     EXPECT_THAT(world.run({command, "--server", "a", "b", "--", "train.py"}),
                 Refused("it is a server's name"));
+    for (const std::string name : {"my.exp", "b.1", "lr/1"}) {
+      EXPECT_THAT(world.run({command, name, "--dry-run", "--", "train.py"}),
+                  Refused("'" + name + "' is in the place of the command"));
+    }
   }
+  EXPECT_THAT(world.run({"launch", "--workdir", "sub", "my.exp", "--dry-run", "--", "train.py"}),
+              Refused("'my.exp' is in the place of the command"));
   EXPECT_THAT(world.run({"sweep", "--param", "lr=1", "nothing", "--", "train.py"}),
               Refused("'nothing' is in the place of the command"));
   EXPECT_THAT(world.run({"run", "--server", "a", "b", "--", "true"}),
@@ -68,6 +74,12 @@ TEST_F(CommandForms, AWordBeforeTheMarkIsNotTakenForTheCommand) {
   EXPECT_THAT(world.run({"run", "--server", "a", "printf", "--", "%s\n", "x"}), Ends(0, "x\n", ""));
   EXPECT_EQ(world.run({"run", "--server", "a", "--", "b", "--", "true"}).code, 127);
   EXPECT_EQ(plan({"launch", "./a.out", "--", "x"})["processes"].at(0)["command"], "./a.out -- x");
+  make_folders(world.project() / "tools/more");
+  write_file_atomic(world.project() / "tools/a.sh", "true\n");
+  write_file_atomic(world.project() / "tools/more/b.sh", "true\n");
+  EXPECT_EQ(plan({"launch", "tools/a.sh", "--", "x"})["processes"].at(0)["command"], "tools/a.sh -- x");
+  EXPECT_EQ(plan({"launch", "--workdir", "tools", "more/b.sh", "--", "x"})["processes"].at(0)["command"],
+            "more/b.sh -- x");
 }
 
 TEST_F(CommandForms, ACommandIsGivenOnceAndNotEmpty) {

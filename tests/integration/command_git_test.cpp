@@ -7,6 +7,7 @@
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "project/git.hpp"
+#include "project/past_code.hpp"
 #include "support/command_world.hpp"
 
 namespace remote::test {
@@ -141,6 +142,70 @@ TEST_F(CommandGit, ChangesInASubmoduleAreOnRecord) {
   EXPECT_THAT(launch(), HasSubstr("with changes (in libs/sub/)"));
 }
 
+// People mark files with local settings so that git does not show their changes.
+TEST_F(CommandGit, ChangesThatGitWasToldNotToCheckAreOnRecord) {
+  const fs::path library = world.home() / "library";
+  write(library / "code.py", "one = 1\n");
+  git(library, {"init", "-q"});
+  commit_all(library);
+  git(world.project(), {"init", "-q"});
+  write(world.project() / ".remote/exclude.txt", ".git\n");
+  git(world.project(), {"submodule", "--quiet", "add", library.string(), "sub"});
+  write(world.project() / "sp ace/conf.py", "lr = 1\n");
+  commit_all(world.project());
+  for (const std::string mark : {"assume-unchanged", "skip-worktree"}) {
+    git(world.project(), {"update-index", "--" + mark, "sp ace/conf.py"});
+    const std::string index = read_file(world.project() / ".git/index");
+    EXPECT_THAT(launch(), Not(HasSubstr("with changes"))) << mark;
+    EXPECT_THAT(show(), HasSubstr(", clean")) << mark;
+    write(world.project() / "sp ace/conf.py", "lr = 22\n");
+    EXPECT_THAT(launch(), HasSubstr(" with changes, same on 2 servers\n")) << mark;
+    EXPECT_THAT(show(), HasSubstr(", changed")) << mark;
+    write(world.project() / "sp ace/conf.py", "lr = 333\n");
+    EXPECT_THAT(world.run({"diff", "last", "now"}).out, HasSubstr("-lr = 22\n+lr = 333\n")) << mark;
+    const CommandResult again = world.run({"rerun", "last"});
+    EXPECT_EQ(again.code, 0) << again;
+    EXPECT_EQ(read_file(world.there("a") / "sp ace/conf.py"), "lr = 22\n") << mark;
+    EXPECT_EQ(read_file(world.project() / ".git/index"), index) << "the user's index has changed";
+    write(world.project() / "sp ace/conf.py", "lr = 1\n");
+    git(world.project(), {"update-index", "--no-" + mark, "sp ace/conf.py"});
+  }
+  // A sparse checkout does not have this file.
+  git(world.project(), {"update-index", "--skip-worktree", "sp ace/conf.py"});
+  fs::remove(world.project() / "sp ace/conf.py");
+  EXPECT_THAT(launch(), Not(HasSubstr("with changes")));
+  git(world.project() / "sub", {"update-index", "--assume-unchanged", "code.py"});
+  write(world.project() / "sub/code.py", "two = 22\n");
+  EXPECT_THAT(launch(), HasSubstr(" with changes (in sub/), same on 2 servers\n"));
+}
+
+TEST_F(CommandGit, ASentFileThatGitIgnoresIsCode) {
+  git(world.project(), {"init", "-q"});
+  write(world.project() / ".remote/exclude.txt", ".git\n");
+  write(world.project() / ".gitignore", "local.py\n");
+  write(world.project() / "local.py", "lr = 1\n");
+  commit_all(world.project());
+  launch();
+  EXPECT_THAT(show(), HasSubstr(", clean"));
+  const std::string same = "the code is the same, as far as git has it\n";
+  EXPECT_EQ(world.run({"diff", "1", "now"}).out, same);
+  EXPECT_EQ(world.run({"rerun", "1"}).code, 0) << "nothing has changed";
+  write(world.project() / "local.py", "lr = 22\n");
+  EXPECT_EQ(world.run({"diff", "1", "now"}).out,
+            same + "1 file that git does not have differs (by size and time): local.py\n");
+  EXPECT_EQ(world.run({"diff", "1", "now", "--json"}).json()["code"]["unkept"], nlohmann::json({"local.py"}));
+  const CommandResult asks = world.run({"rerun", "1"});
+  EXPECT_EQ(asks.code, 2) << asks;
+  EXPECT_THAT(asks.err, HasSubstr("git does not have local.py, and here it has changed since: the servers' "
+                                  "version is used"));
+  EXPECT_EQ(world.run({"rerun", "1", "--yes"}).code, 0);
+  EXPECT_EQ(read_file(world.there("a") / "local.py"), "lr = 1\n");
+  EXPECT_EQ(world.run({"rerun", "1", "--code", "now"}).code, 0);
+  EXPECT_EQ(read_file(world.there("a") / "local.py"), "lr = 22\n");
+  fs::remove(world.project() / "local.py");
+  EXPECT_EQ(world.run({"rerun", "1"}).code, 2) << "the file is gone here";
+}
+
 // The record has the commit of the submodule and that of the project.
 TEST_F(CommandGit, ARerunHasTheSubmoduleOfThenOrAsks) {
   const fs::path library = world.home() / "library";
@@ -251,6 +316,48 @@ TEST_F(HostileGit, ObjectsOfAnotherRepositoryAreNotBelieved) {
   fs::remove_all(objects / "pack");
   fs::create_directory_symlink(outside / ".git/objects/pack", objects / "pack");
   expect_nothing_outside("a link objects/pack");
+}
+
+// A rerun copies submodules from the project's folder.
+TEST_F(HostileGit, ASubmoduleBehindALinkIsNotSent) {
+  const fs::path library = world.home() / "library";
+  write(library / "code.py", "one = 1\n");
+  git(library, {"init", "-q"});
+  commit_all(library);
+  git(world.project(), {"submodule", "--quiet", "add", library.string(), "sub"});
+  git(world.project(), {"submodule", "--quiet", "add", library.string(), "libs/inner"});
+  commit_all(world.project());
+  launch();
+  const PastLaunch record = History(world.project()).launch("last");
+  write(outside / "inner/secret.txt", "hunter2\n");
+  const auto expect_not_copied = [&](const fs::path& folder, const std::string& submodule) {
+    const fs::path aside = world.home() / "aside";
+    fs::rename(world.project() / folder, aside);
+    fs::create_directory_symlink(outside, world.project() / folder);
+    for (const char* mark : {"--assume-unchanged", "--skip-worktree"}) {
+      git(world.project(), {"update-index", mark, submodule});
+      write(world.project() / "train.py", std::string("print('") + mark + "')\n");
+      world.run({"rerun", std::to_string(record.first_key), "--yes"});
+      world.run({"rerun", std::to_string(record.first_key), "--yes", "--code", "git"});
+      launch();
+      write(world.project() / "train.py", "print(22)\n");
+      world.run({"rerun", "last", "--yes"});
+      EXPECT_FALSE(is_anywhere("hunter2")) << submodule << " with " << mark;
+    }
+    git(world.project(), {"update-index", "--no-assume-unchanged", submodule});
+    git(world.project(), {"update-index", "--no-skip-worktree", submodule});
+    project::PastCode code(world.project(), Cancel());
+    const project::PastCode::Tree then = code.then(record);
+    EXPECT_EQ(then.kept, CodeKept::kept);
+    EXPECT_EQ(then.submodules.size(), 2U);
+    EXPECT_THROW(code.write(then), Error) << submodule;
+    fs::remove(world.project() / folder);
+    fs::rename(aside, world.project() / folder);
+  };
+  expect_not_copied("sub", "sub");
+  expect_not_copied("libs", "libs/inner");
+  project::PastCode code(world.project(), Cancel());
+  EXPECT_EQ(read_file(code.write(code.then(record)) / "libs/inner/code.py"), "one = 1\n");
 }
 
 TEST_F(HostileGit, ARepositoryOfAnotherUserIsNotBelieved) {

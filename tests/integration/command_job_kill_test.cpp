@@ -1,5 +1,7 @@
 // `remote job-kill`.
 
+#include <csignal>
+
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 #include "support/processes.hpp"
@@ -145,6 +147,23 @@ TEST_F(CommandJobKill, AServerThatIsNotReachedFailsAlone) {
   const CommandResult json = kill({"--yes", "--json"});
   EXPECT_EQ(json.code, 1);
   EXPECT_EQ(json.json(), nlohmann::json::array());
+}
+
+// The records here have them as running.
+TEST_F(CommandJobKill, JobsThatAreGoneAreNotSaidToRunStill) {
+  world.job("a", "sleep 1000");
+  const auto removed = world.job("a", "sleep 1000");
+  for (const int pid : world.servers().processes()) {
+    ::kill(pid, SIGKILL);
+  }
+  until([&] { return world.servers().processes().empty(); }, "their end");
+  fs::remove_all(world.there("a") / ".jobs" / removed.id.text());
+  EXPECT_EQ(state(1), "running");
+  EXPECT_EQ(state(2), "running");
+  const CommandResult result = kill({"--yes"});
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("job 1 on a: "), HasSubstr("job 2 on a: "),
+                                Not(HasSubstr("may still be running"))));
 }
 
 TEST_F(CommandJobKill, AnInterruptWhileItWaitsIs130) {

@@ -252,6 +252,16 @@ TEST(CommandJobWait, JsonIsTheJobsAsTheyEnded) {
   EXPECT_EQ(result.json()[0]["exit_code"], 2);
 }
 
+TEST(CommandJobWait, AnInterruptSaysThatSeveralJobsKeepRunning) {
+  CommandWorld world;
+  world.job("a", "sleep 1000");
+  world.job("b", "sleep 1000");
+  const auto running = world.start({"job-wait"});
+  until([&] { return running->err() == "waiting for 2 jobs\n"; }, "the first words");
+  running->interrupt();
+  EXPECT_THAT(running->wait(), Ends(130, "", "waiting for 2 jobs\nstopped waiting; the jobs keep running\n"));
+}
+
 TEST(CommandJobWait, AnInterruptIs130AndTheJobGoesOn) {
   CommandWorld world;
   world.job("a", "sleep 1000");

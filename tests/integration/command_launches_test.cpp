@@ -204,6 +204,22 @@ TEST_F(CommandLaunches, AReportTakesSeveralKeys) {
   EXPECT_THAT(world.run({"report", "1", "5"}), Refused("5"));
 }
 
+TEST_F(CommandLaunches, AnInterruptOfAReportOfSeveralKeysSaysThatThereIsNoPage) {
+  launch("exec sleep 1000", "1");
+  launch("exec sleep 1000", "1");
+  write_file_atomic(world.servers().bin() / "hang", "");
+  const int before = world.servers().commands();
+  const auto running = world.start({"report", "1", "3", "--out", (world.home() / "page.html").string()});
+  until([&] { return world.servers().commands() > before; }, "a question to a server");
+  running->interrupt();
+  const CommandResult result = running->wait();
+  EXPECT_EQ(result.code, 130) << result;
+  EXPECT_THAT(result.err,
+              ::testing::EndsWith("interrupted: no page was written; nothing changes on the servers\n"));
+  EXPECT_FALSE(fs::exists(world.home() / "page.html"));
+  fs::remove(world.servers().bin() / "hang");
+}
+
 TEST_F(CommandLaunches, DiffOfANameAndItsRerunComparesTheTwo) {
   ASSERT_EQ(world.run({"launch", "--name", "base", "--follow", "--cmd", "true"}).code, 0);
   EXPECT_THAT(world.run({"diff", "base", "last"}), Refused("'base' and 'last' are the same launch, 1"));

@@ -199,6 +199,22 @@ TEST_F(CommandPrepare, AnInterruptIs130) {
                                   "command again sends the rest\n"));
 }
 
+TEST_F(CommandPrepare, AnInterruptOfPrepareNamesTheInstallers) {
+  write_file_atomic(world.servers().bin() / "hang", "");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"prepare", "--force"}, {"setup", "--force"}}) {
+    const int before = world.servers().commands();
+    const auto running = world.start(words);
+    until([&] { return world.servers().commands() > before; }, "a question to a server");
+    running->interrupt();
+    const CommandResult result = running->wait();
+    EXPECT_EQ(result.code, 130) << result;
+    EXPECT_THAT(result.err,
+                ::testing::EndsWith("interrupted: installers that run on the servers are ended; the same "
+                                    "command again continues\n"));
+  }
+}
+
 TEST_F(CommandPrepare, EachStepHasItsOwnOptions) {
   EXPECT_THAT(world.run({"rsync", "--force"}), Refused("remote rsync has no option --force"));
   EXPECT_THAT(world.run({"setup", "--delete"}), Refused("remote setup has no option --delete"));

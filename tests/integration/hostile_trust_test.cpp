@@ -64,6 +64,16 @@ TEST_F(HostileProject, APasswordIsAllowedForOneServerOnly) {
   EXPECT_THAT(hello(), Refused("is not trusted"));
 }
 
+TEST_F(HostileProject, AnIpv6AddressWithAPortIsNoOtherAddress) {
+  with_server_key("port: 2222\n    password_env: PW", "'2001:db8::1'");
+  EXPECT_THAT(hello().err, HasSubstr("[2001:db8::1]:2222"));
+  ASSERT_EQ(world.run({"trust", "--yes"}).code, 0);
+  EXPECT_EQ(hello().code, 0);
+  with_server_key("password_env: PW", "'2001:db8::1:2222'");
+  EXPECT_THAT(hello(), Refused("is not trusted"));
+  EXPECT_THAT(hello().err, HasSubstr("2001:db8::1:2222"));
+}
+
 // An update of the project must not redirect an allowed password to another route or to other host keys.
 TEST_F(HostileProject, APasswordIsAllowedForOneWayAndForOneSetOfHostKeys) {
   const auto configure = [&](const std::string& server_lines, const std::string& top_lines = "") {

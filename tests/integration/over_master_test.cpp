@@ -321,6 +321,36 @@ TEST_F(OverMaster, BehindAJumpHostBothAreMasters) {
   EXPECT_EQ(control_sockets(client.masters()).size(), 2U);
 }
 
+TEST_F(OverMaster, TheHintAboutAHostKeyDependsOnWhatIsWrongWithIt) {
+  TestSshd sshd(client.public_key(), {}, "rsa");
+  config::HostKeys checking = config::HostKeys::accept_new;
+  const auto refusal = [&]() -> std::string {
+    config::Config config = client.config();
+    config.connect_by = config::ConnectBy::openssh;
+    config.host_keys = checking;
+    try {
+      ssh::make_connector(config, client.options())->connect(sshd.server(client.key()), Cancel());
+      return "";
+    } catch (const Error& error) {
+      return error.message() + " | " + error.hint();
+    }
+  };
+  const auto old = testing::HasSubstr("known_hosts has the old one");
+  write_file_atomic(client.ssh_config(), "HashKnownHosts no\nHostKeyAlgorithms ssh-ed25519\n");
+  EXPECT_THAT(refusal(), testing::AllOf(testing::HasSubstr("no matching host key type found"),
+                                        testing::HasSubstr("with HostKeyAlgorithms in ~/.ssh/config"),
+                                        testing::Not(old)));
+  write_file_atomic(client.ssh_config(), "HashKnownHosts no\n");
+  checking = config::HostKeys::strict;
+  EXPECT_THAT(refusal(), testing::AllOf(testing::HasSubstr("add it to known_hosts"), testing::Not(old)));
+  checking = config::HostKeys::accept_new;
+  EXPECT_EQ(refusal(), "");
+  ASSERT_EQ(control_sockets(client.masters()).size(), 1U);
+  EXPECT_TRUE(ssh::mux::end_master(control_sockets(client.masters())[0]));
+  sshd.change_host_key("rsa");
+  EXPECT_THAT(refusal(), old);
+}
+
 TEST_F(OverMaster, WhatSshCannotDoWithoutAQuestionNamesLogin) {
   TestSshd sshd("");
   try {

@@ -455,6 +455,23 @@ TEST_F(SshAuthority, OpensshChecksTheHostCertificate) {
   EXPECT_EQ(connect(config::ConnectBy::libssh, server), "");
 }
 
+TEST_F(SshAuthority, OpensshChecksTheHostCertificateOfAJumpHost) {
+  TestSshd jump(client.public_key(),
+                {"HostKey " + host.string(), "HostCertificate " + host.string() + "-cert.pub"});
+  TestSshd sshd(client.public_key());
+  config::Server server = sshd.server(client.key());
+  server.proxy_jump = fmt::format("{}@127.0.0.1:{}", test::own_user(), jump.port());
+  const std::string text = "@cert-authority 127.0.0.1 " + key_of(ca.string() + ".pub") + "\n" +
+                           fmt::format("[127.0.0.1]:{} ", sshd.port()) +
+                           key_of(sshd.folder() / "host_key.pub") + "\n";
+  write_file_atomic(client.known_hosts(), text);
+  EXPECT_THAT(connect(config::ConnectBy::libssh, server),
+              testing::AllOf(HasSubstr("jump host"), HasSubstr("certificate authority"),
+                             HasSubstr("connection: openssh")));
+  EXPECT_EQ(connect(config::ConnectBy::automatic, server), "");
+  EXPECT_EQ(read_file(client.known_hosts()), text) << "a key was taken without the authority";
+}
+
 TEST_F(SshConnect, ARevokedKeyIsRefusedWhateverElseIsListed) {
   TestSshd sshd(client.public_key());
   const std::string key = key_of(sshd.folder() / "host_key.pub");

@@ -200,9 +200,12 @@ TEST_F(Account, ATerminalInBetween) {
   make_folders(there(""));
   for (const char* state : {"without the agent", "with the agent"}) {
     start_with("exec script -qec \"$SSH_ORIGINAL_COMMAND\" /dev/null");
-    const ExecResult result = run("echo here; exit 4");
+    const ExecResult result = run("echo here; echo >ran; exit 4");
     EXPECT_EQ(result.status, ExitStatus::exited(1)) << state;
-    EXPECT_THAT(result.err, AllOf(HasSubstr("error: one: "), HasSubstr("on a terminal"))) << state;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("error: one: cannot start the agent"), HasSubstr("on a terminal"),
+                                  Not(HasSubstr("nothing was run"))))
+        << state;
+    EXPECT_FALSE(fs::exists(there("ran"))) << state << ": the agent did not start, but the command ran";
     start_with("");
     EXPECT_EQ(run("exit 4").status, ExitStatus::exited(4)) << state;
   }

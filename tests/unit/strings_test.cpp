@@ -121,6 +121,11 @@ TEST(Strings, TheFirstNamesAndHowManyMore) {
   EXPECT_EQ(join_first({"a", "b", "c", "d"}, 2, "; "), "a; b; and 2 more");
 }
 
+TEST(Strings, AnIpv6AddressHasBracketsBeforeThePort) {
+  EXPECT_EQ(host_and_port("gpu.example", 2222), "gpu.example:2222");
+  EXPECT_EQ(host_and_port("2001:db8::1", 2222), "[2001:db8::1]:2222");
+}
+
 TEST(Strings, OnlyTheEndOfALongTextStays) {
   std::string text;
   for (int i = 0; i < 100; ++i) {

@@ -76,6 +76,12 @@ std::vector<std::string> losses_of(const Rerun& again, bool code_of_now) {
     losses.push_back(fmt::format("{} that git did not have: not kept, so the servers' versions are used",
                                  counted(static_cast<std::size_t>(launch.untracked), "file")));
   }
+  if (!again.unkept.empty() && !code_of_now) {
+    losses.push_back(fmt::format("git does not have {}, and here {} changed since: the servers' {} used",
+                                 visible_line(join(first_lines(again.unkept, 3), ", "), 200),
+                                 again.unkept.size() == 1 ? "it has" : "they have",
+                                 again.unkept.size() == 1 ? "version is" : "versions are"));
+  }
   for (const std::string& name : again.missing) {
     losses.push_back(
         fmt::format("the value of {0} was not kept: give --env {0} VALUE, or -e {0}", visible_line(name)));
@@ -172,6 +178,7 @@ nlohmann::ordered_json diff_json(const LaunchDiff& diff) {
             {"to", kept_name(diff.code_to)},
             {"files", diff.files},
             {"compared", diff.compared},
+            {"unkept", diff.unkept},
             {"diff", diff.code}}}};
 }
 
@@ -190,13 +197,20 @@ std::string code_text(const LaunchDiff& diff) {
   if (!diff.compared) {
     return text + "it is unknown which files differ: the list of its files was not kept\n";
   }
+  const std::string unkept =
+      diff.unkept.empty()
+          ? ""
+          : fmt::format("{} that git does not have {} (by size and time): {}\n",
+                        counted(diff.unkept.size(), "file"), diff.unkept.size() == 1 ? "differs" : "differ",
+                        visible_line(join(diff.unkept, ", "), 10000));
   if (diff.files.empty()) {
-    return text + (from_git ? "the code is the same, as far as git has it\n" : "the files are the same\n");
+    return text + (from_git ? "the code is the same, as far as git has it\n" : "the files are the same\n") +
+           unkept;
   }
   text += fmt::format("{} of the code {}", counted(diff.files.size(), "file"),
                       diff.files.size() == 1 ? "differs" : "differ");
   return text + (from_git
-                     ? "\n" + visible_text(diff.code)
+                     ? "\n" + visible_text(diff.code) + unkept
                      : fmt::format(" (by size and time): {}\n", visible_line(join(diff.files, ", "), 10000)));
 }
 

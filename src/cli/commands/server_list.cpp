@@ -55,8 +55,8 @@ void write_config(const fs::path& project, const std::string& text) {
 
 // "root@ssh5.example:40022"
 std::string address_of(const config::NewServer& server) {
-  return (server.username ? *server.username + "@" : "") + server.hostname +
-         (server.port ? ":" + std::to_string(*server.port) : "");
+  return (server.username ? *server.username + "@" : "") +
+         (server.port ? host_and_port(server.hostname, *server.port) : server.hostname);
 }
 
 int add(Context& context, const AddArguments& arguments) {

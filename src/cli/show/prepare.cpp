@@ -329,8 +329,14 @@ std::vector<PrepareResult> prepare_on_screen(Context& context, const PrepareRequ
 
 namespace {
 
-// Sends the project again, including files that are newer on a server, if the user agrees. `must`: throws
-// Error if the user does not agree or cannot be asked.
+// The question got no answer because the input ended.
+Error no_answer() {
+  return Error("nothing was started", "the input ended before the question was answered",
+               "--rsync copies first, --no-rsync launches without");
+}
+
+// Sends the project again, including files that are newer on a server, if the user agrees. Throws Error if
+// the input ends before the answer. `must`: also if the user does not agree or cannot be asked.
 void replace_newer(Context& context, const std::vector<PrepareResult>& results, PrepareRequest request,
                    bool must) {
   std::vector<Error> errors;
@@ -352,7 +358,8 @@ void replace_newer(Context& context, const std::vector<PrepareResult>& results, 
   }
   const bool can_ask =
       !context.options.json && context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
-  if (can_ask && context.ask_yes_no("Replace them with the files here?") == Answer::yes) {
+  const Answer answer = can_ask ? context.ask_yes_no("Replace them with the files here?") : Answer::no;
+  if (answer == Answer::yes) {
     request.overwrite = true;
     for (const PrepareResult& result : prepare_on_screen(context, request, false, false)) {
       if (result.error) {
@@ -362,6 +369,9 @@ void replace_newer(Context& context, const std::vector<PrepareResult>& results, 
     return;
   }
   context.cancel.check();
+  if (answer == Answer::none && !must) {
+    throw no_answer();
+  }
   if (must) {
     context.show(PartsFailed{errors});
     throw Error("nothing was started", "the servers have different code than this machine",
@@ -402,8 +412,7 @@ void copy_first(Context& context, const std::vector<std::string>& servers, bool 
                       join(first_lines({changed.begin(), changed.end()}, 3), ", ")),
           Answer::yes);
       if (answer == Answer::none) {
-        throw Error("nothing was started", "the input ended before the question was answered",
-                    "--rsync copies first, --no-rsync launches without");
+        throw no_answer();
       }
       if (answer == Answer::no) {
         return;
