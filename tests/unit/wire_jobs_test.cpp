@@ -442,10 +442,15 @@ TEST(WireJobs, RefusesMissingFields) {
   for (Request request : all_requests()) {
     if (auto* follow = std::get_if<FollowRequest>(&request)) {
       *follow = {.place = make_place(), .id = make_id(1)};
+    } else if (auto* record = std::get_if<RecordSourceRequest>(&request)) {
+      record->source.reset();
     }
     expect_needs_all_fields(request);
   }
-  for (const Reply& reply : all_replies()) {
+  for (Reply reply : all_replies()) {
+    if (auto* record = std::get_if<RecordSourceReply>(&reply)) {
+      record->former.reset();
+    }
     expect_needs_all_fields(reply);
   }
 }
