@@ -214,6 +214,7 @@ struct LaunchCode {
   std::vector<std::string> same;        // servers whose files match those here, or the commit
   std::vector<std::string> different;   // servers whose files differ
   std::vector<std::string> unknown;     // servers that could not be compared
+  std::size_t gone_here = 0;            // files that were sent, are gone here, and are still on a server
 };
 
 // An unfinished launch of this project runs the same command on servers that the new launch is about to use.

@@ -223,12 +223,35 @@ TEST_F(CommandCode, AnOlderVersionThatIsPutBackIsWhatRuns) {
   fs::rename(world.project() / "old.py", world.project() / "train.py");  // like cp -p
   EXPECT_THAT(launch(),
               AllOf(HasSubstr("changed here since the last rsync to a, b: train.py; --rsync sends it"),
-                    HasSubstr("code: no commit, different on a, b\n")));
+                    HasSubstr("code: no commit, different on a, b; 1 file that is gone here is still there "
+                              "(`remote rsync --delete` removes it)\n")));
   const std::string sent = launch({"--rsync"});
-  EXPECT_THAT(sent, AllOf(HasSubstr("a: ok rsync 1 file"), HasSubstr("code: no commit, same on 2 servers\n"),
-                          Not(HasSubstr("newer")), Not(HasSubstr("warning"))));
+  EXPECT_THAT(sent,
+              AllOf(HasSubstr("a: ok rsync 1 file"), HasSubstr("code: no commit, same on 2 servers; 1 "),
+                    Not(HasSubstr("newer")), Not(HasSubstr("warning"))));
   EXPECT_EQ(there("a") + there("b"), "old\nold\n");
   EXPECT_THAT(world.run({"diff", "last", "now"}).out, HasSubstr("the files are the same"));
+}
+
+// A module that was deleted here can still be imported there.
+TEST_F(CommandCode, FilesThatAreGoneHereAndStillThereAreCounted) {
+  write("pkg/old.py", "1\n");
+  write("pkg/older.py", "1\n");
+  write(".git/index", "1\n");
+  rsync();
+  EXPECT_THAT(launch(), HasSubstr("code: no commit, same on 2 servers\n"));
+  fs::remove_all(world.project() / "pkg");
+  fs::remove_all(world.project() / ".git");
+  fs::remove(world.there("a") / "pkg/old.py");  // as a job may
+  const char* both =
+      "same on 2 servers; 2 files that are gone here are still there (`remote rsync --delete` "
+      "removes them)\n";
+  EXPECT_THAT(launch(), HasSubstr(both));
+  EXPECT_THAT(launch({"--verify-sync"}), HasSubstr(both));
+  EXPECT_THAT(launch({"--server", "a"}),
+              HasSubstr("same on 1 server; 1 file that is gone here is still there"));
+  rsync({"--delete"});
+  EXPECT_THAT(launch(), HasSubstr("same on 2 servers\n"));
 }
 
 // Also with servers that send it to each other, and in a dry run.

@@ -180,7 +180,8 @@ struct Teller {
              {"untracked", event.untracked},
              {"same", event.same},
              {"different", event.different},
-             {"unknown", event.unknown}}};
+             {"unknown", event.unknown},
+             {"gone_here", event.gone_here}}};
   }
   Told operator()(const Launched& event) const {
     const Plan& plan = event.result.plan;
