@@ -81,14 +81,17 @@ struct EnvironmentsLeftOut {
 struct UselessPattern {
   enum class Why {
     negated,    // "!keep", which is git's syntax
-    comment,    // "data/ # big": a comment needs its own line
+    comment,    // "data/ # big", "data/ // big": a comment needs its own line
     blank,      // a leading or trailing blank
     quoted,     // "'data/'"
     dots,       // "./data/"
-    absolute,   // "~/data", or the project's own path
+    absolute,   // "~/data", "~bob/data", or the project's own path
     sign,       // "+keep" without a blank
     braces,     // "*.{pt,bin}"
     backslash,  // "data\\raw"
+    slashes,    // "data//"
+    bracket,    // "[abc" without an end
+    variable,   // "$HOME/data"
     empty,      // "- " alone
     too_long,
   };

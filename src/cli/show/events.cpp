@@ -235,6 +235,12 @@ std::string advice(UselessPattern::Why why) {
       return "write a line for each name";
     case Why::backslash:
       return "separate folders by '/'";
+    case Why::slashes:
+      return "write a single '/'";
+    case Why::bracket:
+      return "'[' needs a ']'; '\\[' is the character itself";
+    case Why::variable:
+      return "variables are not expanded";
     case Why::empty:
       return "write a pattern after the sign";
     case Why::too_long:

@@ -49,8 +49,9 @@ const char* why_word(LinkLeftOut::Why why) {
 }
 
 const char* why_word(UselessPattern::Why why) {
-  constexpr std::array words{"negated", "comment", "blank",     "quoted", "dots",    "absolute",
-                             "sign",    "braces",  "backslash", "empty",  "too_long"};
+  constexpr std::array words{"negated",  "comment",  "blank",  "quoted",    "dots",
+                             "absolute", "sign",     "braces", "backslash", "slashes",
+                             "bracket",  "variable", "empty",  "too_long"};
   return words.at(static_cast<std::size_t>(why));
 }
 
