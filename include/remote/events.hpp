@@ -81,14 +81,17 @@ struct EnvironmentsLeftOut {
 struct UselessPattern {
   enum class Why {
     negated,    // "!keep", which is git's syntax
-    comment,    // "data/ # big": a comment needs its own line
+    comment,    // "data/ # big", "data/ // big": a comment needs its own line
     blank,      // a leading or trailing blank
     quoted,     // "'data/'"
     dots,       // "./data/"
-    absolute,   // "~/data", or the project's own path
+    absolute,   // "~/data", "~bob/data", or the project's own path
     sign,       // "+keep" without a blank
     braces,     // "*.{pt,bin}"
     backslash,  // "data\\raw"
+    slashes,    // "data//"
+    bracket,    // "[abc" without an end
+    variable,   // "$HOME/data"
     empty,      // "- " alone
     too_long,
   };
@@ -214,6 +217,7 @@ struct LaunchCode {
   std::vector<std::string> same;        // servers whose files match those here, or the commit
   std::vector<std::string> different;   // servers whose files differ
   std::vector<std::string> unknown;     // servers that could not be compared
+  std::size_t gone_here = 0;            // files that were sent, are gone here, and are still on a server
 };
 
 // An unfinished launch of this project runs the same command on servers that the new launch is about to use.

@@ -32,6 +32,7 @@ enum class RankDoing {
   stopped,     // is stopped (SIGSTOP)
   traced,      // is stopped by a debugger, or waits in breakpoint() for Project::attach()
   storage,     // waits in the kernel for a disk or a file system
+  kernel,      // waits in the kernel and cannot be interrupted, as in a GPU's driver
   throttled,   // has used up the CPU quota of its control group
   waiting,     // uses no processor, and the reason is unknown
   ended,

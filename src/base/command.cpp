@@ -273,8 +273,8 @@ std::size_t find_unquoted(std::string_view line, std::string_view characters, st
   return quote != 0 ? std::string_view::npos : line.size();
 }
 
-// The end of the first command in a line: at a shell operator, a comment or the end of the line; npos if a
-// quote is not closed.
+}  // namespace
+
 std::size_t end_of_command(std::string_view line) {
   constexpr std::string_view ends = "|&;<>()\n#";
   std::size_t at = find_unquoted(line, ends);
@@ -284,8 +284,6 @@ std::size_t end_of_command(std::string_view line) {
   }
   return at;
 }
-
-}  // namespace
 
 bool is_plain_command(std::string_view command) {
   if (end_of_command(command) != command.size()) {  // a comment would also swallow any appended text
@@ -439,100 +437,6 @@ bool goes_into_background(std::string_view line) {
   const std::vector<std::string> commands = simple_commands(line);
   return std::ranges::any_of(
       commands, [](const std::string& command) { return starts_detached(shell_words(command)); });
-}
-
-namespace {
-
-// How a program's option is parsed: it stands alone, takes the next word, or names what to run instead of a
-// script.
-enum class ScriptOption { alone, takes_word, no_script };
-
-ScriptOption read_python_option(const std::string& option) {
-  for (std::size_t i = 1; i < option.size(); ++i) {
-    if (option[i] == 'c' || option[i] == 'm') {
-      return ScriptOption::no_script;
-    }
-    if (option[i] == 'W' || option[i] == 'X') {
-      return i + 1 == option.size() ? ScriptOption::takes_word : ScriptOption::alone;
-    }
-  }
-  return option == "-" || option == "--check-hash-based-pycs" ? ScriptOption::no_script : ScriptOption::alone;
-}
-
-ScriptOption read_shell_option(const std::string& option) {
-  if (option.starts_with("--")) {  // some of these take a word
-    return option == "--" ? ScriptOption::alone : ScriptOption::no_script;
-  }
-  if (option.find_first_of("cs") != std::string::npos || option == "-") {
-    return ScriptOption::no_script;
-  }
-  return option.ends_with('o') || option.ends_with('O') ? ScriptOption::takes_word : ScriptOption::alone;
-}
-
-// The words of the first command in a line, without leading variables and programs that only start it.
-std::vector<std::string> first_command(std::string_view line) {
-  const std::size_t end = end_of_command(line);
-  if (end == std::string_view::npos || line.substr(end).starts_with("||")) {
-    return {};  // the rest of the line is for the case that it fails
-  }
-  std::vector<std::string> words = shell_words(line.substr(0, end));
-  std::size_t begin = 0;
-  for (std::size_t next = 0; begin < words.size(); begin = next) {
-    next = is_assignment(words[begin]) ? begin + 1 : skip_starter(words, begin);
-    if (next == begin) {
-      break;
-    }
-  }
-  words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(std::min(begin, words.size())));
-  return words;
-}
-
-// The part of a line that runs if its first command succeeds; "" if there is none, or if another operator
-// follows.
-std::string_view behind_list_operator(std::string_view line) {
-  const std::size_t end = end_of_command(line);
-  if (end >= line.size()) {
-    return "";
-  }
-  const bool is_and = line.substr(end).starts_with("&&");
-  return is_and || line[end] == ';' || line[end] == '\n' ? line.substr(end + (is_and ? 2 : 1)) : "";
-}
-
-}  // namespace
-
-std::string script_of(std::string_view command) {
-  constexpr std::array<std::string_view, 5> shells{"sh", "bash", "dash", "zsh", "ksh"};
-  // Only the shell knows what it would expand such a word to.
-  const auto is_plain = [](const std::string& word) {
-    return word.find_first_of("$`*?[{") == std::string::npos;
-  };
-  const std::vector<std::string> words = first_command(command);
-  if (words.empty()) {
-    return "";
-  }
-  if (words.front() == "cd" && words.size() == 2 && is_plain(words[1]) && !words[1].starts_with('-')) {
-    const std::string_view rest = behind_list_operator(command);
-    const std::string script = script_of(rest);
-    return script.empty() || script.starts_with('/') || script.starts_with('~') ? script
-                                                                                : words[1] + "/" + script;
-  }
-  const std::string program = words.front().substr(words.front().rfind('/') + 1);
-  const bool shell = std::ranges::find(shells, program) != shells.end();
-  std::string script = words.front();
-  if (is_python(words.front()) || shell) {
-    std::size_t i = 1;
-    for (; i < words.size() && words[i].starts_with('-'); ++i) {
-      const ScriptOption option = shell ? read_shell_option(words[i]) : read_python_option(words[i]);
-      if (option == ScriptOption::no_script) {
-        return "";
-      }
-      i += option == ScriptOption::takes_word ? 1 : 0;
-    }
-    script = i < words.size() ? words[i] : "";
-  } else if (script.starts_with('/') || script.find('/') == std::string::npos) {
-    return "";
-  }
-  return is_plain(script) ? script : "";
 }
 
 std::string with_python(const std::string& command) {

@@ -15,6 +15,10 @@ std::vector<std::string> shell_words(std::string_view command);
 // The length of the first word in bytes, as written, including leading blanks.
 std::size_t first_word_length(std::string_view command);
 
+// The end of the first command in a line: at a shell operator, a comment or the end of the line; npos if a
+// quote is not closed.
+std::size_t end_of_command(std::string_view line);
+
 // Whether a word names a Python interpreter: "python", "python3.11", "/opt/x/bin/python3".
 bool is_python(std::string_view word);
 
@@ -48,11 +52,6 @@ bool is_plain_command(std::string_view command);
 // If the first word ends in .py, or is an option of the interpreter (-m MODULE, -u FILE), puts the
 // environment's `python` in front of the command.
 std::string with_python(const std::string& command);
-
-// The file that a line runs first, as written: the script of `python -u train.py`, `A=1 bash run.sh` or
-// `python train.py | tee log`, or the program of `./train`; "sub/train.py" for `cd sub && python train.py`.
-// "" if a program on PATH, a module, or another command comes first.
-std::string script_of(std::string_view command);
 
 // Masks a line of a program's output, so that it can be shown and stored: the password of a URL, and the
 // value of a header that contains a secret.

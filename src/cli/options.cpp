@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/command.hpp"
+#include "base/first_script.hpp"
 #include "base/paths.hpp"
 #include "base/shell_quote.hpp"
 #include "base/simple_commands.hpp"

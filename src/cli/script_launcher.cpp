@@ -10,6 +10,7 @@
 
 #include "base/beneath.hpp"
 #include "base/command.hpp"
+#include "base/first_script.hpp"
 #include "base/has_any.hpp"
 #include "base/simple_commands.hpp"
 #include "base/strings.hpp"

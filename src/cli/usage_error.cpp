@@ -346,7 +346,8 @@ Error with_script_line(const Context& context, const Error& error) {
   }
   const std::string& right = error.remedy_detail();
   const auto is_it = [&](const std::string& word) {
-    return std::filesystem::path(word).filename() == std::filesystem::path(right).filename();
+    const bool is_line = word.find(' ') != word.npos && right.find(' ') == right.npos;  // of `bash -c`
+    return !is_line && std::filesystem::path(word).filename() == std::filesystem::path(right).filename();
   };
   const auto& words = context.command_words;
   const bool has_words = words && (words->marked || words->words.size() > 1);

@@ -14,10 +14,10 @@
 namespace remote {
 
 std::string_view to_string(RankDoing doing) {
-  constexpr std::array names{"computing",  "collective", "meeting", "peer",       "data",
-                             "lock",       "sleeping",   "network", "event",      "pipe_full",
-                             "pipe_empty", "child",      "stopped", "traced",     "storage",
-                             "throttled",  "waiting",    "ended",   "unreachable"};
+  constexpr std::array names{"computing",  "collective", "meeting", "peer",   "data",
+                             "lock",       "sleeping",   "network", "event",  "pipe_full",
+                             "pipe_empty", "child",      "stopped", "traced", "storage",
+                             "kernel",     "throttled",  "waiting", "ended",  "unreachable"};
   return names.at(static_cast<std::size_t>(doing));
 }
 
@@ -91,10 +91,64 @@ bool has(const std::string& text, const std::vector<std::string_view>& parts) {
 // poll_schedule_timeout.
 bool is_file_system(std::string_view kernel) {
   kernel.remove_prefix(std::min(kernel.find_first_not_of('_'), kernel.size()));
-  constexpr std::array<std::string_view, 17> starts{
-      "nfs",        "rpc_wait",     "fuse",        "request_wait_answer", "cifs",       "smb",
-      "ceph",       "lustre",       "ll_",         "cl_sync_io",          "ptlrpc_",    "ldlm_",
-      "folio_wait", "wait_on_page", "io_schedule", "balance_dirty",       "bit_wait_io"};
+  // Network file systems, the page cache and disks, then local file systems.
+  constexpr std::string_view starts[] = {"nfs",
+                                         "rpc_wait",
+                                         "fuse",
+                                         "request_wait_answer",
+                                         "cifs",
+                                         "smb",
+                                         "ceph",
+                                         "lustre",
+                                         "ll_",
+                                         "cl_sync_io",
+                                         "ptlrpc_",
+                                         "ldlm_",
+                                         "osc_",
+                                         "p9_client",
+                                         "afs_",
+                                         "gfs2_",
+                                         "ocfs2_",
+                                         "cxiWaitEvent",
+                                         "gpfs",
+                                         "fhgfs",
+                                         "beegfs",
+                                         "folio_",
+                                         "wait_on_page",
+                                         "io_schedule",
+                                         "balance_dirty",
+                                         "bit_wait_io",
+                                         "wait_on_buffer",
+                                         "lock_page",
+                                         "lock_buffer",
+                                         "sleep_on_page",
+                                         "sleep_on_buffer",
+                                         "filemap_",
+                                         "blk_",
+                                         "blkdev_",
+                                         "rq_qos_wait",
+                                         "wbt_wait",
+                                         "wb_wait",
+                                         "submit_bio",
+                                         "get_request",
+                                         "do_blockdev_direct_IO",
+                                         "dio_",
+                                         "iomap_",
+                                         "d_alloc_parallel",
+                                         "d_wait_lookup",
+                                         "jbd2_",
+                                         "wait_transaction_locked",
+                                         "do_get_write_access",
+                                         "ext4_",
+                                         "xfs_",
+                                         "xlog_",
+                                         "btrfs_",
+                                         "wait_log_commit",
+                                         "wait_current_trans",
+                                         "zio_wait",
+                                         "txg_wait",
+                                         "f2fs_",
+                                         "ovl_"};
   return std::ranges::any_of(starts, [&](std::string_view start) { return kernel.starts_with(start); });
 }
 
@@ -111,8 +165,12 @@ RankDoing kernel_doing(const wire::ProcessSample& first, const wire::ProcessSamp
     return RankDoing::waiting;
   }
   const std::string& kernel = second.kernel;
-  if ((first.state == "D" && second.state == "D") || is_file_system(kernel)) {
+  const bool cannot_be_interrupted = first.state == "D" && second.state == "D";
+  if (is_file_system(kernel) || (cannot_be_interrupted && kernel.empty())) {
     return RankDoing::storage;
+  }
+  if (cannot_be_interrupted) {
+    return RankDoing::kernel;
   }
   static const std::vector<std::pair<RankDoing, std::vector<std::string_view>>> rows = {
       {RankDoing::pipe_full, {"pipe_write"}},
@@ -140,7 +198,7 @@ RankDoing doing_of(const RankLook& rank, const wire::ProcessSample& first, const
                    RankDoing of_stack) {
   const RankDoing kernel = kernel_doing(first, second);
   if (kernel == RankDoing::stopped || kernel == RankDoing::traced || kernel == RankDoing::storage ||
-      kernel == RankDoing::pipe_full) {
+      kernel == RankDoing::kernel || kernel == RankDoing::pipe_full) {
     return kernel;
   }
   if (waits_for_others(of_stack)) {
@@ -285,10 +343,11 @@ std::vector<RankLook> ranks_in(const WhySample& sample, const Entered& entered, 
 }
 
 std::vector<WhyGroup> group(std::vector<RankLook> ranks) {
-  std::map<std::tuple<RankDoing, std::string, std::string, int>, WhyGroup> by_place;
+  std::map<std::tuple<RankDoing, std::string, std::string, std::string, int>, WhyGroup> by_place;
   for (RankLook& rank : ranks) {
     const std::string file = rank.file.substr(rank.file.rfind('/') + 1);
-    auto& ranks_there = by_place[{rank.doing, rank.function, file, rank.line}].ranks;
+    const std::string kernel = rank.doing == RankDoing::kernel ? rank.kernel : "";
+    auto& ranks_there = by_place[{rank.doing, kernel, rank.function, file, rank.line}].ranks;
     ranks_there.push_back(std::move(rank));
   }
   std::vector<WhyGroup> groups;

@@ -12,6 +12,7 @@
 #include "base/strings.hpp"
 #include "config/folder_id.hpp"
 #include "servers/fanout.hpp"
+#include "servers/project_tree.hpp"
 #include "servers/python_env.hpp"
 #include "servers/source.hpp"
 #include "servers/sync.hpp"
@@ -150,6 +151,35 @@ class Comparing {
   std::map<std::string, std::optional<wire::ChangedFile::Stamp>> there_;
 };
 
+// Finds the files that count_files_gone_here() counts, on one server.
+Names find_files_gone_here(Core& core, const config::Server& server, const ssh::LoginFacts& login) {
+  constexpr std::size_t most_names = 10'000;
+  Names found;
+  try {
+    Names names = servers::SentFiles(core.config, server, login).gone_here(core.cancel());
+    std::erase_if(names,
+                  [](const std::string& name) { return name.ends_with('/') || name.starts_with(".git/"); });
+    names.resize(std::min(names.size(), most_names));
+    if (names.empty()) {
+      return {};
+    }
+    Names paths;
+    for (const std::string& name : names) {
+      paths.push_back(core.config.project_path_on(server) + "/" + name);
+    }
+    const auto kinds =
+        servers::look_at(*core.connector().connect(server, core.cancel()), paths, core.cancel());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (kinds[i] != servers::PathKind::missing) {
+        found.push_back(names[i]);
+      }
+    }
+  } catch (const Error& error) {
+    log_info(server.name, "{}", error.message());
+  }
+  return found;
+}
+
 void add_event(std::vector<CodeChanged>& all, CodeChanged event) {
   const auto same = std::ranges::find_if(all, [&](const CodeChanged& one) {
     return one.names == event.names && one.never_sent == event.never_sent && one.there == event.there &&
@@ -163,6 +193,21 @@ void add_event(std::vector<CodeChanged>& all, CodeChanged event) {
 }
 
 }  // namespace
+
+std::size_t count_files_gone_here(Core& core, const std::vector<config::Server>& servers,
+                                  const std::vector<ssh::LoginFacts>& logins) {
+  const auto outcomes =
+      servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t index) {
+        return find_files_gone_here(core, server, logins[index]);
+      });
+  std::set<std::string> names;
+  for (const auto& outcome : outcomes) {
+    if (outcome.value) {
+      names.insert(outcome.value->begin(), outcome.value->end());
+    }
+  }
+  return names.size();
+}
 
 bool is_gone_from(const std::string& server, const std::vector<CodeChanged>& changed) {
   return std::ranges::any_of(changed, [&](const CodeChanged& event) {
@@ -269,6 +314,7 @@ CodeCheck::Result CodeCheck::compare(Core& core, const std::vector<config::Serve
                                                : where.unknown)
           .push_back(name);
     }
+    result.servers.gone_here = count_files_gone_here(core, servers, logins);
     for (const CodeChanged& event : result.changed) {
       core.tell(event);
     }

@@ -49,6 +49,11 @@ class CodeCheck {
   std::shared_future<servers::ProjectState> here_;
 };
 
+// Counts the files that were sent to these servers, are gone here, and are still on one of them, without
+// those of git. `logins`: this machine's login on each server. Throws Interrupted.
+std::size_t count_files_gone_here(Core& core, const std::vector<config::Server>& servers,
+                                  const std::vector<ssh::LoginFacts>& logins);
+
 // Whether the project was sent to the server and none of its files are left there.
 bool is_gone_from(const std::string& server, const std::vector<CodeChanged>& changed);
 

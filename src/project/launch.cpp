@@ -342,6 +342,7 @@ void LaunchAttempt::check_code() {
     code = std::move(found.servers);
   } else if (request_.verify_sync || code_was_sent_) {
     std::ranges::transform(servers_, std::back_inserter(code.same), &config::Server::name);
+    code.gone_here = code_was_sent_ ? 0 : count_files_gone_here(core_, servers_, logins_);
   } else {
     return;
   }

@@ -5,7 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "base/command.hpp"
+#include "base/beneath.hpp"
+#include "base/first_script.hpp"
 #include "base/ownership.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
@@ -36,6 +37,23 @@ std::string name_in_project(const std::string& script, const std::string& workdi
   }
   const fs::path name = (fs::path(workdir) / script).lexically_normal();
   return *name.begin() == ".." ? "" : name.string();
+}
+
+// Whether the shell first reads a file that may create the script or change the folder.
+bool may_change_folder(const fs::path& project, const std::vector<std::string>& sourced,
+                       const std::string& workdir) {
+  return std::ranges::any_of(sourced, [&](const std::string& file) {
+    if (fs::path(file).filename() == "activate") {  // of a virtual environment
+      return false;
+    }
+    const std::string name = name_in_project(file, workdir);
+    try {
+      const auto text = name.empty() ? std::nullopt : read_beneath(project, name);
+      return !text || !only_sets_variables(*text);
+    } catch (const Error&) {
+      return true;
+    }
+  });
 }
 
 std::string path_on(const config::Config& config, const config::Server& server, const std::string& script,
@@ -96,13 +114,15 @@ Meant find_on_this_machine(const Core& core, const std::string& script, const st
 void check_script(Core& core, const std::vector<config::Server>& servers, const std::string& command,
                   const Env& env, const std::optional<std::string>& image,
                   const std::vector<CodeChanged>& changed) {
-  const std::string script = script_of(command);
+  const FirstScript first = find_first_script(command);
+  const std::string& script = first.name;
   const std::string workdir = working_directory(env);
   const std::string name = script.empty() ? "" : name_in_project(script, workdir);
   const bool is_here = !name.empty() && is_there(core.config.project / name);
   const bool was_sent = std::ranges::none_of(
       changed, [&](const CodeChanged& one) { return std::ranges::find(one.names, name) != one.names.end(); });
-  if (script.empty() || (is_here && was_sent)) {
+  if (script.empty() || (is_here && was_sent) ||
+      may_change_folder(core.config.project, first.sourced, workdir)) {
     return;
   }
   const auto outcomes =

@@ -6,6 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "base/beneath.hpp"
 #include "base/build_products.hpp"
 #include "base/command.hpp"
@@ -49,8 +52,12 @@ std::vector<std::string> logical_lines(std::string_view text) {
   return lines;
 }
 
+// The archives that pip installs.
 bool is_archive(const std::string& name) {
-  return name.ends_with(".whl") || name.ends_with(".tar.gz") || name.ends_with(".zip");
+  constexpr const char* ends[] = {".whl", ".zip",    ".tar", ".tar.gz",   ".tgz", ".tar.bz2",
+                                  ".tbz", ".tar.xz", ".txz", ".tar.lzma", ".tlz", ".tar.lz"};
+  const std::string lower = lower_case(name);
+  return std::ranges::any_of(ends, [&](const char* end) { return lower.ends_with(end); });
 }
 
 // The path in "./libs/p[extra] ; marker", "p @ file:///libs/p" or "libs/p#egg=p"; "" if there is none.
@@ -156,6 +163,37 @@ std::set<std::string> named_texts(std::string_view text) {
   return names;
 }
 
+// Names of requirements files that a Python program joins: "reqs/base.txt" in os.path.join(here, "reqs",
+// "base.txt") and in here / "reqs" / "base.txt".
+std::set<std::string> joined_texts(std::string_view text) {
+  std::set<std::string> names;
+  constexpr std::size_t most_parts = 8;
+  std::vector<std::string> parts;
+  const auto is_quote = [&](std::size_t at) {
+    return at < text.size() && (text[at] == '"' || text[at] == '\'');
+  };
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const std::size_t end =
+        is_quote(at) ? text.find_first_of(std::string{text[at], '\n'}, at + 1) : text.npos;
+    if (end < text.size() && text[end] != '\n') {
+      std::string name(text.substr(at + 1, end - at - 1));
+      at = end;
+      parts.push_back(name);
+      parts.erase(parts.begin(),
+                  parts.end() - static_cast<std::ptrdiff_t>(std::min(parts.size(), most_parts)));
+      for (std::size_t i = parts.size() - 1; i-- > 0 && (name.ends_with(".txt") || name.ends_with(".in"));) {
+        names.insert(name = parts[i] + "/" + name);
+      }
+    } else if (text[at] == '#') {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (std::string_view(" \t\r\n,/+)").find(text[at]) == std::string_view::npos &&
+               !is_quote(at + 1)) {
+      parts.clear();
+    }
+  }
+  return names;
+}
+
 // The files that describe the dependencies of a package.
 constexpr const char* descriptions[] = {"pyproject.toml", "setup.cfg", "setup.py"};
 
@@ -200,8 +238,8 @@ class PackageReader {
     }
     for (const fs::path& entry : entries_of(project_ / folder)) {
       const fs::path name = (fs::path(folder) / entry.filename()).lexically_normal();
-      if (is_archive(name.string()) && !seen_.contains(name)) {
-        add_size(name);
+      if (is_archive(name.string())) {
+        add_content(name.string());
       }
     }
   }
@@ -220,7 +258,7 @@ class PackageReader {
     }
     if (!is_own_folder(*path)) {
       if (is_archive(path->string())) {
-        add_content(path->string());  // another build of a wheel may have the same size
+        add_content(path->string());
       }
       return;
     }
@@ -242,7 +280,12 @@ class PackageReader {
   void add_description(const fs::path& folder) {
     for (const char* file : descriptions) {
       const std::string text = add_file((folder / file).string());
-      for (const std::string& name : named_texts(text)) {
+      std::set<std::string> names = named_texts(text);
+      if (file == std::string_view("setup.py")) {
+        names.merge(joined_texts(text));
+        names.merge(find_texts(folder, named_texts(text)));
+      }
+      for (const std::string& name : names) {
         try {
           add_requirements((folder / name).string());
         } catch (const Error&) {  // the word is not the name of such a file
@@ -285,6 +328,26 @@ class PackageReader {
         path.empty() || path.is_absolute() || *path.begin() == ".." || path.string().starts_with('~');
     return outside ? std::nullopt : std::optional(path);
   }
+  // The files of a package that its setup.py could mean by these words: "base.txt" in any folder if there is
+  // none beside it, and all that end in ".txt" if the program puts the name together. Relative to `folder`.
+  std::set<std::string> find_texts(const fs::path& folder, const std::set<std::string>& words) {
+    std::set<std::string> found;
+    const auto own = own_path(folder / "setup.py");
+    for (const std::string& word : words) {
+      const bool is_end = word.starts_with('.') && word.find('/') == word.npos;
+      if (!own || (!is_end && (word.find('/') != word.npos || is_there(project_ / folder / word)))) {
+        continue;
+      }
+      const std::string prefix = own->has_parent_path() ? (own->parent_path() / "").string() : "";
+      for (const std::string& name : sent()) {
+        const std::string inner = name.starts_with(prefix) ? name.substr(prefix.size()) : "";
+        if (inner.ends_with(is_end ? word : "/" + word) && !is_build_product(inner)) {
+          found.insert(inner);
+        }
+      }
+    }
+    return found;
+  }
   bool is_own_folder(const fs::path& folder) const {
     return own_path(folder) && is_folder(project_ / folder) &&
            config::lies_in(resolved(project_ / folder), resolved(project_));
@@ -297,17 +360,29 @@ class PackageReader {
     try {
       content = read_beneath(project_, name);
     } catch (const Error&) {  // it is too large, or pip could not read it
-      add_size(name);
+      add_size_and_end(name);
     }
     if (content) {
       lines_.insert("sha256 " + sha256_hex(*content) + " " + name);
     }
   }
-  void add_size(const fs::path& name) {
-    std::error_code error;
-    if (config::lies_in(resolved(project_ / name), resolved(project_)) &&
-        fs::is_regular_file(project_ / name, error)) {
-      lines_.insert("size " + std::to_string(fs::file_size(project_ / name, error)) + " " + name.string());
+  // For large files. The end of an archive has checksums of all that is in it, so another build with the same
+  // size has another end.
+  void add_size_and_end(const std::string& name) {
+    try {
+      const UniqueFd file = open_beneath(project_, name);
+      struct stat info {};
+      if (!file || ::fstat(file.get(), &info) != 0) {
+        return;
+      }
+      constexpr off_t most_bytes = off_t{1} << 20U;
+      std::string end(static_cast<std::size_t>(std::min(info.st_size, most_bytes)), '\0');
+      const ssize_t count =
+          ::pread(file.get(), end.data(), end.size(), std::max(off_t{0}, info.st_size - most_bytes));
+      end.resize(static_cast<std::size_t>(std::max(count, ssize_t{0})));
+      lines_.insert("size " + std::to_string(info.st_size) + " " + name);
+      lines_.insert("end " + sha256_hex(end) + " " + name);
+    } catch (const Error&) {  // pip could not read it
     }
   }
   // The files that are sent to the servers. Only these can be compared there.

@@ -30,10 +30,9 @@ bool requires_module(std::string_view text, std::string_view module);
 
 // The input that determines which packages pip installs.
 struct PackageFiles {
-  // The project's files, one line each: "sha256 HEX NAME", or "size BYTES NAME" for an archive that no
-  // requirement names. This includes
-  // packages that are folders of the project: all files of a package that is copied, but only the description
-  // files of an editable one.
+  // The project's files, one line each: "sha256 HEX NAME", or for a large one "size BYTES NAME" and "end HEX
+  // NAME", the digest of its end. This includes packages that are folders of the project: all files of a
+  // package that is copied, but only the description files of an editable one.
   std::set<std::string> lines;
   // Files and folders outside the project. They belong to the server and are not read here. Absolute, with
   // "~/", or relative to the project.

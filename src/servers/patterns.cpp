@@ -1,6 +1,7 @@
 #include "servers/patterns.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 
 #include "base/paths.hpp"
@@ -52,6 +53,45 @@ bool has_windows_separator(const std::string& text) {
          (at + 1 == text.size() || std::string_view("*?[]\\").find(text[at + 1]) == std::string_view::npos);
 }
 
+bool has_comment(const std::string& text) {
+  constexpr const char* begins[] = {" #", "\t#", " //", "\t//", " ; "};
+  return std::ranges::any_of(begins, [&](const char* begin) { return text.find(begin) != text.npos; });
+}
+
+// Whether a '[' has no ']', which rsync's matching needs. A ']' that comes first is one of the characters.
+bool has_open_bracket(const std::string& text) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '\\') {
+      ++at;
+    } else if (text[at] == '[') {
+      at += at + 1 < text.size() && (text[at + 1] == '!' || text[at + 1] == '^') ? 1 : 0;
+      for (at += 2; at < text.size() && text[at] != ']'; ++at) {
+        at += text[at] == '\\' ? 1 : 0;
+      }
+      if (at >= text.size()) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool is_variable(const std::string& part) {
+  const bool braced = part.starts_with("${") && part.ends_with('}');
+  const std::string name =
+      braced ? part.substr(2, part.size() - 3) : part.substr(part.starts_with('$') ? 1 : part.size());
+  return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
+         std::ranges::all_of(name, is_name_character);
+}
+
+// "~bob/data"
+bool has_home(const std::string& text) {
+  const std::string user = text.substr(0, text.find('/'));
+  return text.size() > user.size() && user.starts_with('~') &&
+         std::ranges::all_of(user.substr(1),
+                             [](char c) { return is_name_character(c) || c == '-' || c == '.'; });
+}
+
 std::optional<Why> reason_useless(const config::Config& config, const Pattern& pattern) {
   const std::string& text = pattern.text;
   if (text.empty() || text.size() > longest_pattern) {
@@ -60,26 +100,30 @@ std::optional<Why> reason_useless(const config::Config& config, const Pattern& p
   const std::string parts = "/" + text + "/";
   const std::vector<std::pair<bool, Why>> found = {
       {text.starts_with('!'), Why::negated},
-      {text.find(" #") != std::string::npos || text.find("\t#") != std::string::npos, Why::comment},
+      {has_comment(text), Why::comment},
       {blanks.find(text.front()) != std::string_view::npos ||
            blanks.find(text.back()) != std::string_view::npos,
        Why::blank},
       {is_quoted(text), Why::quoted},
       {parts.find("/./") != std::string::npos || parts.find("/../") != std::string::npos, Why::dots},
-      {text.starts_with("~/") || text.starts_with(config.project.string() + "/"), Why::absolute},
+      {has_home(text) || text.starts_with(config.project.string() + "/"), Why::absolute},
       {text.starts_with('+') || text.starts_with('-'), Why::sign},
       {text.find('{') < text.find(',') && text.find(',') < text.rfind('}') &&
            text.rfind('}') != std::string::npos,
        Why::braces},
       {has_windows_separator(text), Why::backslash},
+      {text.find("//") != std::string::npos, Why::slashes},
+      {has_open_bracket(text), Why::bracket},
+      {std::ranges::any_of(split(text, '/'), is_variable), Why::variable},
   };
   const auto first = std::ranges::find(found, true, &std::pair<bool, Why>::first);
   if (first == found.end()) {
     return std::nullopt;
   }
   // There may be a file with exactly this name.
-  const bool named =
-      first->second != Why::dots && is_there(config.project / text.substr(text.starts_with('/') ? 1 : 0));
+  const bool never =
+      first->second == Why::dots || first->second == Why::slashes || first->second == Why::bracket;
+  const bool named = !never && is_there(config.project / text.substr(text.starts_with('/') ? 1 : 0));
   return named ? std::nullopt : std::optional(first->second);
 }
 

@@ -347,6 +347,9 @@ wire::Packages packages_request(const config::Config& config) {
                           .find_links = python.find_links,
                           .constraints = python.constraints};
   for (const std::string& line : package_files(config, source).lines) {
+    if (line.starts_with("end ")) {
+      continue;  // a server compares the size
+    }
     const std::size_t value = line.find(' ') + 1;
     const std::size_t name = line.find(' ', value) + 1;
     wire::PackageFile& file = packages.files.emplace_back();

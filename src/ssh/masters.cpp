@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <iterator>
+#include <set>
 #include <thread>
 
 #include <fmt/format.h>
@@ -56,6 +57,14 @@ bool fits(const fs::path& folder) {
 // The socket of an additional master.
 fs::path numbered(const fs::path& first, int number) {
   return number > 0 ? fs::path(first.string() + "-" + std::to_string(number)) : first;
+}
+
+// Whether it is the name of one of our sockets.
+bool is_own_name(const std::string& name) {
+  const std::string number = name.substr(std::min(name_length, name.size()));
+  return name.size() >= name_length &&
+         name.substr(0, name_length).find_first_not_of("0123456789abcdef") == std::string::npos &&
+         (number.empty() || (number[0] == '-' && parse_number<int>(number.substr(1))));
 }
 
 bool is_private_folder(const fs::path& path) {
@@ -189,6 +198,35 @@ void Masters::require_folder() const {
   }
 }
 
+void Masters::remove_leftovers() const {
+  const auto remove_all = [this] {
+    const fs::path place = folder();
+    std::set<fs::path> sockets;
+    for (const fs::path& file : is_private_folder(place) ? entries_of(place) : std::vector<fs::path>()) {
+      const std::string extension = file.extension().string();
+      if ((extension == ".for" || extension == ".lock") && is_own_name(file.stem().string())) {
+        sockets.insert(place / file.stem());
+      }
+    }
+    for (const fs::path& socket : sockets) {
+      const auto lock = is_something(socket) ? std::nullopt : FileLock::try_lock(socket.string() + ".lock");
+      if (lock && !is_something(socket)) {  // otherwise another process has just opened it
+        remove_file(socket.string() + ".for");
+      }
+      if (lock) {
+        lock->remove_file();
+      }
+    }
+  };
+  std::call_once(leftovers_removed_, [&] {
+    try {
+      remove_all();
+    } catch (const Error& error) {
+      log_debug("", "{}", error.message());
+    }
+  });
+}
+
 fs::path Masters::socket_of(const Target& target) const {
   std::string way = target.describe();
   for (const Target& jump : target.jumps) {
@@ -237,6 +275,7 @@ std::unique_ptr<MuxConnection> Masters::connect_over(const fs::path& path, bool 
 
 std::unique_ptr<MuxConnection> Masters::connect(const Target& target, const Cancel& cancel,
                                                 ConnectLimit limit, bool* full) const {
+  remove_leftovers();
   const auto give_up = std::chrono::steady_clock::now() + free_place_time;
   for (;;) {
     const std::vector<fs::path> ours = sockets_of(target);
@@ -316,6 +355,7 @@ std::vector<std::string> Masters::command(const Target& target, const OpenMaster
 void Masters::start(const Target& target, const OpenMaster& how, const Cancel& cancel,
                     const fs::path& socket) const {
   require_folder();
+  remove_leftovers();
   const FileLock lock(socket.string() + ".lock", &cancel);
   const struct AtEnd {
     const FileLock& lock;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,6 +53,9 @@ class Masters {
  private:
   std::filesystem::path folder() const;
   void require_folder() const;
+  // Removes what masters that have ended, or processes that were killed while they opened one, left beside
+  // their sockets. Does so once.
+  void remove_leftovers() const;
   std::filesystem::path socket_of(const Target& target) const;
   static std::unique_ptr<MuxConnection> connect_over(const std::filesystem::path& path, bool ours,
                                                      const Target& target, const Cancel& cancel,
@@ -64,6 +68,7 @@ class Masters {
 
   std::filesystem::path folder_;
   std::filesystem::path user_config_;
+  mutable std::once_flag leftovers_removed_;
 };
 
 // The error if all sessions of the open masters are taken. `why`: the reason why no other one can be opened.

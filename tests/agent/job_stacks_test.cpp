@@ -218,6 +218,26 @@ TEST_F(JobStacks, WaitForAnotherProcessThatReadsThem) {
   EXPECT_FALSE(fs::exists(file));
 }
 
+TEST_F(JobStacks, AreReadByTheOneThatAsksWhileALongLookWaits) {
+  const std::string id = make({{"spec.json", ""}});
+  Looker alone(host(), jobs(), {id}, false);
+  EXPECT_FALSE(alone.is_asked());
+  test::Started other([&] {
+    const Looker next(host(), jobs(), {id});
+    test::eventually([&] { return !fs::exists(folder(id) / "looker.next"); });
+    put(id, "looked", "1");
+  });
+  EXPECT_TRUE(test::eventually([&] { return alone.is_asked(); }));
+  EXPECT_FALSE(fs::exists(folder(id) / "looked"));
+  alone.let_other_look();
+  EXPECT_TRUE(fs::exists(folder(id) / "looked"));
+  EXPECT_TRUE(fs::exists(folder(id) / "looker")) << "it has its turn again";
+  EXPECT_FALSE(alone.is_asked());
+  EXPECT_EQ(other.wait(), 0);
+  put(id, "looker.next", "1 1\n");  // was killed
+  EXPECT_FALSE(alone.is_asked());
+}
+
 class NodeStacksTest : public test::SlurmHost {
  protected:
   NodeStacksTest() {

@@ -178,16 +178,22 @@ TEST_F(ProjectFolder, FindsAPathThatOthersCanWrite) {
   EXPECT_EQ(find_open_path(folder.host, project / "none", ".jobs"), "");
 }
 
-TEST_F(ProjectFolder, SearchesFourLevels) {
+TEST_F(ProjectFolder, SearchesAllLevelsThoseNearTheTopFirst) {
   set_mode(project, 0755);
-  fs::create_directories(project / "1/2/3/4/5");
-  for (const char* path : {"1", "1/2", "1/2/3", "1/2/3/4"}) {
-    set_mode(project / path, 0755);
+  fs::path path = project;
+  for (int level = 0; level < 60; ++level) {
+    path /= "level";
+    fs::create_directory(path);
+    set_mode(path, 0755);
   }
-  set_mode(project / "1/2/3/4/5", 0777);
   EXPECT_EQ(find_open(), "");
-  set_mode(project / "1/2/3/4", 0777);
-  EXPECT_EQ(find_open(), project / "1/2/3/4");
+  folder.put(path / "x.py", "1");
+  set_mode(path / "x.py", 0666);
+  EXPECT_EQ(find_open(), path / "x.py");
+  fs::create_directories(project / "a/b");
+  set_mode(project / "a", 0755);
+  set_mode(project / "a/b", 0777);
+  EXPECT_EQ(find_open(), project / "a/b");
 }
 
 TEST_F(ProjectFolder, FollowsOnlyALinkToTheProject) {

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "agent/job/job_files.hpp"
 #include "agent/kept_replies.hpp"
 #include "agent/local_jobs.hpp"
 #include "agent/stacks/connections.hpp"
 #include "agent/stacks/launch_sample.hpp"
+#include "agent/stacks/looker.hpp"
 #include "agent/stacks/why.hpp"
 #include "agent/started.hpp"
 #include "base/strings.hpp"
@@ -213,6 +215,33 @@ TEST_F(WhyAnswerTest, HasTwoSamplesBetweenTheStacks) {
   EXPECT_EQ(parts[4].number, 1);
   EXPECT_EQ(parts[4].stacks.at(0).why, "it is not a Python process");
   EXPECT_FALSE(fs::exists(folder(id) / "looker"));
+}
+
+// Such as the evidence of a hang.
+TEST_F(WhyAnswerTest, AnotherLookBetweenTheSamplesComesFirst) {
+  const std::string id = make({{"spec.json", ""}});
+  const auto process = test::run_sleep({"REMOTE_JOB_ID=" + id});
+  const ProcessId main = process.id(host());
+  put(id, "pid", std::to_string(main.pid) + " " + std::to_string(main.start) + "\n");
+  test::Started other([&] {
+    test::eventually([&] { return fs::exists(folder(id) / "looker"); });
+    const Looker next(host(), jobs(), {id});
+    put(id, "looked", std::to_string(read_boot_clock().count()) + "\n");
+  });
+  test::KeptReplies<wire::WhyReply> stream;
+  answer_why(host(), {.place = place(), .ids = {id}, .between = std::chrono::seconds(2)}, stream,
+             std::chrono::seconds(0));
+  EXPECT_EQ(other.wait(), 0);
+  const auto parts = stream.parts();
+  ASSERT_EQ(parts.size(), 5U) << "the first sample is sent once";
+  EXPECT_EQ(parts[1].stacks.at(0).pid, main.pid);
+  ASSERT_TRUE(parts[2].sample && parts[3].sample);
+  const auto looked =
+      parse_number<std::int64_t>(read_job_line((folder(id) / "looked").string()).value_or(""));
+  ASSERT_TRUE(looked);
+  EXPECT_GE(parts[2].sample->at.count(), *looked);
+  EXPECT_GE(parts[3].sample->at - parts[2].sample->at, std::chrono::seconds(2));
+  EXPECT_EQ(parts[4].number, 1);
 }
 
 TEST_F(WhyAnswerTest, HasTheCollectivesOfTheFlightRecorder) {

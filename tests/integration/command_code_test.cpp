@@ -223,12 +223,35 @@ TEST_F(CommandCode, AnOlderVersionThatIsPutBackIsWhatRuns) {
   fs::rename(world.project() / "old.py", world.project() / "train.py");  // like cp -p
   EXPECT_THAT(launch(),
               AllOf(HasSubstr("changed here since the last rsync to a, b: train.py; --rsync sends it"),
-                    HasSubstr("code: no commit, different on a, b\n")));
+                    HasSubstr("code: no commit, different on a, b; 1 file that is gone here is still there "
+                              "(`remote rsync --delete` removes it)\n")));
   const std::string sent = launch({"--rsync"});
-  EXPECT_THAT(sent, AllOf(HasSubstr("a: ok rsync 1 file"), HasSubstr("code: no commit, same on 2 servers\n"),
-                          Not(HasSubstr("newer")), Not(HasSubstr("warning"))));
+  EXPECT_THAT(sent,
+              AllOf(HasSubstr("a: ok rsync 1 file"), HasSubstr("code: no commit, same on 2 servers; 1 "),
+                    Not(HasSubstr("newer")), Not(HasSubstr("warning"))));
   EXPECT_EQ(there("a") + there("b"), "old\nold\n");
   EXPECT_THAT(world.run({"diff", "last", "now"}).out, HasSubstr("the files are the same"));
+}
+
+// A module that was deleted here can still be imported there.
+TEST_F(CommandCode, FilesThatAreGoneHereAndStillThereAreCounted) {
+  write("pkg/old.py", "1\n");
+  write("pkg/older.py", "1\n");
+  write(".git/index", "1\n");
+  rsync();
+  EXPECT_THAT(launch(), HasSubstr("code: no commit, same on 2 servers\n"));
+  fs::remove_all(world.project() / "pkg");
+  fs::remove_all(world.project() / ".git");
+  fs::remove(world.there("a") / "pkg/old.py");  // as a job may
+  const char* both =
+      "same on 2 servers; 2 files that are gone here are still there (`remote rsync --delete` "
+      "removes them)\n";
+  EXPECT_THAT(launch(), HasSubstr(both));
+  EXPECT_THAT(launch({"--verify-sync"}), HasSubstr(both));
+  EXPECT_THAT(launch({"--server", "a"}),
+              HasSubstr("same on 1 server; 1 file that is gone here is still there"));
+  rsync({"--delete"});
+  EXPECT_THAT(launch(), HasSubstr("same on 2 servers\n"));
 }
 
 // Also with servers that send it to each other, and in a dry run.
@@ -396,11 +419,31 @@ TEST_F(CommandCode, AScriptThatDoesNotExistIsNotStarted) {
   EXPECT_THAT(refused({"--", "./run.sh"}), HasSubstr("there is no run.sh"));
   EXPECT_THAT(refused({"--", "python3", "/nowhere/train.py"}),
               HasSubstr("there is no /nowhere/train.py on a"));
+  write("env.sh", "export A=1\n");
+  write("moves.sh", "cd sub\n");
+  for (const char* line :
+       {"export A=1 && python3 trian.py", "mkdir -p out; python3 trian.py", ". ./env.sh && python3 trian.py",
+        "set -e; python3 trian.py", "bash -c \"python3 trian.py\""}) {
+    EXPECT_THAT(refused({"--cmd", line}), AllOf(HasSubstr("there is no trian.py, here or on a, b"),
+                                                HasSubstr("did you mean 'train.py'?")))
+        << line;
+  }
+  EXPECT_THAT(refused({"--workdir", "sub", "--", "bash", "-c", "python3 sub/w.py"}),
+              AllOf(HasSubstr("did you mean w.py?"), Not(HasSubstr("; write `"))));
   write("late.py", "1\n");
   EXPECT_THAT(refused({"--", "python3", "late.py"}), HasSubstr("late.py is not on a, b: it was not sent"));
   const CommandResult unchecked =
       world.run({"launch", "--no-check", "--nproc-per-node", "1", "--", "sh", "run.sh"});
   EXPECT_EQ(unchecked.code, 0) << unchecked;
+  // A file that is read first may change the folder.
+  for (const char* line :
+       {". ./moves.sh && ./w.sh", ". ~/env.sh && ./w.sh", "mkdir -p new && cd new && ./w.sh"}) {
+    const CommandResult result = world.run({"job-run", "--server", "a", "--cmd", line});
+    EXPECT_EQ(result.code, 0) << line << result;
+  }
+  EXPECT_EQ(world.run({"job-run", "--server", "a", "--cmd", ". ./env.sh && ./w.sh"}).code, 2);
+  EXPECT_THAT(world.run({"job-run", "--server", "a", "--", "torchrun", "--nnodes", "1", "trian.py"}).err,
+              HasSubstr("there is no trian.py, here or on a"));
   // It is enough if the servers have the file.
   write_file_atomic(world.there("a") / "made.sh", "true\n");
   write_file_atomic(world.there("b") / "made.sh", "true\n");

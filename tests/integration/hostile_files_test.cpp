@@ -131,12 +131,16 @@ TEST_F(HostileFiles, NoDigestOfAFileOutsideTheProjectIsSent) {
 }
 
 TEST_F(HostileFiles, PatternsWithoutEffectAreNamedOnce) {
-  write(".remote/exclude.txt", "*.tmp\n!keep\ndata/ # big\ndata/ \n./data/\n\"data/\"\n");
+  write(".remote/exclude.txt",
+        "*.tmp\n!keep\ndata/ # big\ndata/ \n./data/\n\"data/\"\ndata//\n[abc\n~bob/x\n$HOME/x\n"
+        "*.pt // big\n");
   const CommandResult result = world.run({"rsync"});
   EXPECT_EQ(result.code, 0) << result;
   for (const char* words :
        {"exclude.txt:2: '!keep' matches no file", "exclude.txt:3: 'data/ # big'", "exclude.txt:4: 'data/ '",
-        "exclude.txt:5: './data/'", "exclude.txt:6: '\"data/\"'"}) {
+        "exclude.txt:5: './data/'", "exclude.txt:6: '\"data/\"'",
+        "exclude.txt:7: 'data//' matches no file: write a single '/'", "exclude.txt:8: '[abc'",
+        "exclude.txt:9: '~bob/x'", "exclude.txt:10: '$HOME/x'", "exclude.txt:11: '*.pt // big'"}) {
     const std::size_t at = result.err.find(words);
     EXPECT_NE(at, std::string::npos) << words << " in " << result.err;
     EXPECT_EQ(result.err.find(words, at + 1), std::string::npos) << words;

@@ -111,6 +111,32 @@ TEST_F(OverMaster, AutoUsesAMasterThatIsOpenAndElseLogsInByItself) {
   EXPECT_FALSE(over_master(*connect(sshd, config::ConnectBy::automatic)));
 }
 
+// Those of masters that have ended, and of processes that were killed while they opened one.
+TEST_F(OverMaster, FilesWithoutASocketAreRemoved) {
+  make_folders(client.masters(), 0700);
+  const auto path = [&](const std::string& name) { return client.masters() / name; };
+  const char* left[] = {"0123456789abcdef.for", "0123456789abcdef.lock", "0123456789abcdef-3.for",
+                        "aaaaaaaaaaaaaaaa.lock"};
+  const char* used[] = {"1123456789abcdef.for",  "1123456789abcdef.lock", "2123456789abcdef",
+                        "2123456789abcdef.for",  "2123456789abcdef.lock", "mine.for",
+                        "0123456789abcdef-x.for"};
+  for (const char* name : left) {
+    write_file_atomic(path(name), "");
+  }
+  for (const char* name : used) {
+    write_file_atomic(path(name), "");
+  }
+  const FileLock lock(path("1123456789abcdef.lock"));  // as of a process that opens a master
+  TestSshd sshd(client.public_key());
+  EXPECT_FALSE(over_master(*connect(sshd, config::ConnectBy::automatic)));
+  for (const char* name : left) {
+    EXPECT_FALSE(std::filesystem::exists(path(name))) << name;
+  }
+  for (const char* name : used) {
+    EXPECT_TRUE(std::filesystem::exists(path(name))) << name;
+  }
+}
+
 TEST_F(OverMaster, TheUsersOwnMasterIsFoundAndLeftAlone) {
   TestSshd sshd(client.public_key());
   for (const char* name : {"%C", "%r@%h:%p", "%n-%i-%l-%L-%u-%%"}) {

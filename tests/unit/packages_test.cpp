@@ -64,6 +64,21 @@ TEST_F(Packages, TheDigestSeesAllThatCounts) {
   changed("find_links");
   write("wheels/a-1-py3-none-any.whl", "x");
   changed("a wheel");
+  write("wheels/a-1-py3-none-any.whl", "y");
+  changed("a wheel that was built again, with the same size");
+  write("wheels/a-1-py3-none-any.whl", std::string(5'000'000, 'x') + "1");
+  changed("a large wheel");
+  write("wheels/a-1-py3-none-any.whl", std::string(5'000'000, 'x') + "2");
+  changed("a large wheel with another end");
+  for (const char* end : {"tgz", "tar.bz2", "tar.xz", "TAR.GZ", "tbz", "txz"}) {
+    const std::string name = std::string("libs/p-1.0.") + end;
+    write("deep.txt", "./" + name + "\n");
+    write("sub/more.txt", "-c deep.txt\n-r more.txt\n-r ../deep.txt\n");
+    write(name, "1");
+    changed(name);
+    write(name, "2");
+    changed(name + " was built again");
+  }
   config.python.no_index = true;
   changed("no_index");
   config.python.index_url = "https://mirror/simple";
@@ -99,6 +114,7 @@ TEST_F(Packages, FilesThatRequirementsNameAreFound) {
       {"libs/p --config-settings x=y", {{Kind::package, "libs/p"}}},
       {"wheels/p-1-py3-none-any.whl", {{Kind::package, "wheels/p-1-py3-none-any.whl"}}},
       {"p-1-py3-none-any.whl", {{Kind::package, "p-1-py3-none-any.whl"}}},
+      {"p-1.tgz\np-2.tar.bz2", {{Kind::package, "p-1.tgz"}, {Kind::package, "p-2.tar.bz2"}}},
       {"-f ./wheels --no-index", {{Kind::links, "./wheels"}}},
       {"--find-links wheels\ntorch", {{Kind::links, "wheels"}}},
       {"torch>=2 # -r no.txt\n# -r no.txt\n#-r no.txt \\\n-r yes.txt", {{Kind::requirements, "yes.txt"}}},
@@ -147,6 +163,18 @@ TEST_F(Packages, AnEditablePackageCountsByWhatDescribesIt) {
   changes("setup.py");
   write("libs/p/reqs/base.txt", "numpy\n");
   changes("a file that it reads");
+  write("libs/p/setup.py",
+        "# the project's\nhere = '.'\nopen(os.path.join(here, 'deps', r\"base.txt\"))\n"
+        "open(Path('x') / 'deps' / 'dev.in')\n");
+  write("libs/p/base.txt", "not this one\n");
+  write("libs/p/dev.in", "not this one\n");
+  changes("another setup.py");
+  write("libs/p/deps/base.txt", "numpy\n");
+  changes("a file whose name is joined");
+  write("libs/p/deps/dev.in", "numpy\n");
+  changes("a file whose name is joined by an operator");
+  write("libs/p/other.txt", "1\n");
+  EXPECT_EQ(digest(), before) << "a file that it does not name";
   write("libs/p/pyproject.toml", "[tool.uv.sources]\nr = { path = \"../r\", editable = true }\n");
   changes("a package beside it");
   write("libs/r/setup.cfg", "[metadata]\n");
@@ -183,6 +211,15 @@ TEST_F(Packages, PlacesOutsideTheProjectAreNamed) {
   EXPECT_THAT(python.packages_places, Contains("/opt/p"));
   EXPECT_EQ(packages_stamp(config, config.servers[0], package_sources(config)).places,
             python.packages_places);
+}
+
+TEST_F(Packages, OfALargeWheelTheServerComparesTheSize) {
+  write("requirements.txt", "./wheels/p.whl\n");
+  write("wheels/p.whl", std::string(5'000'000, 'x'));
+  const wire::Packages request = packages_request(config);
+  ASSERT_EQ(request.files.size(), 2);
+  EXPECT_EQ(request.files[1].name, "wheels/p.whl");
+  EXPECT_EQ(request.files[1].size, 5'000'000);
 }
 
 TEST_F(Packages, TheRequestHasFilesAndSettings) {

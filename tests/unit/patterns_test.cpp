@@ -61,10 +61,29 @@ TEST(Patterns, ThoseThatMatchNothingAreFound) {
   EXPECT_EQ(why("*.{pt,bin}"), Why::braces);
   EXPECT_EQ(why("data\\raw"), Why::backslash);
   EXPECT_EQ(why("data\\"), Why::backslash);
+  for (const char* comment : {"*.pt // big", "data/\t// big", "data // big", "*.pt ; big"}) {
+    EXPECT_EQ(why(comment), Why::comment) << comment;
+  }
+  for (const char* home : {"~bob/x", "~bob.b-c/", "~bob/*.pt"}) {
+    EXPECT_EQ(why(home), Why::absolute) << home;
+  }
+  for (const char* slashes : {"data//", "//data", "a//b", "**//x"}) {
+    EXPECT_EQ(why(slashes), Why::slashes) << slashes;
+  }
+  for (const char* open : {"[abc", "x[", "[]", "[!]", "[^]x", "[a]/[b", "[a\\]", "x/[*"}) {
+    EXPECT_EQ(why(open), Why::bracket) << open;
+  }
+  for (const char* variable : {"$HOME/x", "/$HOME", "data/$USER/", "${HOME}/x", "$HOME"}) {
+    EXPECT_EQ(why(variable), Why::variable) << variable;
+  }
   EXPECT_EQ(why("- "), Why::empty);
   EXPECT_EQ(why(std::string(5000, 'x')), Why::too_long);
-  for (const char* good : {"*.tmp", "/data/", "data/**", "+ *.py", "- *", "with space", "a#b", ".git", "..x",
-                           "a.b/", "[a-z]\\*", "\\[x]", "{x}", "a,b", "it's", "**/cache", "~", "*~", "!"}) {
+  for (const char* good :
+       {"*.tmp",         "/data/",    "data/**", "+ *.py",     "- *",   "with space", "a#b",
+        ".git",          "..x",       "a.b/",    "[a-z]\\*",   "\\[x]", "{x}",        "a,b",
+        "it's",          "**/cache",  "~",       "*~",         "!",     "~bob",       "~*/x",
+        "[]]",           "[!]]",      "[^a]",    "[a-z][0-9]", "[[]",   "\\[abc",     "[\\]]",
+        "$RECYCLE.BIN/", "*$1.class", "$1/",     "a$",         "$",     "x$y/",       "http:/"}) {
     EXPECT_EQ(why(good), std::nullopt) << good;
   }
   write_file_atomic(project.path() / "!keep", "");

@@ -3,11 +3,13 @@
 #include <fstream>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
 
 #include "base/command.hpp"
 #include "base/files.hpp"
+#include "base/first_script.hpp"
 #include "base/json.hpp"
 #include "cli/show/plan.hpp"
 #include "launch/launchers.hpp"
@@ -18,6 +20,8 @@ namespace remote::launch {
 namespace {
 
 using test::expect_golden;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 LaunchSpec spec_of(const std::string& command) {
   LaunchSpec spec;
@@ -489,9 +493,63 @@ TEST(Command, TheScriptThatItRuns) {
       {"(python train.py)", ""},
       {"python - <<E\nprint(1)\nE", ""},
       {"# python train.py", ""},
+      {"export A=1 && python train.py", "train.py"},
+      {"export A=1 B='x; y'; A=2\n\npython train.py", "train.py"},
+      {"mkdir -p out; python train.py", "train.py"},
+      {". ./env.sh && python train.py", "train.py"},
+      {"cd sub && source env.sh && python train.py", "sub/train.py"},
+      {"conda activate x && python train.py", "train.py"},
+      {"set -e; module load cuda; echo begin; cd sub; ./train", "sub/./train"},
+      {"set -e; ./prepare.sh && python train.py", "./prepare.sh"},
+      {"set -e; make && python train.py", ""},
+      {"set -e; python -m pkg && python train.py", ""},
+      {"echo x >train.py; python train.py", ""},
+      {"export A=`date`; python train.py", ""},
+      {"export A=\"$(make)\"; python train.py", ""},
+      {"mkdir -p out && cd out && python ../train.py", ""},
+      {"set -e; cd \"$DIR\"; python train.py", ""},
+      {"mkdir x || python train.py", ""},
+      {"[ -e x ] && python train.py", ""},
+      {"wget x; python train.py", ""},
+      {"env -C sub python train.py", ""},
+      {"conda run --cwd=sub -n x python train.py", ""},
+      {"bash -c 'python train.py'", "train.py"},
+      {"sh -ec \"cd sub; exec ./train\" name", "sub/./train"},
+      {"cd sub && bash -o pipefail -c 'set -u; python train.py | tee log'", "sub/train.py"},
+      {"bash -c 'bash -c \"python train.py\"'", "train.py"},
+      {"bash -lc 'python train.py'", ""},
+      {"bash -c 'python $1' x train.py", ""},
+      {"bash -c \"$LINE\"", ""},
+      {"bash -c", ""},
+      {"torchrun train.py --lr 1", "train.py"},
+      {"A=1 /opt/env/bin/torchrun --standalone --nproc_per_node=2 --rdzv-id 7 -r 3 sub/train.py",
+       "sub/train.py"},
+      {"python3 -u -m torch.distributed.run --nnodes 1:2 train.py", "train.py"},
+      {"set -e; python -m torch.distributed.launch --use_env train.py", "train.py"},
+      {"torchrun -m pkg.train", ""},
+      {"torchrun --no-python train", ""},
+      {"torchrun --unknown train.py", ""},
+      {"torchrun --nnodes", ""},
+      {"torchrun", ""},
       {"", ""}};
   for (const auto& [command, script] : commands) {
     EXPECT_EQ(script_of(command), script) << command;
+  }
+}
+
+TEST(Command, TheFilesThatAreReadBeforeItsScript) {
+  EXPECT_THAT(find_first_script("set -e; . ./env.sh; cd sub && source ~/x && . y && ./train").sourced,
+              ElementsAre("./env.sh", "~/x", "sub/y"));
+  EXPECT_THAT(find_first_script("cd sub; bash -c '. ./env.sh; ./train'").sourced,
+              ElementsAre("sub/./env.sh"));
+  EXPECT_THAT(find_first_script("set -e; ./train").sourced, IsEmpty());
+  for (const char* harmless :
+       {"", "export A=1\nB=2  # x\n\nmodule load cuda\nulimit -n 4096; umask 022\n", "set -a\n"}) {
+    EXPECT_TRUE(only_sets_variables(harmless)) << harmless;
+  }
+  for (const char* unknown : {"cd sub", "export A=1\npushd x\n", "export A=$(pwd)", "echo 1 >train.py",
+                              "if true; then cd x; fi", ". ./more.sh", "git clone x"}) {
+    EXPECT_FALSE(only_sets_variables(unknown)) << unknown;
   }
 }
 

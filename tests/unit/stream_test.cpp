@@ -92,7 +92,7 @@ TEST(EventStream, EveryEventIsAsDocumented) {
                   {"shm", CheckStatus::warn, "small", Fix{Fix::Where::server, "ls", false}}},
       CodeDiffers{"node-1", {"train.py"}},
       CodeChanged{{"node-1"}, {"train.py"}, false},
-      LaunchCode{"1a2b3c4d", false, 1, {"libs/sub/"}, true, {"node-1"}, {"node-2"}, {}},
+      LaunchCode{"1a2b3c4d", false, 1, {"libs/sub/"}, true, {"node-1"}, {"node-2"}, {}, 2},
       Launched{launched},
       SameLaunchRuns{3, {"node-1"}},
       EndingRanks{rank_two()},

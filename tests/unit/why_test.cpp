@@ -223,6 +223,28 @@ TEST(Why, WhatTheKernelShowsGoesBeforeTheStack) {
     EXPECT_EQ(doing('S', file), RankDoing::storage) << file;
   }
   EXPECT_EQ(doing('S', ""), RankDoing::waiting);
+  for (const char* file : {"", "folio_wait_bit_common", "io_schedule", "jbd2_log_wait_commit",
+                           "xlog_wait_on_iclog", "rq_qos_wait", "d_alloc_parallel", "__wait_on_buffer"}) {
+    EXPECT_EQ(doing('D', file), RankDoing::storage) << file;
+  }
+  for (const char* other : {"nv_wait_poll", "os_acquire_rwlock_write", "uvm_va_block_make_resident",
+                            "rwsem_down_read_slowpath", "wait_for_vfork_done", "refrigerator", "do_exit"}) {
+    EXPECT_EQ(doing('D', other), RankDoing::kernel) << other;
+  }
+}
+
+TEST(Why, AWaitInTheKernelIsNamed) {
+  Rank stuck = waiting(1);
+  stuck.frames = {"load (data.py:4)"};
+  stuck.state = 'D';
+  stuck.kernel = "uvm_fault";
+  const Why why = judge({sample_of("a", {waiting(0), stuck})}, {}, {});
+  EXPECT_THAT(
+      cli::why_lines(why),
+      testing::Contains(HasSubstr("rank 1 on a waits in the kernel (uvm_fault) in load (data.py:4)")));
+  EXPECT_THAT(cli::why_next(why), HasSubstr("remote job-stacks --threads"));
+  EXPECT_EQ(to_string(why.groups.at(0).ranks.at(0).doing), "kernel");
+  EXPECT_EQ(to_string(RankDoing::unreachable), "unreachable");
 }
 
 TEST(Why, AThrottledRank) {

@@ -26,7 +26,7 @@
 namespace remote::agent {
 namespace {
 
-constexpr int max_search_depth = 4;
+constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
 constexpr std::array<std::string_view, 4> sick_marks{"gpu", "ecc", "xid", "disk"};
 
 struct CloseFolder {
@@ -40,18 +40,20 @@ class OpenPathSearch {
 
   std::string search(const Path& project) {
     // If the project's folder itself is a link, it is followed; links inside are not.
-    const int folder = ::open(project.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
+    const Descriptor top(::open(project.c_str(), folder_flags));
     struct stat info {};
-    if (folder < 0) {
+    if (!top || ::fstat(top.get(), &info) != 0) {
       return "";
     }
-    const bool is_known = ::fstat(folder, &info) == 0;
-    if (!is_known || is_open(info)) {
-      ::close(folder);
-      return is_known ? project.string() : "";
+    if (is_open(info)) {
+      return project.string();
     }
     device_ = info.st_dev;
-    search_folder(folder, project, 1);
+    // Folders near the top come first, because code is usually there. Deep ones are often data.
+    folders_ = {""};
+    for (std::size_t i = 0; i < folders_.size() && found_.empty() && !is_over(); ++i) {
+      search_folder(top.get(), project, std::string(folders_[i]));
+    }
     return found_;
   }
 
@@ -70,28 +72,47 @@ class OpenPathSearch {
     return *has_own_group_;
   }
 
-  // Takes ownership of the descriptor. Returns whether the search is over.
-  bool search_folder(int descriptor, const Path& path, int depth) {
-    const std::unique_ptr<DIR, CloseFolder> folder(::fdopendir(descriptor));
-    if (!folder) {
-      ::close(descriptor);
-      return false;
-    }
-    while (const dirent* entry = ::readdir(folder.get())) {
-      const std::string_view name = entry->d_name;
-      if (name != "." && name != ".." && check_entry(descriptor, entry->d_name, path / name, depth)) {
-        return true;
+  bool is_over() const { return std::chrono::steady_clock::now() >= end_; }
+
+  // Opens a folder of the project without following links. Its path may be longer than the system allows.
+  static Descriptor open_below(int top, const std::string& name) {
+    Descriptor folder(::openat(top, ".", folder_flags));
+    for (const std::string& part : split(name, '/')) {
+      if (folder && !part.empty()) {
+        folder = Descriptor(::openat(folder.get(), part.c_str(), folder_flags | O_NOFOLLOW));
       }
     }
-    return false;
+    return folder;
   }
 
-  bool check_entry(int folder, const char* name, const Path& path, int depth) {
-    if (std::chrono::steady_clock::now() >= end_) {
-      return true;
+  void search_folder(int top, const Path& project, const std::string& name) {
+    const Descriptor opened = open_below(top, name);
+    const int descriptor = opened ? ::fcntl(opened.get(), F_DUPFD_CLOEXEC, 0) : -1;
+    const std::unique_ptr<DIR, CloseFolder> folder(descriptor < 0 ? nullptr : ::fdopendir(descriptor));
+    if (!folder) {
+      if (descriptor >= 0) {
+        ::close(descriptor);
+      }
+      return;
     }
+    while (const dirent* entry = ::readdir(folder.get())) {
+      const std::string inner = entry->d_name;
+      if (is_over()) {
+        return;
+      }
+      if (inner != "." && inner != ".." &&
+          check_entry(descriptor, inner, project, name.empty() ? inner : name + "/" + inner)) {
+        return;
+      }
+    }
+  }
+
+  // Returns whether the entry is open. `name`: relative to the project.
+  bool check_entry(int folder, const std::string& entry, const Path& project, const std::string& name) {
     struct stat info {};
-    if (path == left_out_ || ::fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0 ||
+    const Path path = project / name;
+    if (path == left_out_ ||
+        ::fstatat(folder, entry.c_str(), &info, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0 ||
         S_ISLNK(info.st_mode)) {
       return false;
     }
@@ -99,11 +120,10 @@ class OpenPathSearch {
       found_ = path;
       return true;
     }
-    if (!S_ISDIR(info.st_mode) || depth == max_search_depth || info.st_dev != device_) {
-      return false;
+    if (S_ISDIR(info.st_mode) && info.st_dev == device_) {
+      folders_.push_back(name);
     }
-    const int below = ::openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    return below >= 0 && search_folder(below, path, depth + 1);
+    return false;
   }
 
   const Host& host_;
@@ -111,6 +131,7 @@ class OpenPathSearch {
   const std::chrono::steady_clock::time_point end_;
   dev_t device_ = 0;
   std::optional<bool> has_own_group_;
+  std::vector<std::string> folders_{};  // to be searched, relative to the project
   std::string found_;
 };
 

@@ -14,9 +14,9 @@ namespace remote::agent {
 void check_jobs_folder(const Path& project, const std::string& jobs, ServerFacts& facts);
 
 // Finds a file or folder of the project that other users can write to, which would let them change code that
-// runs; "" if none is found in time. It searches four levels deep, in one file system, and skips the jobs
-// folder. Files that are writable for the user's own group are not reported if the group has the user's name.
-// Any thread.
+// runs; "" if none is found in time. It searches all levels, those near the top first, in one file system,
+// and skips the jobs folder. Files that are writable for the user's own group are not reported if the group
+// has the user's name. Any thread.
 std::string find_open_path(const Host& host, const Path& project, const std::string& jobs,
                            std::chrono::milliseconds limit = std::chrono::seconds(3));
 

@@ -39,8 +39,13 @@ constexpr std::size_t entries_of_part = 1000;
 
 class WhyInspection {
  public:
-  WhyInspection(const Host& host, const JobsFolder& folder, const wire::WhyRequest& request, TakeWhy take)
-      : host_(host), folder_(folder), request_(request), take_(std::move(take)) {}
+  WhyInspection(const Host& host, const JobsFolder& folder, const wire::WhyRequest& request, TakeWhy take,
+                std::chrono::seconds yield_before = std::chrono::seconds(10))
+      : host_(host),
+        folder_(folder),
+        request_(request),
+        take_(std::move(take)),
+        yield_before_(yield_before) {}
 
   void run() {
     wire::WhyReply server;
@@ -50,18 +55,22 @@ class WhyInspection {
     take_(std::move(server));
     if (disks_hang) {
       send_sample(0);
-      wait();
+      wait(nullptr);
+      send_held();
       send_sample(1);
       return;
     }
-    const Looker alone(host_, folder_, request_.ids);
+    Looker alone(host_, folder_, request_.ids, request_.between <= yield_before_);
     // This comes first, because a rank needs time for its dump.
     try_send_flight();
     const StackReader reader(host_, request_.activate);
     // No process is signaled between the samples, because answering the signal would count as work.
-    send_stacks(0, reader);
-    send_sample(0);
-    wait();
+    do {
+      held_.clear();
+      send_stacks(0, reader);
+      send_sample(0);
+    } while (!wait(&alone));
+    send_held();
     send_sample(1);
     send_stacks(1, reader);
   }
@@ -71,24 +80,50 @@ class WhyInspection {
     wire::WhyReply reply;
     reply.number = number;
     reply.sample = take_launch_sample(host_, request_.ids, number == 1);
-    until_ = number == 0 ? reply.sample->at + request_.between : until_;
-    take_(std::move(reply));
+    if (number == 0) {  // after another process has looked, the time for it counts too
+      constexpr std::chrono::seconds shortest{5};
+      const auto least = until_.count() == 0 ? request_.between : std::min(request_.between, shortest);
+      until_ = std::max<std::chrono::milliseconds>(until_, reply.sample->at + least);
+    }
+    send(std::move(reply));
   }
 
-  void wait() const {
-    for (auto now = read_boot_clock(); now < until_ && !host_.is_cancelled(); now = read_boot_clock()) {
-      std::this_thread::sleep_for(std::min(until_ - now, std::chrono::milliseconds(200)));
+  // The first sample is kept until no other process can look before the second one.
+  void send(wire::WhyReply reply) {
+    if (reply.number == 0 && request_.between > yield_before_) {
+      held_.push_back(std::move(reply));
+    } else {
+      take_(std::move(reply));
     }
   }
 
-  void send_stacks(int number, const StackReader& reader) const {
+  void send_held() {
+    for (wire::WhyReply& reply : held_) {
+      take_(std::move(reply));
+    }
+    held_.clear();
+  }
+
+  // Waits for the time of the second sample. Returns false if another process has looked in the meantime.
+  bool wait(Looker* alone) const {
+    for (auto now = read_boot_clock(); now < until_ && !host_.is_cancelled(); now = read_boot_clock()) {
+      if (alone != nullptr && until_ - now > yield_before_ && alone->is_asked()) {
+        alone->let_other_look();
+        return false;
+      }
+      std::this_thread::sleep_for(std::min(until_ - now, std::chrono::milliseconds(200)));
+    }
+    return true;
+  }
+
+  void send_stacks(int number, const StackReader& reader) {
     const auto jobs = find_job_processes(host_);
     for (const std::string& id : request_.ids) {
       read_job_stacks(host_, folder_, jobs, id, reader, [&](wire::ProcessStack stack) {
         wire::WhyReply reply;
         reply.number = number;
         reply.stacks.push_back(std::move(stack));
-        take_(std::move(reply));
+        send(std::move(reply));
       });
     }
   }
@@ -142,14 +177,19 @@ class WhyInspection {
   const JobsFolder& folder_;
   const wire::WhyRequest& request_;
   TakeWhy take_;
+  std::chrono::seconds yield_before_;
+  std::vector<wire::WhyReply> held_{};
   std::chrono::milliseconds until_{};
 };
 
 }  // namespace
 
-void answer_why(const Host& host, const wire::WhyRequest& request, Stream& stream) {
+void answer_why(const Host& host, const wire::WhyRequest& request, Stream& stream,
+                std::chrono::seconds yield_before) {
   const JobsFolder folder = JobsFolder::of(host, request.place);
-  WhyInspection(host, folder, request, [&](wire::WhyReply&& reply) { stream.send(std::move(reply)); }).run();
+  WhyInspection(
+      host, folder, request, [&](wire::WhyReply&& reply) { stream.send(std::move(reply)); }, yield_before)
+      .run();
 }
 
 void answer_kept_why(const Host& host, const wire::KeptWhyRequest& request, Stream& stream) {

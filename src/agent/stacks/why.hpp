@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+
 #include "agent/host/host.hpp"
 #include "agent/serve/stream.hpp"
 #include "wire/stacks.hpp"
@@ -7,8 +9,10 @@
 namespace remote::agent {
 
 // Inspects the processes of these jobs. Sends the load, GPUs and disks first. If a disk hangs, no
-// files of the project are opened after that. Slow.
-void answer_why(const Host& host, const wire::WhyRequest& request, Stream& stream);
+// files of the project are opened after that. Slow. If another process asks to look at the jobs more than
+// `yield_before` before the second sample, it does so first, and the first sample is taken again.
+void answer_why(const Host& host, const wire::WhyRequest& request, Stream& stream,
+                std::chrono::seconds yield_before = std::chrono::seconds(10));
 // Sends the first evidence found.
 void answer_kept_why(const Host& host, const wire::KeptWhyRequest& request, Stream& stream);
 

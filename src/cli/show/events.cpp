@@ -178,7 +178,13 @@ void EventText::operator()(const LaunchCode& event) {
   if (!event.same.empty()) {
     parts.push_back("same on " + counted(event.same.size(), "server"));
   }
-  terminal_.notice("code: " + join(parts, ", "));
+  std::string text = "code: " + join(parts, ", ");
+  if (event.gone_here > 0) {
+    text += fmt::format("; {} that {} gone here {} still there (`remote rsync --delete` removes {})",
+                        counted(event.gone_here, "file"), event.gone_here == 1 ? "is" : "are",
+                        event.gone_here == 1 ? "is" : "are", event.gone_here == 1 ? "it" : "them");
+  }
+  terminal_.notice(text);
 }
 
 void EventText::operator()(const LinkLeftOut& event) {
@@ -229,6 +235,12 @@ std::string advice(UselessPattern::Why why) {
       return "write a line for each name";
     case Why::backslash:
       return "separate folders by '/'";
+    case Why::slashes:
+      return "write a single '/'";
+    case Why::bracket:
+      return "'[' needs a ']'; '\\[' is the character itself";
+    case Why::variable:
+      return "variables are not expanded";
     case Why::empty:
       return "write a pattern after the sign";
     case Why::too_long:

@@ -49,8 +49,9 @@ const char* why_word(LinkLeftOut::Why why) {
 }
 
 const char* why_word(UselessPattern::Why why) {
-  constexpr std::array words{"negated", "comment", "blank",     "quoted", "dots",    "absolute",
-                             "sign",    "braces",  "backslash", "empty",  "too_long"};
+  constexpr std::array words{"negated",  "comment",  "blank",  "quoted",    "dots",
+                             "absolute", "sign",     "braces", "backslash", "slashes",
+                             "bracket",  "variable", "empty",  "too_long"};
   return words.at(static_cast<std::size_t>(why));
 }
 
@@ -180,7 +181,8 @@ struct Teller {
              {"untracked", event.untracked},
              {"same", event.same},
              {"different", event.different},
-             {"unknown", event.unknown}}};
+             {"unknown", event.unknown},
+             {"gone_here", event.gone_here}}};
   }
   Told operator()(const Launched& event) const {
     const Plan& plan = event.result.plan;

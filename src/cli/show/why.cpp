@@ -85,6 +85,10 @@ std::string does(const RankLook& rank, bool many) {
       return verb("is held by a debugger", "are held by a debugger");
     case RankDoing::storage:
       return verb("waits for a file system", "wait for a file system");
+    case RankDoing::kernel: {
+      const std::string where = fmt::format(" in the kernel ({})", visible_line(rank.kernel));
+      return verb(("waits" + where).c_str(), ("wait" + where).c_str());
+    }
     case RankDoing::throttled:
       return verb("is throttled by its control group", "are throttled by their control groups");
     case RankDoing::ended:
