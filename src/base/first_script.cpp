@@ -11,7 +11,7 @@
 namespace remote {
 namespace {
 
-using Words = std::vector<std::string>;
+using CommandWordList = std::vector<std::string>;
 
 // How to parse an option of a program: it is complete, takes the next word, or selects another program than a
 // script.
@@ -41,7 +41,7 @@ ScriptOption read_shell_option(const std::string& option) {
 
 // The script in the arguments of torchrun, which begin at `at`; "" if it runs something else, or if an option
 // is unknown.
-std::string find_torchrun_script(const Words& words, std::size_t at) {
+std::string find_torchrun_script(const CommandWordList& words, std::size_t at) {
   constexpr std::string_view flags = " --standalone --use-env ";
   constexpr std::string_view with_value =
       " --nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf --max-restarts "
@@ -61,7 +61,7 @@ std::string find_torchrun_script(const Words& words, std::size_t at) {
 
 // The words of a command without leading variables and programs that only start it. Empty if one of these
 // starts it in another folder.
-Words without_starters(const Words& words) {
+CommandWordList without_starters(const CommandWordList& words) {
   std::size_t begin = 0;
   for (std::size_t next = 0; begin < words.size(); begin = next) {
     next = is_assignment(words[begin]) ? begin + 1 : skip_starter(words, begin);
@@ -75,7 +75,7 @@ Words without_starters(const Words& words) {
     return has_name(" --chdir --cwd --directory ", word.substr(0, word.find('='))) ||
            (word == "-C" && words.front() != "numactl");
   });
-  return is_moved ? Words() : Words(command, words.end());
+  return is_moved ? CommandWordList() : CommandWordList(command, words.end());
 }
 
 // Whether a command creates no files and keeps the folder: the next one finds the files that exist now.
@@ -85,12 +85,12 @@ bool keeps_files(std::string_view text) {
   if (text.find_first_of("`>") != text.npos || text.find("$(") != text.npos) {
     return false;
   }
-  const Words words = shell_words(text);
+  const CommandWordList words = shell_words(text);
   const bool activates = words.size() > 1 && words[0] == "conda" && words[1] == "activate";
   return activates || std::ranges::all_of(words, is_assignment) || has_name(harmless, words.front());
 }
 
-bool is_sourcing(const Words& words) {
+bool is_sourcing(const CommandWordList& words) {
   return words.size() > 1 && has_name(" . source ", words.front());
 }
 
@@ -107,7 +107,7 @@ std::string in_folder(const std::string& folder, const std::string& name) {
 struct FirstProgram {
   std::string folder;  // in which it runs, as written, with "/" at the end; "" if unchanged
   std::vector<std::string> sourced;
-  Words words;  // empty: unknown
+  CommandWordList words;  // empty: unknown
 };
 
 FirstProgram find_first_program(std::string_view line) {
@@ -118,8 +118,8 @@ FirstProgram find_first_program(std::string_view line) {
       return found;  // the rest of the line is for the case that it fails
     }
     const std::string_view text = line.substr(0, end);
-    const Words typed = shell_words(text);
-    const Words words = without_starters(typed);
+    const CommandWordList typed = shell_words(text);
+    const CommandWordList words = without_starters(typed);
     const bool moves = words.size() == 2 && words[0] == "cd" && is_unexpanded(words[1]) &&
                        !words[1].starts_with('-') && !has_made_folders;
     if (!moves && !keeps_files(text)) {
@@ -143,7 +143,7 @@ FirstProgram find_first_program(std::string_view line) {
 FirstScript find_script_in(std::string_view command, int depth);
 
 // The script of a command of Python or of a shell.
-FirstScript find_script_of_interpreter(const Words& words, bool is_shell, int depth) {
+FirstScript find_script_of_interpreter(const CommandWordList& words, bool is_shell, int depth) {
   std::size_t i = 1;
   for (; i < words.size() && words[i].starts_with('-'); ++i) {
     const std::string& option = words[i];

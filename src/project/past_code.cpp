@@ -8,6 +8,7 @@
 #include <remote/error.hpp>
 #include <sys/stat.h>
 
+#include "base/beneath.hpp"
 #include "base/ownership.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::seconds patience{120};
-constexpr std::size_t most_patch = 256U << 20U;  // for the current changes; this patch is only temporary
+constexpr std::size_t most_patch = 256U << 20U;
 
 std::string line_of(const std::optional<std::string>& printed) {
   const std::string text = printed.value_or("");
@@ -88,6 +89,11 @@ void set_time(const fs::path& file, const std::string& blob) {
 }
 
 }  // namespace
+
+std::string read_patch(const PastLaunch& record) {
+  const fs::path records = record.patch.parent_path().parent_path();
+  return record.patch.empty() ? "" : read_beneath(records, record.patch, most_patch).value_or("");
+}
 
 std::string tree_digest(const PastLaunch& record) {
   return digest_of(record, "tree");
@@ -157,7 +163,11 @@ PastCode::Tree PastCode::tree_of(const PastLaunch& record, const fs::path& patch
 }
 
 PastCode::Tree PastCode::then(const PastLaunch& record) {
-  Tree tree = tree_of(record, record.patch);
+  const fs::path patch = record.patch.empty() ? fs::path() : work_.path() / "then.patch";
+  if (!patch.empty()) {
+    write_file_atomic(patch, read_patch(record));
+  }
+  Tree tree = tree_of(record, patch);
   if (tree.kept == CodeKept::kept && was_not_sent(record)) {
     tree.kept = CodeKept::not_sent;
   }

@@ -23,6 +23,10 @@ std::string tree_digest(const PastLaunch& record);
 // The files with the digest of sent_digest(); nullopt: their list was not kept.
 std::optional<servers::ProjectState> files_sent(const config::Config& config, const PastLaunch& record);
 
+// The changes of a recorded launch since its commit; "" if it has none, or if the file is gone. The file is
+// opened beneath the folder of all records. Throws Error if it is not a regular file there.
+std::string read_patch(const PastLaunch& record);
+
 // Code in git: that of a recorded launch, and the project's current code. Writes only to a temporary folder,
 // and never to the user's files, index or repository. Not thread-safe.
 class PastCode {
@@ -57,6 +61,7 @@ class PastCode {
   std::filesystem::path write(const Tree& tree);
 
  private:
+  // `patch`: a file in work_.
   Tree tree_of(const PastLaunch& record, const std::filesystem::path& patch);
 
   const std::filesystem::path project_;

@@ -251,9 +251,7 @@ LaunchResult rerun(Core& core, Rerun again, bool code_of_now) {
   code.changed = again.launch.changed;
   code.untracked = again.launch.untracked;
   code.changed_in = again.launch.changed_in;
-  const fs::path& patch = again.launch.patch;
-  return launch(core, again.request,
-                known_git(code, patch.empty() ? "" : read_file_if_there(patch).value_or("")), true);
+  return launch(core, again.request, known_git(code, read_patch(again.launch)), true);
 }
 
 }  // namespace

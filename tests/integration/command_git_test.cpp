@@ -6,6 +6,7 @@
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
+#include "jobs/launch_store.hpp"
 #include "project/git.hpp"
 #include "project/past_code.hpp"
 #include "support/command_world.hpp"
@@ -104,6 +105,28 @@ TEST_F(CommandGit, EachRankHasTheCommit) {
   const std::string commit(trim(git(world.project(), {"rev-parse", "HEAD"})));
   EXPECT_THAT(ranks({}), HasSubstr("<" + commit));
   EXPECT_THAT(ranks({"-e", "REMOTE_COMMIT=mine"}), HasSubstr("<mine>"));
+}
+
+// Also if that happens after its record was read.
+TEST_F(CommandGit, APatchThatIsReplacedByALinkIsNotRead) {
+  git(world.project(), {"init", "-q"});
+  write(world.project() / ".remote/exclude.txt", ".git\n");
+  commit_all(world.project());
+  write(world.project() / "train.py", "print(2)\n");
+  launch();
+  const jobs::Store store = world.store();
+  const std::optional<PastLaunch> record = jobs::LaunchStore(store).read(*world.stored(1).launch);
+  ASSERT_TRUE(record && !record->patch.empty());
+  EXPECT_THAT(project::read_patch(*record), HasSubstr("+print(2)"));
+  EXPECT_EQ(project::PastCode(world.project(), Cancel()).then(*record).kept, CodeKept::kept);
+  write(world.home() / "secret.txt", "hunter2\n");
+  fs::remove(record->patch);
+  fs::create_symlink(world.home() / "secret.txt", record->patch);
+  EXPECT_THROW(project::read_patch(*record), Error);
+  EXPECT_THROW(project::PastCode(world.project(), Cancel()).then(*record), Error);
+  fs::remove(record->patch);
+  EXPECT_EQ(project::read_patch(*record), "");
+  EXPECT_EQ(project::PastCode(world.project(), Cancel()).then(*record).kept, CodeKept::no_patch);
 }
 
 TEST_F(CommandGit, ChangesInASubmoduleAreOnRecord) {

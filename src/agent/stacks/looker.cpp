@@ -12,7 +12,7 @@
 namespace remote::agent {
 namespace {
 
-constexpr std::chrono::milliseconds step{100};
+constexpr std::chrono::milliseconds looker_pause{100};
 
 Path find_wish(const Path& folder) {
   return folder / "looker.next";
@@ -65,7 +65,7 @@ void Looker::acquire(std::chrono::seconds limit, bool asks) {
       if (other && asks && (!asking || !is_alive(host_, *asking))) {
         has_asked = write_job_file(wish, line, O_TRUNC | O_NONBLOCK) || has_asked;
       }
-      std::this_thread::sleep_for(step);
+      std::this_thread::sleep_for(looker_pause);
     }
     if (has_asked && !find_other(host_, wish)) {
       ::unlink(wish.c_str());
@@ -88,7 +88,7 @@ bool Looker::is_asked() const {
 void Looker::let_other_look() {
   release();
   for (int tries = 0; tries < 20 && is_asked() && !host_.is_cancelled(); ++tries) {
-    std::this_thread::sleep_for(step);
+    std::this_thread::sleep_for(looker_pause);
   }
   acquire(std::chrono::seconds(75), false);
 }
