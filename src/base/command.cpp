@@ -392,8 +392,9 @@ std::string with_failures_of_list(std::string_view line) {
   }
   const std::string_view tail = trim(line.substr(last + 1));
   const std::string_view program = tail.substr(0, tail.find(' '));
-  constexpr std::array<std::string_view, 5> harmless{"echo", "printf", "date", "true", ":"};
-  if (std::ranges::find(harmless, program) == harmless.end() ||
+  constexpr std::array<std::string_view, 3> harmless{"echo", "printf", "date"};
+  // In a head with other operators, a failure may be ignored on purpose.
+  if (std::ranges::find(harmless, program) == harmless.end() || find_unquoted(head, "|&") < head.size() ||
       find_unquoted(tail, "|&<>(){}`") < tail.size()) {
     return "";
   }

@@ -138,7 +138,8 @@ Error login_shell_took_input(const std::string& printed, std::chrono::millisecon
                            time.count() / 1000, said.empty() ? "" : "; the shell printed: " + said),
                "a start file of the shell may ask something (read -p, newgrp, kinit) and so read the "
                "request: put "
-               "it behind [ -t 0 ], so that only terminals run it")
+               "it behind [ -t 0 ], so that only terminals run it. Otherwise the server is overloaded: try "
+               "again")
       .because(Cause::timeout);
 }
 

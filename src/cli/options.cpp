@@ -105,32 +105,28 @@ void warn_of_several(Context& context, const std::string& assignment) {
     return;
   }
   const std::string name = assignment.substr(0, assignment.find('='));
-  const auto is_secret = [](const std::string& word) {
-    const std::size_t equals = word.find('=');
-    return equals != std::string::npos &&
-           mask_value(word.substr(0, equals), word.substr(equals + 1)) != word.substr(equals + 1);
-  };
-  const bool has_secret =
-      std::ranges::any_of(parts, is_secret) || std::ranges::any_of(context.typed_words, is_secret);
+  const bool has_secret = std::ranges::any_of(parts, [](const std::string& part) {
+    const std::size_t equals = part.find('=');
+    const std::string value = part.substr(equals + 1);
+    return mask_value(part.substr(0, equals), value) != value;
+  });
   std::vector<std::string> options;
   for (const std::string& part : parts) {
     options.insert(options.end(), {"-e", part});
   }
-  std::vector<std::string> line{"remote"};
-  bool is_found = false;
+  std::vector<std::string> line;
   for (const std::string& word : context.typed_words) {
-    if (!is_found && word == assignment && has_name(" -e --env ", line.back())) {
+    if (word == assignment && !line.empty() && has_name(" -e --env ", line.back())) {
       line.pop_back();
       line.insert(line.end(), options.begin(), options.end());
-      is_found = true;
     } else {
       line.push_back(word);
     }
   }
   context.terminal.warning(
-      fmt::format("the value of {} is '{}': each variable needs its own -e{}", name,
+      fmt::format("the value of {} is '{}': each variable needs its own -e: {}", name,
                   has_secret ? "***" : visible_line(assignment.substr(name.size() + 1), 60),
-                  has_secret ? "" : ": `" + visible_line(shell_join(is_found ? line : options), 300) + "`"));
+                  line == context.typed_words ? "-e A=1 -e B=2" : write_line(std::move(line))));
 }
 
 }  // namespace
@@ -204,14 +200,13 @@ std::string typed_line(const Context& context, const std::vector<std::string>& o
                        const std::vector<std::string>& command) {
   const CommandWords& typed = *context.command_words;
   const std::size_t count = typed.words.size() + (typed.marked ? 1 : 0);
-  std::vector<std::string> line{"remote"};
-  line.insert(line.end(), context.typed_words.begin(),
-              context.typed_words.end() - static_cast<std::ptrdiff_t>(count));
+  std::vector<std::string> line(context.typed_words.begin(),
+                                context.typed_words.end() - static_cast<std::ptrdiff_t>(count));
   line.insert(line.end(), options.begin(), options.end());
   const bool is_line = !typed.marked && command.size() == 1 && command.front().find(' ') != std::string::npos;
   line.emplace_back(is_line ? "--cmd" : "--");
   line.insert(line.end(), command.begin(), command.end());
-  return "`" + visible_line(shell_join(line), 300) + "`";
+  return write_line(std::move(line));
 }
 
 // Warns about options of this command that follow the program, because they are passed to the program. After

@@ -16,6 +16,7 @@
 #include "cli/parser.hpp"
 #include "cli/torchrun_line.hpp"
 #include "cli/word_list.hpp"
+#include "cli/words.hpp"
 
 namespace remote::cli {
 namespace {
@@ -298,9 +299,7 @@ class Hints {
   }
 
  private:
-  std::string show(const WordList& line) const {
-    return "`" + visible_line(shell_join(joined(joined({"remote"}, before_), line)), 300) + "`";
-  }
+  std::string show(const WordList& line) const { return write_line(joined(before_, line)); }
 
   // The line if it is plausible; otherwise the help of its command, and the replacements for options.
   std::string offer(std::string command, const WordList& line) const {

@@ -78,12 +78,6 @@ std::vector<std::string> known_servers(Context& context) {
   }
 }
 
-std::string write_line(const std::vector<std::string>& line) {
-  std::vector<std::string> all{"remote"};
-  all.insert(all.end(), line.begin(), line.end());
-  return "`" + visible_line(shell_join(all), 300) + "`";
-}
-
 // The index of the word that is used instead of a command's name; nullopt if it is a command.
 std::optional<std::size_t> find_unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -352,7 +346,8 @@ Error with_script_line(const Context& context, const Error& error) {
   const auto& words = context.command_words;
   const bool has_words = words && (words->marked || words->words.size() > 1);
   WordList line = context.typed_words;
-  for (auto word = line.rbegin(); word != line.rend(); ++word) {
+  const std::size_t begin = words ? line.size() - std::min(line.size(), words->words.size()) : 0;
+  for (auto word = line.begin() + static_cast<std::ptrdiff_t>(begin); word != line.end(); ++word) {
     constexpr std::string_view option = "--cmd=";
     const std::size_t from = word->starts_with(option) ? option.size() : 0;
     const std::string value = word->substr(from);

@@ -8,6 +8,7 @@
 
 #include "base/command.hpp"
 #include "base/shell_quote.hpp"
+#include "base/simple_commands.hpp"
 #include "base/strings.hpp"
 
 namespace remote::cli {
@@ -236,13 +237,25 @@ bool is_parameter(const std::string& word) {
 
 }  // namespace
 
+std::string write_line(std::vector<std::string> words) {
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i] == "--cmd") {
+      words[i + 1] = mask_command(words[i + 1]);
+    } else if (has_name(" -e --env ", words[i]) && i + 2 < words.size() &&
+               is_assignment(words[i + 1] + "=")) {
+      words[i + 2] = mask_value(words[i + 1], words[i + 2]);
+    }
+  }
+  words.insert(words.begin(), "remote");
+  return "`" + visible_line(mask_command(shell_join(words)), 300) + "`";
+}
+
 std::string quotes_hint(const CLI::App& command, const std::vector<std::string>& words) {
   const auto cmd = find_cmd(command, words);
   if (!cmd || cmd->behind.empty()) {
     return "";
   }
-  std::vector<std::string> all{"remote"};
-  all.insert(all.end(), cmd->before.begin(), cmd->before.end());
+  std::vector<std::string> all = cmd->before;
   std::vector<std::string> line;
   for (std::size_t i = 0; i < cmd->behind.size(); ++i) {
     const std::string& word = cmd->behind[i];
@@ -269,13 +282,11 @@ std::string quotes_hint(const CLI::App& command, const std::vector<std::string>&
       command.get_name() == "sweep" && std::ranges::none_of(all, [](const std::string& word) {
         return word.starts_with("--param") || word.starts_with("--file");
       });
-  if (lacks_points || (line.empty() && all.size() == 1 + cmd->before.size() + cmd->behind.size())) {
+  if (lacks_points || (line.empty() && all.size() == cmd->before.size() + cmd->behind.size())) {
     return "";
   }
   all.insert(all.end(), {"--cmd", line.empty() ? cmd->value : cmd->value + " " + shell_join(line)});
-  const std::string right = visible_line(shell_join(all), 300);
-  return line.empty() ? fmt::format("write `{}`", right)
-                      : fmt::format("put the whole line in quotes: `{}`", right);
+  return (line.empty() ? "write " : "put the whole line in quotes: ") + write_line(std::move(all));
 }
 
 std::string find_own_option(const CLI::App& command, const std::vector<std::string>& words) {

@@ -41,6 +41,10 @@ CommandLine read_command_line(const CLI::App& app, const std::set<const CLI::App
                               const std::vector<std::string>& words,
                               const std::function<bool(const std::string&)>& is_name = {});
 
+// "`remote run --cmd 'df -h'`", a line that a message suggests, from its words behind "remote". Secrets in it
+// are masked, as in stored commands.
+std::string write_line(std::vector<std::string> words);
+
 // "put the whole line in quotes: `remote run --cmd 'df -h'`", if the value of --cmd is followed by words that
 // belong to no option of `command`: the options of `command` come before it. "" if there are no such words,
 // or no such line is valid.

@@ -433,7 +433,10 @@ FollowResult wait_for_points(Core& core, const std::vector<Job>& jobs,
         tell(i, result.jobs[i]);
       }
     }
-    if (std::ranges::all_of(result.jobs, is_final, &Job::state)) {
+    // While another machine has a server's address, nothing will be known about that server's points.
+    if (std::ranges::all_of(result.jobs, [](const Job& job) {
+          return is_final(job.state) || job.reason.kind == JobReason::Kind::other_machine;
+        })) {
       complete_records(core);
       return result;
     }

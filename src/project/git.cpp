@@ -223,8 +223,7 @@ bool Git::without_drivers() {
 }
 
 bool Git::check_marked_files() {
-  constexpr std::size_t most = 256U << 20U;  // longer than a list of the other commands: it has every file
-  const auto listed = ask(of_project({"ls-files", "-v", "-z"}), most);
+  const auto listed = ask(of_project({"ls-files", "-v", "-z"}), most_files);
   std::string unchecked;  // names, each with a NUL at its end
   std::string skipped;
   for (const std::string& line : split(listed.value_or(""), '\0')) {
@@ -329,8 +328,13 @@ bool is_of_folder(const Git& git) {
   return git.repository() && git.repository()->top == resolved(git.folder());
 }
 
-void add_tracked(const Git& git, const std::string& folder, int depth, std::set<std::string>& names) {
-  for (const std::string& name : split(git.ask(of_project({"ls-files", "-z"})).value_or(""), '\0')) {
+// Returns false if git does not list all names.
+bool add_tracked(const Git& git, const std::string& folder, int depth, std::set<std::string>& names) {
+  const auto listed = git.ask(of_project({"ls-files", "-z"}), Git::most_files);
+  if (!listed) {
+    return false;
+  }
+  for (const std::string& name : split(*listed, '\0')) {
     names.insert(folder + name);
   }
   for (const std::string& line : listed_submodules(git)) {
@@ -338,10 +342,12 @@ void add_tracked(const Git& git, const std::string& folder, int depth, std::set<
     if (depth >= deepest_submodule || !is_checked_out(git.folder(), name)) {
       continue;
     }
-    if (const Git inner = git.in(git.folder() / name); is_of_folder(inner)) {
-      add_tracked(inner, folder + name + "/", depth + 1, names);
+    const Git inner = git.in(git.folder() / name);
+    if (is_of_folder(inner) && !add_tracked(inner, folder + name + "/", depth + 1, names)) {
+      return false;
     }
   }
+  return true;
 }
 
 // Adds submodules with uncommitted changes, including nested ones. Git itself would run programs named in
@@ -387,10 +393,9 @@ bool has_folder(const fs::path& project, const std::string& submodule) {
   return !submodule.empty() && static_cast<bool>(open_parent_beneath(project, fs::path(submodule) / "any"));
 }
 
-std::set<std::string> list_tracked(const Git& git) {
+std::optional<std::set<std::string>> list_tracked(const Git& git) {
   std::set<std::string> names;
-  add_tracked(git, "", 0, names);
-  return names;
+  return add_tracked(git, "", 0, names) ? std::optional(std::move(names)) : std::nullopt;
 }
 
 std::pair<PastLaunch, std::string> look_at_git(Git& git, std::size_t most_patch) {

@@ -65,6 +65,7 @@ class Git {
   }
 
   static constexpr std::size_t most_listed = 16U << 20U;
+  static constexpr std::size_t most_files = 256U << 20U;  // for lists of all files
 
  private:
   using Moment = std::chrono::steady_clock::time_point;
@@ -94,8 +95,8 @@ std::string name_of_submodule(const std::string& line);
 // Whether the submodule's folder exists, and no part of its path within the project is a link.
 bool has_folder(const std::filesystem::path& project, const std::string& submodule);
 
-// The names of the project's files in git's index, including those in its submodules.
-std::set<std::string> list_tracked(const Git& git);
+// The names of the project's files in git's index, including those in its submodules; nullopt if git fails.
+std::optional<std::set<std::string>> list_tracked(const Git& git);
 
 // A record with the state of the project in git, and its patch; the patch is "" if there is none or it is
 // larger than `most_patch`.

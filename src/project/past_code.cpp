@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/beneath.hpp"
+#include "base/build_products.hpp"
 #include "base/ownership.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
@@ -53,6 +54,13 @@ std::string digest_of(const PastLaunch& record, std::string_view name) {
 // Checks a path in a tree, which is untrusted.
 bool is_within(const fs::path& folder, const fs::path& file) {
   return config::lies_in(resolved(file.parent_path()), resolved(folder));
+}
+
+// Whether a program may use this file: not those that tools and editors write, such as ".DS_Store" and
+// "runs/train.log".
+bool may_be_code(const std::string& name) {
+  const bool is_hidden = ("/" + name).find("/.") != std::string::npos;
+  return !is_hidden && !name.ends_with(".log") && !is_build_product(name);
 }
 
 // Copies a folder with its contents, except git repositories.
@@ -214,24 +222,24 @@ std::vector<std::string> PastCode::changed_without_git(const Tree& from, const T
                                                        const servers::ProjectState& then,
                                                        const servers::ProjectState& now) {
   std::vector<std::string> names = now.differing_from(then);
-  std::erase_if(names, [&](const std::string& name) {
-    const std::string parts = "/" + name + "/";
-    return then.find(name) == nullptr || parts.find("/.git/") != std::string::npos ||
-           parts.find("/__pycache__/") != std::string::npos;
-  });
+  std::erase_if(names,
+                [&](const std::string& name) { return then.find(name) == nullptr || !may_be_code(name); });
   if (names.empty()) {
     return names;
   }
-  std::set<std::string> known = list_tracked(Git(project_, cancel_, patience));
+  auto known = list_tracked(Git(project_, cancel_, patience));
   for (const Tree* tree : {&from, &to}) {
-    if (!tree->id.empty()) {
-      for (std::string& name :
-           split(git_.ask({"ls-tree", "-r", "-z", "--name-only", tree->id}).value_or(""), '\0')) {
-        known.insert(std::move(name));
+    if (known && !tree->id.empty()) {
+      const auto listed = git_.ask({"ls-tree", "-r", "-z", "--name-only", tree->id}, Git::most_files);
+      if (!listed) {
+        return {};
+      }
+      for (std::string& name : split(*listed, '\0')) {
+        known->insert(std::move(name));
       }
     }
   }
-  std::erase_if(names, [&](const std::string& name) { return known.contains(name); });
+  std::erase_if(names, [&](const std::string& name) { return !known || known->contains(name); });
   return names;
 }
 

@@ -48,7 +48,7 @@ class PastCode {
   std::vector<std::string> changed(const Tree& from, const Tree& to);
   std::string diff(const Tree& from, const Tree& to);
   // The files of `then` that git does not have, neither in these trees nor in its index, and that are missing
-  // or different in `now`, by size and time.
+  // or different in `now`, by size and time. Without hidden files, logs and products of builds.
   std::vector<std::string> changed_without_git(const Tree& from, const Tree& to,
                                                const servers::ProjectState& then,
                                                const servers::ProjectState& now);

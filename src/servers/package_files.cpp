@@ -12,6 +12,7 @@
 #include "base/beneath.hpp"
 #include "base/build_products.hpp"
 #include "base/command.hpp"
+#include "base/has_any.hpp"
 #include "base/hashing.hpp"
 #include "base/ownership.hpp"
 #include "base/package_name.hpp"
@@ -329,7 +330,8 @@ class PackageReader {
     return outside ? std::nullopt : std::optional(path);
   }
   // The files of a package that its setup.py could mean by these words: "base.txt" in any folder if there is
-  // none beside it, and all that end in ".txt" if the program puts the name together. Relative to `folder`.
+  // none beside it, and, if the program puts the name together, all that end in ".txt" and look like
+  // requirements, unlike labels or logs. Relative to `folder`.
   std::set<std::string> find_texts(const fs::path& folder, const std::set<std::string>& words) {
     std::set<std::string> found;
     const auto own = own_path(folder / "setup.py");
@@ -341,7 +343,10 @@ class PackageReader {
       const std::string prefix = own->has_parent_path() ? (own->parent_path() / "").string() : "";
       for (const std::string& name : sent()) {
         const std::string inner = name.starts_with(prefix) ? name.substr(prefix.size()) : "";
-        if (inner.ends_with(is_end ? word : "/" + word) && !is_build_product(inner)) {
+        const bool fits =
+            is_end ? inner.ends_with(word) && has_any(inner, {"require", "reqs", "deps", "constraint"})
+                   : inner.ends_with("/" + word);
+        if (fits && !is_build_product(inner)) {
           found.insert(inner);
         }
       }

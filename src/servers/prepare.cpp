@@ -136,6 +136,7 @@ class Preparation {
   PrepareReport report_;
   std::vector<std::string> removable_;  // for --delete: the names to remove
   bool is_sender_ = false;              // this folder was the last sender
+  bool is_old_ = false;                 // and long ago
   bool has_replaced_sender_ = false;    // begin_sending() has replaced this one:
   std::optional<wire::ProjectSource> former_;
 };
@@ -186,7 +187,9 @@ void Preparation::note_source(const wire::PreparedReply& found) {
   if (!steps_.source) {
     return;
   }
+  constexpr int recent_s = 600;
   const bool is_own = is_sender_ = is_from_here(found.source);
+  is_old_ = is_own && steps_.source->at - found.source->at > recent_s;
   // The record is for another address, user or folder.
   if (SentState(config_, server_, connection_.login()).mark().never() &&
       !last_sent(config_, server_.name).files().empty()) {
@@ -228,9 +231,10 @@ void Preparation::begin_sending() {
   }
 }
 
-// A transfer that has changed nothing leaves the previous sender.
+// A transfer that has changed nothing leaves the previous sender. The time in an own record is updated only
+// if it is old, because that takes a request.
 void Preparation::end_sending(bool has_changed) {
-  if (!steps_.source || has_changed == has_replaced_sender_) {
+  if (!steps_.source || has_changed == has_replaced_sender_ || (has_changed && !is_old_)) {
     return;
   }
   try {

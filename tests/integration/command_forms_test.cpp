@@ -246,8 +246,17 @@ TEST_F(CommandForms, SeveralVariablesInOneWordAreNamed) {
   EXPECT_THAT(result.err,
               AllOf(HasSubstr("the value of A is '1,B=2': each variable needs its own -e: `remote "),
                     HasSubstr(" run --server a -e 'A=1' -e 'B=2' -- printenv A`")));
-  EXPECT_THAT(world.run({"run", "--server", "a", "-e", "A=1,API_KEY=hunter2", "--cmd", "true"}).err,
-              AllOf(HasSubstr("each variable needs its own -e"), Not(HasSubstr("hunter2"))));
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+           {"-e", "A=1,API_KEY=hunter2"},
+           {"-e", "A=1,B=2", "--env", "API_KEY", "hunter2"},
+           {"-e", "A=1,B=2", "--env", "API_KEY=hunter2"},
+       }) {
+    std::vector<std::string> line{"run", "--server", "a"};
+    line.insert(line.end(), more.begin(), more.end());
+    line.insert(line.end(), {"--cmd", "true --password hunter2"});
+    EXPECT_THAT(world.run(line).err, AllOf(HasSubstr("each variable needs its own -e: `remote "),
+                                           HasSubstr(" -e 'A=1' "), Not(HasSubstr("hunter2"))));
+  }
   for (const char* one : {"A=1,2", "A=x,b=2", "A=size:64,threshold:0.8", "A=--x=1,2=3"}) {
     EXPECT_THAT(world.run({"run", "--server", "a", "-e", one, "--cmd", "true"}), Ends(0, "", "")) << one;
   }

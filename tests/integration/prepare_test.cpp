@@ -379,12 +379,13 @@ TEST(LocalPackages, CodeOfAPackageThatIsCopiedCounts) {
     write_file_atomic(folder.path() / name, text);
   };
   write(".remote/exclude.txt", "*.log\n");
-  write("requirements.txt", "./libs/p[fast]\nq @ file:libs/q\n-e ./libs/r\n-e ./libs/s\n");
+  write("requirements.txt", "./libs/p[fast]\nq @ file:libs/q\n-e ./libs/r\n-e ./libs/s\n-e ./libs/t\n");
   write("libs/p/setup.py", "1\n");
   write("libs/q/setup.py", "1\n");
   write("libs/other/setup.py", "1\n");
   write("libs/r/setup.py", "open('reqs/' + kind + '.txt')\n");          // an unknown name
   write("libs/s/setup.py", "open(os.path.join(folder, 'base.in'))\n");  // in an unknown folder
+  write("libs/t/setup.py", "setup(package_data={'t': ['*.txt']})\n");   // data files
   std::string before = package_sources(config).digest;
   for (const char* name : {"libs/p/p/__init__.py", "libs/p/p/data.bin", "libs/q/q.py", "libs/q/setup.py",
                            "libs/r/reqs/base.txt", "libs/s/reqs/base.in"}) {
@@ -394,7 +395,7 @@ TEST(LocalPackages, CodeOfAPackageThatIsCopiedCounts) {
   }
   for (const char* name : {"train.py", "libs/other/setup.py", "libs/p/p/__pycache__/x.pyc", "libs/p/run.log",
                            "libs/p/p.egg-info/PKG-INFO", "libs/p/build/lib/p.py", "libs/r/r.py",
-                           "libs/r/r.egg-info/requires.txt", "libs/s/reqs/other.in"}) {
+                           "libs/r/r.egg-info/requires.txt", "libs/s/reqs/other.in", "libs/t/labels/1.txt"}) {
     write(name, "3\n");
     EXPECT_EQ(package_sources(config).digest, before) << name;
   }

@@ -598,9 +598,10 @@ TEST(Plan, TheEndOfAPipeHasTheExitStatus) {
 TEST(Command, AnEchoAtTheEndOfAListHidesAFailure) {
   EXPECT_EQ(with_failures_of_list("python x.py; echo done"), "python x.py && echo done");
   EXPECT_EQ(with_failures_of_list("cd a; python x.py 'a;b'\ndate;\n"), "cd a; python x.py 'a;b' && date");
-  for (const char* line : {"cd a; python x.py", "python x.py && echo done", "python 'a; echo b'",
-                           "set -e; ./a.py; echo b", "for i in 1 2; do ./a.py; echo b; done",
-                           "( ./a.py; echo b )", "./a.py; echo b >c", "sleep 1; echo a", "echo a", "", ";"}) {
+  for (const char* line :
+       {"cd a; python x.py", "python x.py && echo done", "python 'a; echo b'", "set -e; ./a.py; echo b",
+        "for i in 1 2; do ./a.py; echo b; done", "( ./a.py; echo b )", "./a.py; echo b >c",
+        "python x.py || true; echo b", "python x.py & wait; echo b", "sleep 1; echo a", "echo a", "", ";"}) {
     EXPECT_EQ(with_failures_of_list(line), "") << line;
   }
 }
