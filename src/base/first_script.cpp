@@ -207,7 +207,7 @@ std::string script_of(std::string_view command) {
 }
 
 bool only_sets_variables(std::string_view text) {
-  return text.find('>') == text.npos &&
+  return text.find_first_of("`>") == text.npos && text.find("$(") == text.npos &&
          std::ranges::all_of(simple_commands(text), [](const std::string& command) {
            return keeps_files(command) && !is_sourcing(shell_words(command));
          });

@@ -114,8 +114,8 @@ constexpr std::string_view no_path_between =
     "`internal_address` and the variable GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME choose another network";
 constexpr std::string_view loopback =
     "a rank gave the others an address that only its own server can reach: GLOO_SOCKET_IFNAME or "
-    "NCCL_SOCKET_IFNAME names the interface lo, or the server's host name means 127.0.1.1; `remote check "
-    "--network` shows the interfaces";
+    "NCCL_SOCKET_IFNAME names the interface lo, or the server's host name means 127.0.1.1; `remote run -- "
+    "ip -brief address` shows the interfaces";
 constexpr std::string_view no_name_service =
     "the server cannot resolve that name, and may have no access to the internet: fetch the data here and "
     "send it with `remote rsync`";
