@@ -446,7 +446,7 @@ TEST_F(SshExec, AShellThatPrintsWithoutEndIsGivenUp) {
 // Like a start file with newgrp, which asks for a password.
 TEST_F(SshExec, AStartFileThatReadsTheRequestIsNamed) {
   TestSshd sshd(client.public_key(), {"ForceCommand echo Password: >&2; dd bs=65536 count=1 of=/dev/null "
-                                      "2>/dev/null; echo; echo '@remote-agent here'; exec sleep 1000"});
+                                      "2>/dev/null; echo; echo '@remote-agent here'; exec cat >/dev/null"});
   const auto connection = connect(sshd);
   connection->set_answer_time(1s);
   int slow = 0;
