@@ -107,7 +107,11 @@ class JobsPlace {
       ::_exit(start_guard(host(), order, id, ::open("/dev/null", O_WRONLY)) ? 0 : 1);
     }
     ::waitpid(pid, nullptr, 0);
-    eventually([&] { return exists(job(id) / "supervisor"); });
+    // Its file exists before it has any content.
+    eventually([&] {
+      const auto job = record(id);
+      return job && job->supervisor;
+    });
     if (const auto job = record(id); job && job->supervisor) {
       guards_.push_back(job->supervisor->id);
     }
