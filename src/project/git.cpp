@@ -251,10 +251,13 @@ bool Git::check_marked_files() {
   }
   set("GIT_INDEX_FILE", to.string());
   const auto unmark = [&](const char* option, const std::string& names) {
+    if (names.empty()) {
+      return true;
+    }
     const fs::path list = index_->path() / "names";
     write_file_atomic(list, names);
     const UniqueFd input = open_regular(list, O_RDONLY);
-    return names.empty() || ask({"update-index", option, "-z", "--stdin"}, most_listed, 0, input.get());
+    return ask({"update-index", option, "-z", "--stdin"}, most_listed, 0, input.get()).has_value();
   };
   return unmark("--no-assume-unchanged", unchecked) && unmark("--no-skip-worktree", skipped);
 }

@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "agent/facts/disks.hpp"
 #include "agent/host/descriptor.hpp"
 #include "agent/host/files.hpp"
+#include "agent/host/folder_entries.hpp"
 #include "agent/host/users.hpp"
 #include "agent/job/job_files.hpp"
 #include "base/strings.hpp"
@@ -28,10 +28,6 @@ namespace {
 
 constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
 constexpr std::array<std::string_view, 4> sick_marks{"gpu", "ecc", "xid", "disk"};
-
-struct CloseFolder {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
 
 class OpenPathSearch {
  public:
@@ -86,22 +82,15 @@ class OpenPathSearch {
   }
 
   void search_folder(int top, const Path& project, const std::string& name) {
-    const Descriptor opened = open_below(top, name);
-    const int descriptor = opened ? ::fcntl(opened.get(), F_DUPFD_CLOEXEC, 0) : -1;
-    const std::unique_ptr<DIR, CloseFolder> folder(descriptor < 0 ? nullptr : ::fdopendir(descriptor));
-    if (!folder) {
-      if (descriptor >= 0) {
-        ::close(descriptor);
-      }
-      return;
-    }
-    while (const dirent* entry = ::readdir(folder.get())) {
+    const Descriptor folder = open_below(top, name);
+    const FolderEntries entries = open_entries(folder.get());
+    while (const dirent* entry = entries ? ::readdir(entries.get()) : nullptr) {
       const std::string inner = entry->d_name;
       if (is_over()) {
         return;
       }
       if (inner != "." && inner != ".." &&
-          check_entry(descriptor, inner, project, name.empty() ? inner : name + "/" + inner)) {
+          check_entry(folder.get(), inner, project, name.empty() ? inner : name + "/" + inner)) {
         return;
       }
     }

@@ -2,13 +2,13 @@
 
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/host/folder_entries.hpp"
 #include "base/format.hpp"
 
 namespace remote::agent {
@@ -38,8 +38,7 @@ class FolderRemover {
 
  private:
   bool empty_folder(int folder, const std::string& path, int level) {
-    const int fd = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const std::unique_ptr<DIR, int (*)(DIR*)> entries(fd >= 0 ? ::fdopendir(fd) : nullptr, &::closedir);
+    const FolderEntries entries = open_entries(folder);
     if (!entries) {
       return note(path, errno);
     }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <vector>
 
 #include <dirent.h>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/host/folder_entries.hpp"
 #include "agent/job/job_files.hpp"
 #include "base/strings.hpp"
 #include "wire/text.hpp"
@@ -55,8 +55,7 @@ bool is_of_launch(int folder, const std::string& path) {
 
 std::vector<std::string> list_open_folder(int folder) {
   std::vector<std::string> names;
-  const int fd = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(fd >= 0 ? ::fdopendir(fd) : nullptr, &::closedir);
+  const FolderEntries entries = open_entries(folder);
   while (const dirent* entry = entries ? ::readdir(entries.get()) : nullptr) {
     names.emplace_back(static_cast<const char*>(entry->d_name));
   }

@@ -274,11 +274,8 @@ std::string silent_servers(const PastLaunch& record, const Verdict& verdict) {
   std::vector<std::string> texts;
   for (const auto& [server, report] : reports) {
     const std::string since = report ? "since " + format_local_time(*report) : "so far";
-    texts.push_back(record.ended_at
-                        ? fmt::format("{} has not reported {}: it may have been shut down, or taken back by "
-                                      "its provider",
-                                      server, since)
-                        : fmt::format("{} has not answered {}", server, since));
+    texts.push_back(record.ended_at ? fmt::format("{} has not reported {}: {}", server, since, why_silent)
+                                    : fmt::format("{} has not answered {}", server, since));
   }
   return join(texts, "; ");
 }

@@ -233,11 +233,11 @@ std::string verdict_hint(const Verdict& verdict, bool has_one_rank_each) {
     return fmt::format("state of its ranks at that time: remote job-why --launch {}", verdict.hung->key);
   }
   if (verdict.gone && verdict.first) {
-    return fmt::format("{}{} no longer answers: it may have been shut down, or taken back by its provider",
-                       verdict.first->server,
+    return fmt::format("{}{} no longer answers: {}", verdict.first->server,
                        verdict.reported_at ? fmt::format(" has not reported since {} and",
                                                          format_local_time(*verdict.reported_at))
-                                           : "");
+                                           : "",
+                       why_silent);
   }
   if (const std::string name = missing_module(last_word(verdict)); !name.empty()) {
     return fmt::format(
@@ -447,8 +447,10 @@ void show_end(Context& context, const FollowResult& result, bool shown) {
   if (context.stream) {
     context.stream->verdict(*result.verdict, hint);
   }
+  // Only read if it can matter, because it may be in a file of the project.
+  const bool may_be_apart = result.jobs.size() > 1 && result.verdict->succeeded == result.verdict->total;
   const std::string launcher =
-      result.jobs.empty() ? "" : find_own_launcher(context.project().folder(), result.jobs.front().command);
+      may_be_apart ? find_own_launcher(context.project().folder(), result.jobs.front().command) : "";
   show_verdict(context.terminal, *result.verdict, result.jobs, launcher, hint, shown);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/context.hpp"
@@ -8,6 +9,9 @@
 // The outcome of a launch as text.
 
 namespace remote::cli {
+
+// The probable reasons why a server no longer answers.
+inline constexpr std::string_view why_silent = "it may have been shut down, or taken back by its provider";
 
 // For a launch that did not succeed: "rank 2 on node-2 failed first (exit 3, 2026-11-21 14:03:11 UTC+1, 0.2 s
 // before the next)".
